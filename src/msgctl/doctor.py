@@ -38,7 +38,7 @@ FIELDS = ("check", "status", "found", "fix")
 
 DAYS_TO_RENEW = 14
 """A certificate that expires in fewer days has usually not been renewed in time."""
-MOST_APART = 60
+MAX_APART = 60
 """The largest harmless difference between two clocks, in seconds."""
 
 CERTIFICATE_FIXES = {
@@ -271,8 +271,8 @@ class Doctor:
             return "skipped", "the response has no date"
         ours = self._context.clock()
         apart = round(ours - theirs)
-        if abs(apart) <= MOST_APART:
-            return "ok", f"within {MOST_APART} seconds of the service's"
+        if abs(apart) <= MAX_APART:
+            return "ok", f"within {MAX_APART} seconds of the service's"
         times = " and ".join(f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M:%S}" for each in (ours, theirs))
         return (
             "warning",

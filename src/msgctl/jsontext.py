@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from msgctl.text import is_unsafe
 
-MOST_INDENTED = 32
+MAX_INDENTED = 32
 """Arrays and objects nested deeper than this are on one line: a hostile nesting would be mostly indentation."""
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -142,7 +142,7 @@ def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[A
 
 
 def _new_line(depth: int, inside: int) -> str:
-    return "\n" + "  " * depth if inside <= MOST_INDENTED else ""
+    return "\n" + "  " * depth if inside <= MAX_INDENTED else ""
 
 
 def _escaped(char: str) -> str:

@@ -105,7 +105,7 @@ CALL_VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Mig
 VERIFICATION_VOICES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
 PLAIN_CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
 PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 
 
 def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:
@@ -197,7 +197,7 @@ SEND_CALL = Operation(
         _PHONES,
         Field("message", "--message", "Text to speak when the call starts.", required=False),
         Field("voice", "--voice", "Voice that speaks the message.", required=False, choices=CALL_VOICES),
-        Field("retries", "--retries", "Number of call attempts, 1 to 3.", required=False, least=1, most=MOST_RETRIES),
+        Field("retries", "--retries", "Number of call attempts, 1 to 3.", required=False, least=1, most=MAX_RETRIES),
         Field(
             "leave-voicemail",
             "--leave-voicemail",
@@ -241,7 +241,7 @@ CALL_2FA = Operation(
         _PHONE,
         _APP_NAME,
         Field("voice", "--voice", "Voice that speaks the code.", choices=VERIFICATION_VOICES),
-        Field("retries", "--retries", "Number of call attempts, 1 to 3.", least=1, most=MOST_RETRIES),
+        Field("retries", "--retries", "Number of call attempts, 1 to 3.", least=1, most=MAX_RETRIES),
         _COUNTRY_CODE,
     ),
     RESPONSE_CALL_2FA,

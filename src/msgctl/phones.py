@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from phonenumbers import PhoneNumber
 
-LEAST_DIGITS, MOST_DIGITS = 3, 15
+MIN_DIGITS, MAX_DIGITS = 3, 15
 """Short codes have three digits or more; E.164 allows fifteen."""
-LONGEST_NATIONAL = 11
+MAX_NATIONAL = 11
 """A number without + that has more digits than this hardly lacks its country code."""
 
 NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
@@ -75,7 +75,7 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
         return Phone(e164, country_name(phonenumbers.region_code_for_number(meant)))
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
-    hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
+    hint = WRITE_IN_FULL if international or len(digits) > MAX_NATIONAL else NAME_COUNTRY
     raise InvalidPhoneError(text, _fault(number, None), f"{hint} {unchecked}".rstrip())
 
 
@@ -85,7 +85,7 @@ class Reader:
     It matches them with libphonenumber's own patterns: those of ``country`` and of the countries met on the way.
     """
 
-    _MOST_COUNTRIES = 8
+    _MAX_COUNTRIES = 8
 
     def __init__(self, country: str | None = None, *, sms: bool = False) -> None:
         self._country = country
@@ -140,7 +140,7 @@ class Reader:
 
     def _learn(self, digits: str) -> None:
         """Remember the country of a number that `read` has read."""
-        number = _parsed(f"+{digits}", None) if len(self._codes) < self._MOST_COUNTRIES else None
+        number = _parsed(f"+{digits}", None) if len(self._codes) < self._MAX_COUNTRIES else None
         if number is None or not number.country_code or str(number.country_code) in self._codes:
             return
         import phonenumbers
@@ -171,7 +171,7 @@ class CountryFinder:
     """
 
     _SAMPLE = 20
-    _MOST_COUNTRIES = 3
+    _MAX_COUNTRIES = 3
 
     def __init__(self, *, sms: bool = False) -> None:
         self._sms = sms
@@ -215,7 +215,7 @@ class CountryFinder:
         best = sorted(
             (country for country, found in kinds.items() if len(found) == most),
             key=lambda each: (_code(each)[0] != "5" and _code(each) != "34", -kinds[each].count(mobile), each),
-        )[: self._MOST_COUNTRIES]
+        )[: self._MAX_COUNTRIES]
         self._readers = {country: Reader(country, sms=self._sms) for country in best}
         self._counts = dict.fromkeys(best, most)
 
@@ -268,8 +268,8 @@ def as_typed(text: str) -> Phone:
     Raises InvalidPhoneError for a text that is not 3 to 15 digits.
     """
     digits, _ = _written(text)
-    if not LEAST_DIGITS <= len(digits) <= MOST_DIGITS:
-        raise InvalidPhoneError(text, f"it has {len(digits)} digits", f"Give {LEAST_DIGITS} to {MOST_DIGITS} digits.")
+    if not MIN_DIGITS <= len(digits) <= MAX_DIGITS:
+        raise InvalidPhoneError(text, f"it has {len(digits)} digits", f"Give {MIN_DIGITS} to {MAX_DIGITS} digits.")
     return Phone(digits)
 
 

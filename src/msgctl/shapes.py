@@ -15,7 +15,7 @@ from msgctl.delivery import contradicts_success
 from msgctl.errors import OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.http.record import RESULTS, levels
 from msgctl.http.request import Request
-from msgctl.http.response import LONGEST_BODY, Response, credits_left, parse
+from msgctl.http.response import MAX_BODY, Response, credits_left, parse
 from msgctl.operations import Operation
 from msgctl.sandbox.recording import Exchange, exchanges, recorded_lines
 from msgctl.values import quote
@@ -42,7 +42,7 @@ def _listed(recorded: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
                 "operation": operation.name,
                 "http_status": each.response.status,
                 "reason": reason,
-                "body": each.response.body.decode(errors="replace")[:LONGEST_BODY],
+                "body": each.response.body.decode(errors="replace")[:MAX_BODY],
             }
 
 

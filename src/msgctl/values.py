@@ -18,14 +18,14 @@ from msgctl.errors import UsageError
 from msgctl.operations import Field
 from msgctl.text import is_unsafe, shorten
 
-MOST_MESSAGE_BYTES = 64 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024
 """The longest message, in bytes of UTF-8. The 255 segments that an SMS can have are far shorter."""
 
-LEAST_LIKENESS = 0.65
+MIN_LIKENESS = 0.65
 """How alike a suggestion must be, from 0 to 1: suggests sms for mms, but not PATCH for FETCH."""
 
-LONGEST_TIMEOUT = 3600.0
-LONGEST_URL = 8192
+MAX_TIMEOUT = 3600.0
+MAX_URL = 8192
 
 _INTEGER = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also accepts "1_0", " 5" and digits of other scripts
@@ -44,7 +44,7 @@ def choice(text: str, choices: Sequence[str], what: str) -> str:
     by_lowered = {name.lower(): name for name in choices}
     found = by_lowered.get(text.lower())
     if found is None:
-        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=LEAST_LIKENESS)
+        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=MIN_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", suggestion)
     return found
@@ -77,7 +77,7 @@ def of(field: Field, text: str) -> str:
     return short_text(text, field.typed)
 
 
-def seconds(text: str, name: str, most: float = LONGEST_TIMEOUT) -> float:
+def seconds(text: str, name: str, most: float = MAX_TIMEOUT) -> float:
     """Return a time in seconds, more than 0 and at most ``most``; fractions are accepted."""
     number = _number(text)
     if not 0 < number <= most:
@@ -141,8 +141,8 @@ def country_code(text: str) -> str:
 def long_url(text: str) -> str:
     """Return an absolute http or https URL, as it was typed."""
     example = "For example https://example.com/offers?id=7."
-    if len(text) > LONGEST_URL:
-        raise UsageError(f"The URL to shorten is longer than {LONGEST_URL} characters")
+    if len(text) > MAX_URL:
+        raise UsageError(f"The URL to shorten is longer than {MAX_URL} characters")
     if any(char.isspace() or is_unsafe(char) for char in text):
         raise UsageError(f"The URL {quote(text)} contains a space or a control character", example)
     try:
@@ -165,8 +165,8 @@ def prose(text: str, name: str = "The message", hint: str | None = None) -> str:
     """Return a text that may have several lines, if it is not blank and at most 64 KiB of UTF-8."""
     _printable(text, name, allowed="\n\r\t", hint=hint)
     size = len(text.encode())
-    if size > MOST_MESSAGE_BYTES:
-        raise UsageError(f"{name} is {size} bytes long; the maximum is {MOST_MESSAGE_BYTES}")
+    if size > MAX_MESSAGE_BYTES:
+        raise UsageError(f"{name} is {size} bytes long; the maximum is {MAX_MESSAGE_BYTES}")
     return text
 
 

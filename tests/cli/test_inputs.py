@@ -19,7 +19,7 @@ CALL_2FA = ("2fa", "send-call", PHONE, "--app-name", "Shop")
 AUDIO = ("call", "send", PHONE, "--audio-code", "A-1029")
 STATS = ("url", "stats", "offers", "--since", "2026-01-01")
 VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop")
-MOST = 65536
+MAX_MESSAGE_BYTES = 65536
 
 # --- phones
 
@@ -168,10 +168,10 @@ def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Se
 
 
 def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
-    longest = "ñ" * (MOST // 2)
-    refused(tool, service, *SMS, "-m", longest + "x", names=("message", str(MOST)))
-    refused(tool, service, *SMS, names=("message", str(MOST)), stdin=longest + "x")
-    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("message", str(MOST)))
+    longest = "ñ" * (MAX_MESSAGE_BYTES // 2)
+    refused(tool, service, *SMS, "-m", longest + "x", names=("message", str(MAX_MESSAGE_BYTES)))
+    refused(tool, service, *SMS, names=("message", str(MAX_MESSAGE_BYTES)), stdin=longest + "x")
+    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("message", str(MAX_MESSAGE_BYTES)))
     assert used(tool, service, *SMS, stdin=longest)["sms"] == longest
 
 

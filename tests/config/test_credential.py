@@ -73,7 +73,7 @@ def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, c
 def test_a_key_command_that_does_not_end_is_killed(
     tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credential, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr(credential, "MAX_SECONDS", 0.05)
     with_command(server, "exec sleep 60")
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])

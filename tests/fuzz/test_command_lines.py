@@ -20,7 +20,7 @@ from support.runs import ended_well
 from support.service import Service, respond
 from support.tool import Tool
 
-MOST_SLEEPS = 20
+MAX_SLEEPS = 20
 """Pauses after which a person presses Ctrl-C."""
 OUTSIDE = {"sandbox", "api"}
 """Groups and commands that reach more than the interface has: a served sandbox, and any request."""
@@ -60,7 +60,7 @@ def test_any_command_line_ends_well(
     shutil.copytree(kept, home)
     os.chdir(home)
     service.received.clear()
-    patience = iter(range(MOST_SLEEPS))
+    patience = iter(range(MAX_SLEEPS))
 
     def sleep(seconds: float) -> None:
         tool.clock.sleep(seconds)

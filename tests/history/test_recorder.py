@@ -6,7 +6,7 @@ import pytest
 
 from msgctl import operations as ops
 from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.history.store import MOST_RESPONSE, Send, message_of, reading, recorded
+from msgctl.history.store import MAX_RESPONSE, Send, message_of, reading, recorded
 from msgctl.recipients import RecipientOutcome
 
 
@@ -21,7 +21,7 @@ def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> Non
         assert history is not None
         (entry,) = history.entries(1)
     assert entry["response"].startswith(f'{{"sms": "{stored} is your Shop code.", "more": "xxx')
-    assert len(entry["response"]) == MOST_RESPONSE
+    assert len(entry["response"]) == MAX_RESPONSE
 
 
 @pytest.mark.usefixtures("home")

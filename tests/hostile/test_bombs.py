@@ -16,9 +16,9 @@ from support.request_lines import Line
 from support.service import Service, raw, respond
 from support.tool import Outcome
 
-MOST_MEMORY = 2**30
+MAX_MEMORY = 2**30
 """Bytes of address space."""
-MOST_SECONDS = 100
+MAX_SECONDS = 100
 MIB = 2**20
 
 # One process for all: it says how each run ended.
@@ -66,11 +66,11 @@ def dear_bombs() -> list[Hostile]:
 def run_all(lines: list[list[str]]) -> list[Outcome]:
     done = subprocess.run(
         [sys.executable, "-c", RUN],
-        input=json.dumps([MOST_MEMORY, MOST_SECONDS, lines]),
+        input=json.dumps([MAX_MEMORY, MAX_SECONDS, lines]),
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * MOST_SECONDS,
+        timeout=2 * MAX_SECONDS,
         cwd=Path(__file__).parents[1],
         env={**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])},
     )

@@ -124,9 +124,9 @@ def test_a_url_has_a_longest_length(keeper: Service, monkeypatch: pytest.MonkeyP
     with calling(keeper.base_url) as client:
         client.fetch(BALANCE)
         length = len(f"http://127.0.0.1:{keeper.port}{keeper.received[0].target}")
-        monkeypatch.setattr("msgctl.http.client.LONGEST_URL", length)
+        monkeypatch.setattr("msgctl.http.client.MAX_URL", length)
         client.fetch(BALANCE)
-        monkeypatch.setattr("msgctl.http.client.LONGEST_URL", length - 1)
+        monkeypatch.setattr("msgctl.http.client.MAX_URL", length - 1)
         with pytest.raises(UsageError, match="A value is too long for a URL"):
             client.fetch(BALANCE)
 
@@ -237,7 +237,7 @@ def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
 def test_a_connection_that_was_idle_for_long_is_not_used_again(
     keeper: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MOST_IDLE", 0)
+    monkeypatch.setattr(transport, "MAX_IDLE", 0)
     keeper.always(WHOLE)
     with calling(keeper.base_url) as client:
         perform(client, SEND)
@@ -271,11 +271,11 @@ def test_a_connection_is_used_again_until_the_service_may_close_it(
 
 
 def test_a_response_may_have_16_mib_and_not_a_byte_more(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MOST_BYTES", len(BODY))
+    monkeypatch.setattr(transport, "MAX_BYTES", len(BODY))
     keeper.will(WHOLE, WHOLE)
     with calling(keeper.base_url) as client:
         assert perform(client, SEND).body == BODY
-        monkeypatch.setattr(transport, "MOST_BYTES", len(BODY) - 1)
+        monkeypatch.setattr(transport, "MAX_BYTES", len(BODY) - 1)
         with pytest.raises(OutcomeUnknownError, match="it is over"):
             perform(client, SEND)
 

@@ -10,7 +10,7 @@ import pytest
 from msgctl import operations as ops
 from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.http.request import build
-from msgctl.http.response import LONGEST_BODY, Response, credits_left, parse
+from msgctl.http.response import MAX_BODY, Response, credits_left, parse
 from msgctl.http.transport import finished
 from msgctl.jsontext import load_json
 from msgctl.operations import OPERATIONS, Effect, Operation
@@ -187,7 +187,7 @@ def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
 
 def test_a_long_body_is_cut_to_4000_characters() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "é" * 5000}).details()["body"] == json.dumps({"ref": "é" * 5000})[:4000]
-    longest = {"ref": "x" * (LONGEST_BODY - len('{"ref": ""}'))}
+    longest = {"ref": "x" * (MAX_BODY - len('{"ref": ""}'))}
     assert error_of(ops.SEND_SMS, longest).details()["body"] == longest
 
 

@@ -35,7 +35,7 @@ from greenlet import getcurrent, greenlet
 
 BEGINNING = 1_790_000_000.0
 """A Monday in September 2026, in seconds since 1970."""
-MOST_POINTS = 60_000
+MAX_POINTS = 60_000
 """A history with more points does not end."""
 SHORT_WAITS = 40
 """After so many short waits in which nothing happened, the machine sleeps, so that a night does not take minutes."""
@@ -140,7 +140,7 @@ class World:
         self.note(what)
         if process.points == process.kill_at:
             self._kill(process)
-        elif len(self.trace) > MOST_POINTS:
+        elif len(self.trace) > MAX_POINTS:
             self._give_up("the history does not end")
         elif self.random.random() >= self._stays:
             self._pass_turn()

@@ -19,7 +19,7 @@ from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlErro
 from msgctl.operations import Effect
 from msgctl.output.result import Format
 from msgctl.text import shorten
-from msgctl.values import LEAST_LIKENESS, quote
+from msgctl.values import MIN_LIKENESS, quote
 
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
@@ -130,7 +130,7 @@ def _no_command(ctx: Any, name: str, argument: str) -> UsageError:
     synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
     if synonyms and argument in dict(children_of(ctx.command.get_command(ctx, group := synonyms[0].split()[0]))):
         synonyms = [f"{group} {argument}"]
-    meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
+    meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
     meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
     listed = f"See: {path} --help" if meant and path == "msgctl" else f"Commands: {', '.join(names)}"
     hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} {listed}".strip()
@@ -178,7 +178,7 @@ def _meant(option: str, ctx: Any) -> list[str]:
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
-    near = get_close_matches(option.lower()[2:], [each[2:] for each in known], n=1, cutoff=LEAST_LIKENESS)
+    near = get_close_matches(option.lower()[2:], [each[2:] for each in known], n=1, cutoff=MIN_LIKENESS)
     synonym = OPTION_SYNONYMS.get(option.lower(), "")
     return (
         [name for name in known if name.startswith(option)]

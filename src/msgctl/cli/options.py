@@ -17,12 +17,12 @@ from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
 from msgctl.text import clean, some_of
-from msgctl.values import MOST_MESSAGE_BYTES, quote
+from msgctl.values import MAX_MESSAGE_BYTES, quote
 
 if TYPE_CHECKING:
     from msgctl.jobs.model import JobSpec
 
-MOST_BODY_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 """The largest JSON body, in bytes."""
 
 
@@ -65,7 +65,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
         return checks.prose(text, "The message", hint)
     if text is None and path is None and context.stdin.isatty():
         raise UsageError("The message is missing", hint)
-    content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
+    content = read(context, path or "-", MAX_MESSAGE_BYTES, "the message")
     name = "Standard input" if path in (None, "-") else Path(str(path)).name
     try:
         text = content.decode("utf-8-sig")
@@ -131,7 +131,7 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
 
 def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
-    body = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    body = read(context, path, MAX_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
     try:
         return body, load_json(body)
     except ShapeError as error:
@@ -305,12 +305,12 @@ class WaitOptions(NamedTuple):
 
 # --- bulk commands
 
-MOST_CREDITS = 10**15
-MOST_CANARY = 10**9
+MAX_CREDITS = 10**15
+MAX_CANARY = 10**9
 _LIMITS: dict[str, Callable[[str, str], Any]] = {
     "concurrency": partial(checks.whole_number, least=1, most=256),
     "rate": partial(checks.decimal, least=0.001, most=100_000.0),
-    "max_credits": partial(checks.whole_number, least=0, most=MOST_CREDITS),
+    "max_credits": partial(checks.whole_number, least=0, most=MAX_CREDITS),
     "batch_size": partial(checks.whole_number, least=1, most=1000),
 }
 
@@ -461,5 +461,5 @@ class Rules:
             window=self.window,
             days=self.days,
             at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
-            canary=None if self.canary is None else checks.whole_number(self.canary, "--canary", 1, MOST_CANARY),
+            canary=None if self.canary is None else checks.whole_number(self.canary, "--canary", 1, MAX_CANARY),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 YES = frozenset({"y", "yes", "s", "si", "sí"})
 
-LONGEST_LINE = 4096
+MAX_LINE = 4096
 """The longest line that is read from a terminal, in bytes; terminals themselves accept no longer ones."""
 
 
@@ -52,7 +52,7 @@ def ask(context: Context, prompt: str) -> str:
     """
     context.stderr.write(prompt)
     context.stderr.flush()
-    line = context.stdin.buffer.readline(LONGEST_LINE).decode("utf-8", "surrogateescape")
+    line = context.stdin.buffer.readline(MAX_LINE).decode("utf-8", "surrogateescape")
     if not line:
         context.stderr.write("\n")
         raise Cancelled("Cancelled", consequence="nothing was done")
@@ -72,7 +72,7 @@ def read_key(context: Context, *, from_stdin: bool) -> str:
     if context.stdin.isatty():  # even with --key-stdin, since the terminal would show what is typed
         key = _ask_key()
     elif from_stdin:
-        key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
+        key = read_line(context, profiles.MAX_KEY * 4, "the key")
     else:
         raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
     if fault := profiles.key_fault(key):

@@ -38,7 +38,7 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 DAY = 86400
-MOST_LISTED = 1_000_000
+MAX_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
@@ -138,7 +138,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
     Days begin at midnight of this machine's time zone.
     """
-    most = USUAL_LIMIT if listing.limit is None else values.whole_number(listing.limit, "--limit", 1, MOST_LISTED)
+    most = USUAL_LIMIT if listing.limit is None else values.whole_number(listing.limit, "--limit", 1, MAX_LISTED)
     filters = listing.filters(context)
     context.check_fields((*FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []

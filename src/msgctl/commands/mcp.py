@@ -8,7 +8,7 @@ import typer
 
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.options import MOST_CREDITS, Country
+from msgctl.cli.options import MAX_CREDITS, Country
 from msgctl.cli.tree import HELP, command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Effect
@@ -54,7 +54,7 @@ def mcp(
         raise UsageError("--only-to needs --max-credits N")
     allowance = None
     if max_credits is not None:
-        most = values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS)
+        most = values.whole_number(max_credits, "--max-credits", 0, MAX_CREDITS)
         allowance = Allowance(most, None if only_to is None else _numbers(context, only_to))
     try:
         import mcp  # noqa: F401

@@ -53,7 +53,7 @@ SHAPES_COLUMNS = ("line", "operation", "http_status", "reason", "body")
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 INBOX_MORE = ("number", "state", "id", "credits", "segments", "history", "voice", "audio_code", "template", "values")
 FOLLOW_SECONDS = 0.5
-LONGEST_REASON = 500
+MAX_REASON = 500
 """Characters of a reason that are shown."""
 
 
@@ -385,7 +385,7 @@ def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str,
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and response.status_code != 200:
-        said = shorten(str(document.get("msg")), LONGEST_REASON)
+        said = shorten(str(document.get("msg")), MAX_REASON)
         if response.status_code == BAD_REQUEST:
             raise UsageError(said)
         raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {said}", CHECK_VERSION)

@@ -226,7 +226,7 @@ def _typed_code(context: Context, prompt: str, *, asks: bool) -> str:
         except Cancelled:
             raise Cancelled("Cancelled", consequence="no code was verified") from None
     else:
-        content = context.stdin.buffer.readline(prompts.LONGEST_LINE)
+        content = context.stdin.buffer.readline(prompts.MAX_LINE)
         if not content:
             raise RefusedError("Standard input ended before the right code")
         line = content.decode("utf-8", "replace")

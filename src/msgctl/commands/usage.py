@@ -22,7 +22,7 @@ from msgctl.text import timestamp
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
-MOST_DAYS = 31
+MAX_DAYS = 31
 """The longest period that is summed by day unless --by says otherwise."""
 
 
@@ -89,7 +89,7 @@ def _default(period: Period, today: date) -> str:
     if period.since is None:
         return "month"
     last = today if period.until is None else values.day(period.until, today)
-    return "day" if (last - values.day(period.since, today)).days < MOST_DAYS else "month"
+    return "day" if (last - values.day(period.since, today)).days < MAX_DAYS else "month"
 
 
 def _plain(number: float) -> int | float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgctl.errors import ConfigurationError
 
-MOST_SECONDS = 60
+MAX_SECONDS = 60
 """The longest that a key command may run, in seconds; it may have to ask the user."""
 
 BY_HAND = "Run the command by hand to see why."
@@ -39,10 +39,10 @@ def key_of_command(place: str, command: str) -> str:
             stdin=None if os.isatty(0) else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env={variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"},
-            timeout=MOST_SECONDS,
+            timeout=MAX_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise ConfigurationError(f"{place} did not end within {MOST_SECONDS} seconds", BY_HAND) from None
+        raise ConfigurationError(f"{place} did not end within {MAX_SECONDS} seconds", BY_HAND) from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{place} cannot be run ({type(error).__name__})", BY_HAND) from None
     if done.returncode != 0:

@@ -30,7 +30,7 @@ ENVIRONMENT = "environment"
 """The name of the profile that consists of the three variables."""
 
 LARGEST_CLIENT = 2**63 - 1
-LONGEST_KEY = 4096
+MAX_KEY = 4096
 MIN_KEY = 6
 """Characters that a key needs to be masked wherever it appears (see `msgctl.http.redaction`)."""
 SHORT_KEY = f"The key has fewer than {MIN_KEY} characters: msgctl masks it only if it is the whole value of a parameter"
@@ -65,7 +65,7 @@ _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
 """Settings that may contain a secret."""
 
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-LONGEST_BASE_URL = 2048
+MAX_BASE_URL = 2048
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
 # A name whose last label is a number would be read as an address (URL Standard, "ends in a number").
@@ -303,8 +303,8 @@ def key_fault(key: str) -> str | None:
     """Return why a text cannot be a key ("is empty"), or None if it can. The reason does not contain the text."""
     if not key.strip():
         return "is empty"
-    if len(key) > LONGEST_KEY:
-        return f"is longer than {LONGEST_KEY} characters"
+    if len(key) > MAX_KEY:
+        return f"is longer than {MAX_KEY} characters"
     if any(is_unsafe(char) for char in key):
         return "contains control characters, or is not UTF-8 text"
     return None
@@ -336,8 +336,8 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
     """
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
         return "contains a space or a control character" if text else "is empty"
-    if len(text) > LONGEST_BASE_URL:
-        return f"is longer than {LONGEST_BASE_URL} characters"
+    if len(text) > MAX_BASE_URL:
+        return f"is longer than {MAX_BASE_URL} characters"
     scheme, _, rest = text.partition("://")
     if scheme.lower() not in {"http", "https"}:
         return "does not begin with https://"

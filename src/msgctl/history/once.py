@@ -27,7 +27,7 @@ from msgctl.values import quote
 
 KEEP = 90 * 86400
 """Seconds that a key is kept."""
-LONGEST_KEY = 200
+MAX_KEY = 200
 
 KEYS = FileFormat(
     name="the list of --once keys",
@@ -87,9 +87,9 @@ def fingerprint(request: Request) -> str:
 
 def check_key(key: str) -> str:
     """Return a key as it is stored. Raises UsageError for an empty or very long one."""
-    if not key.strip() or len(key) > LONGEST_KEY:
+    if not key.strip() or len(key) > MAX_KEY:
         raise UsageError(
-            f"--once needs a key of 1 to {LONGEST_KEY} characters, not {quote(key)}",
+            f"--once needs a key of 1 to {MAX_KEY} characters, not {quote(key)}",
             'Choose one for each message, for example --once "disk-$(date +%F)"',
         )
     return storable(key)

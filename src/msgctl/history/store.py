@@ -82,7 +82,7 @@ NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
 
 FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
-MOST_RESPONSE = 4000
+MAX_RESPONSE = 4000
 """How much of a response is stored, in characters."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _READ = (*(name for name in FIELDS if name != "job"), "response")
@@ -314,7 +314,7 @@ def _finish(
     begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[ConfigurationError], None]
 ) -> None:
     """Store the result of a send that was begun, verification codes masked."""
-    response = result.response[:MOST_RESPONSE]
+    response = result.response[:MAX_RESPONSE]
     if send.command.startswith("2fa"):
         response = _CODE.sub("******", response)
     if begun is not None:

@@ -32,7 +32,7 @@ from msgctl.http.transport import NetworkTransport, describe, finished
 from msgctl.operations import Effect
 from msgctl.text import clean
 
-LONGEST_URL = 65_000
+MAX_URL = 65_000
 """The longest URL that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
@@ -177,8 +177,8 @@ class Client:
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
         target = request.operation.path + (f"?{encoded(query)}" if query else "")
-        if len(self._root) + len(target) > LONGEST_URL:
-            raise UsageError(f"A value is too long for a URL of at most {LONGEST_URL:,} bytes", "Shorten it.")
+        if len(self._root) + len(target) > MAX_URL:
+            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
         if self._target != target:  # jobs repeat it, and parsing takes a twelfth of a request
             self._target, self._url = target, httpx.URL(self._root + target)
             self._path = self._url.raw_path.partition(b"?")[0].decode()

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from msgctl.http.request import Request
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """The most digits that a number of credits may have."""
-LONGEST_QUOTE = 300
-LONGEST_BODY = 4000
+MAX_QUOTE = 300
+MAX_BODY = 4000
 """Characters of a response that an error carries."""
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429})
@@ -98,8 +98,8 @@ def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
     return {
         "http_status": status,
         "record": {name: found[name] for name in ("error", "msg") if name in found},
-        "body": text[:LONGEST_BODY],
-        "document": document if len(text) <= LONGEST_BODY else None,
+        "body": text[:MAX_BODY],
+        "document": document if len(text) <= MAX_BODY else None,
     }
 
 
@@ -118,7 +118,7 @@ def credits_left(response: Response) -> Decimal | None:
     except InvalidOperation:
         return None
     # An exponent of a billion would be written out, and so would ten thousand decimals.
-    is_sane = left.is_finite() and abs(left.adjusted()) < MOST_DIGITS and len(text) < 2 * MOST_DIGITS
+    is_sane = left.is_finite() and abs(left.adjusted()) < MAX_DIGITS and len(text) < 2 * MAX_DIGITS
     return left if is_sane else None
 
 
@@ -281,9 +281,9 @@ class Failure(NamedTuple):
         if not said and self.document is not None:
             said = [_text(self.document)]
         elif not said:
-            text = self.response.content[:LONGEST_BODY].decode(errors="replace")
+            text = self.response.content[:MAX_BODY].decode(errors="replace")
             said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
-        return shorten(": ".join(said), LONGEST_QUOTE)
+        return shorten(": ".join(said), MAX_QUOTE)
 
     def _advice(self) -> str | None:
         status = self._status
@@ -322,4 +322,4 @@ class Failure(NamedTuple):
 
 def _text(value: Any) -> str:
     """Return the beginning of a JSON value as text: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else "".join(islice(pieces(value), LONGEST_QUOTE))
+    return value if isinstance(value, str) else "".join(islice(pieces(value), MAX_QUOTE))

@@ -30,9 +30,9 @@ from msgctl.config.profiles import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.text import in_seconds
 
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """The largest body of a response that is read, in bytes."""
-MOST_IDLE = 4.0
+MAX_IDLE = 4.0
 """Seconds after which a connection is not used again; many servers close theirs after five."""
 PIECE = 16 * 1024
 """Bytes that are written at once: a socket takes as many or none, so each piece gets what is left of the time."""
@@ -169,18 +169,18 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         """Return a response with all of its body, as it came: nothing is decompressed."""
         body = bytearray()
         extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
-        idle = MOST_IDLE
+        idle = MAX_IDLE
         for name, value in response.headers:
             match name.lower():
                 case b"content-encoding" if value.strip().lower() not in (b"identity", b""):
                     extensions["fault"] = "it is compressed, which was not asked for"
                 case b"keep-alive" if said := _KEEP_ALIVE.search(value):
-                    idle = min(MOST_IDLE, int(said[1]) - 1)  # the server must not close it while a request is sent
+                    idle = min(MAX_IDLE, int(said[1]) - 1)  # the server must not close it while a request is sent
         try:
             for chunk in response.iter_stream():
                 body += chunk
-                if len(body) > MOST_BYTES:
-                    extensions["fault"] = f"it is over {MOST_BYTES // 2**20} MiB"
+                if len(body) > MAX_BYTES:
+                    extensions["fault"] = f"it is over {MAX_BYTES // 2**20} MiB"
                     break
         except _FAILURES as error:
             extensions |= {"lost": True, "fault": describe(_as_httpx(error), self._seconds)}

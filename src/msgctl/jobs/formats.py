@@ -22,7 +22,7 @@ Record = tuple[int, "list[str] | str"]
 
 ZIP_MARK = b"PK\x03\x04"
 DELIMITERS = (",", ";", "\t")
-LONGEST = 1024 * 1024
+MAX_RECORD = 1024 * 1024
 """The longest record that is read, in characters, over all its lines."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -73,7 +73,7 @@ class Lines:
     def _read(self) -> str:
         """Return the next line; empty at the end. Raises UsageError."""
         try:
-            line = self._stream.readline(LONGEST)
+            line = self._stream.readline(MAX_RECORD)
         except OSError as error:
             raise unreadable(self.name, error) from None
         except UnicodeDecodeError:
@@ -84,9 +84,9 @@ class Lines:
         self.size += len(line)
         if not line.isascii() or "\0" in line:
             line = self._decoded(line)
-        if self.size >= LONGEST:
+        if self.size >= MAX_RECORD:
             raise UsageError(
-                f"line {self.begin} of {self.name} begins a record longer than {LONGEST:,} characters",
+                f"line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
                 "Is a quotation mark not closed, or is it another kind of file?",
             )
         return line

@@ -26,7 +26,7 @@ from msgctl.operations import SEND_SMS, message_digest
 from msgctl.phones import Valid, country_of
 from msgctl.storage import files
 
-MOST_EXAMPLES = 20
+MAX_EXAMPLES = 20
 """Rows that are listed for each problem; the ledger lists all."""
 
 _CACHED_MESSAGES = 1024
@@ -65,7 +65,7 @@ class Tally:
 
     def leave_out(self, row: InvalidRow, state: State) -> None:
         self.counts[state] += 1
-        if len(self.examples[state]) < MOST_EXAMPLES:
+        if len(self.examples[state]) < MAX_EXAMPLES:
             self.examples[state].append(row._replace(values=()))
 
     def add(self, row: Row, message: Message) -> None:

@@ -23,7 +23,7 @@ from msgctl.values import quote
 
 SAMPLE = 50
 """Rows whose values are examined to find the phone column."""
-LEAST_DIGITS = 7
+MIN_DIGITS = 7
 """The fewest digits of a phone number that is found by its content."""
 
 _PHONE_NAME = re.compile(
@@ -32,7 +32,7 @@ _PHONE_NAME = re.compile(
     "(?:number|n[uú]mero)?"
 )
 """The name of a column of phone numbers, its words joined: mobile, phone_number, Teléfono móvil."""
-_LONGEST_SHOWN = 40
+_MAX_SHOWN = 40
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 """The beginning of JSON Lines, or of an array of objects, which is refused as such."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
@@ -131,15 +131,15 @@ class PhoneCells:
         except UsageError as error:
             if self.national is not None:
                 self.national.add(cells[phone])
-            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message, tuple(cells))
+            return InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), error.message, tuple(cells))
 
 
 def _several(text: str) -> list[str]:
     """Return the numbers in a cell that contains several, such as ``300 123 4567 / 310 987 6543``."""
-    if len(text) <= phones.MOST_DIGITS:
+    if len(text) <= phones.MAX_DIGITS:
         return [text]
     parts = [part.strip() for part in _BETWEEN_NUMBERS.split(text)]
-    found = [part for part in parts if sum(map(str.isdigit, part)) >= LEAST_DIGITS]
+    found = [part for part in parts if sum(map(str.isdigit, part)) >= MIN_DIGITS]
     return found if len(found) == len([*filter(None, parts)]) else [text]
 
 
@@ -212,7 +212,7 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
             try:
                 yield phones.read(text)
             except UsageError as error:
-                row = InvalidRow(lines.begin, shorten(text, _LONGEST_SHOWN), error.message)
+                row = InvalidRow(lines.begin, shorten(text, _MAX_SHOWN), error.message)
                 raise _invalid(row, lines.name) from None
 
 
@@ -248,7 +248,7 @@ def _table(name: str, records: Iterator[Record], phone_column: str | None, phone
                 reason = (
                     f"{len(cells)} cells, but the header has {len(columns)}: quote cells that contain the delimiter"
                 )
-                yield InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), reason)
+                yield InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), reason)
             elif "".join(cells).strip():
                 yield phones.row(line, cells + [""] * (len(columns) - len(cells)), phone)
             elif cells:  # an empty line is not a row
@@ -314,7 +314,7 @@ def _only(found: Iterable[bool]) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def _is_phone(text: str, least: int = LEAST_DIGITS) -> bool:
+def _is_phone(text: str, least: int = MIN_DIGITS) -> bool:
     """Return whether a text is a phone number of this length, or several of them."""
     try:
         return all(len(phones.as_typed(each).digits) >= least for each in _several(text))

@@ -27,7 +27,7 @@ CLOCK_CHECK = 1.0
 OPT_OUT_CHECK = 0.5
 """Seconds after which an unsent request checks the opt-out list again, for example after a slow commit."""
 
-LONGEST_ATTEMPT = 3600.0
+MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
 
 
@@ -153,7 +153,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
     try:
         request = build(operation, {**spec.fixed, **intent.parameters, "phone": phones})
         # One attempt: a request that was not sent is tried again at the job's rate.
-        response = client.send(request, timeout=LONGEST_ATTEMPT)
+        response = client.send(request, timeout=MAX_ATTEMPT)
         found = outcomes(response.operation, response.document, intent.phones)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
         error = raised if isinstance(raised, MsgctlError) else unexpected(raised)

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from typing import IO, BinaryIO, cast
 
 from msgctl.errors import UsageError
-from msgctl.jobs.formats import LONGEST, Record, unreadable
+from msgctl.jobs.formats import MAX_RECORD, Record, unreadable
 
 MAX_SIZE = 2**26
 MAX_MEMORY = 2**30
@@ -42,7 +42,7 @@ OUT_OF_MEMORY = f"needs more than {MAX_MEMORY // 2**20:,} MiB of memory, the lim
 OUT_OF_TIME = f"needs more than {MAX_CPU_SECONDS} seconds of processor time, the limit"
 
 _CHUNK = 2**20
-_LONGEST_TAG = 512
+_MAX_TAG = 512
 _REFERENCE = re.compile(
     rb"""<(?:x:)?(?:c|row)\s                # a cell or a row, as programs write them,
     (?:[^<>]{0,60}?\s)??r=                 # with its reference, such as XFD1048576 or 1048576,
@@ -195,7 +195,7 @@ class _Area:
     def add(self, chunk: bytes) -> None:
         """Take the next chunk of the sheet's XML. Raises RefusedError if there are too many cells."""
         text = self._rest + chunk
-        self._rest = text[max(text.rfind(b"<"), len(text) - _LONGEST_TAG, 0) :]
+        self._rest = text[max(text.rfind(b"<"), len(text) - _MAX_TAG, 0) :]
         found = _REFERENCE.findall(text)
         self._references += len(found)
         last = max((int(row) for row in {row for _, row in found}), default=0)
@@ -235,8 +235,8 @@ def rows(content: BinaryIO) -> Iterator[list[str]]:
 def _texts(row: Iterable[object], number: int) -> list[str]:
     """Return the text of each cell of a row. Raises RefusedError."""
     cells = [_cell_text(cell) for cell in row]
-    if sum(map(len, cells)) > LONGEST:
-        raise RefusedError(f"has more than {LONGEST:,} characters in row {number:,}, the limit")
+    if sum(map(len, cells)) > MAX_RECORD:
+        raise RefusedError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
     return cells
 
 

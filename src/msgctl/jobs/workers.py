@@ -20,7 +20,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FailureCounter, RateLimiter
 from msgctl.text import plural
 
-MOST_TOGETHER = 20
+MAX_TOGETHER = 20
 """Threads that are served by one commit. With more, all would wait for the last one and then send at once."""
 
 PAUSE = 1.0
@@ -163,7 +163,7 @@ class Workers(ABC):
         """Wait for results, or until a waiting thread may be served; return the results."""
         results = []
         with suppress(Empty):
-            for number in range(MOST_TOGETHER):
+            for number in range(MAX_TOGETHER):
                 result, turn, ended = self._handed_in.get(timeout=0 if number else self._patience)
                 self._running -= ended
                 if result is not None:

@@ -17,14 +17,14 @@ from msgctl.output.fields import Row, cell, metrics_of, text_of
 from msgctl.output.tables import Flow
 from msgctl.text import plural, shorten
 
-MOST_WIDTH = 120
+MAX_WIDTH = 120
 """Columns of a chart, however wide the terminal is."""
 TWO_COLUMNS = 92
 """Columns of a terminal from which charts are drawn beside each other."""
 GAP = 4
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Properties of a category that are shown; the rest are summed up in one line."""
-MOST_DAYS = 400
+MAX_DAYS = 400
 """Days that are drawn one by one; a response can name the years 1 and 9999."""
 
 _TITLES = {"operatingSystem": "Operating system", "lang": "Language"}
@@ -36,7 +36,7 @@ Counts = Sequence[tuple[str, int]]
 
 def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
     """Return the parts of click statistics: the URL, the total, then the charts, in two columns if there is room."""
-    width = min(width, MOST_WIDTH)
+    width = min(width, MAX_WIDTH)
     in_row = 2 if width >= TWO_COLUMNS else 1
     size = (width - GAP * (in_row - 1)) // in_row
     yield Text(cell(document.get("urlShort")), "bold")
@@ -124,14 +124,14 @@ def _hour(text: str) -> int:
 def _every(by_day: Mapping[date, int]) -> list[tuple[date, int]]:
     """Return every day from the first to the last, even those without clicks, unless they are too many."""
     days = sorted(by_day)
-    if days and (span := (days[-1] - days[0]).days) <= MOST_DAYS:
+    if days and (span := (days[-1] - days[0]).days) <= MAX_DAYS:
         days = [days[0] + timedelta(days=number) for number in range(span + 1)]
     return [(day, by_day.get(day, 0)) for day in days]
 
 
 def _counts(found: Sequence[Row]) -> Counts:
-    counts = [(_label(each), _clicks(each)) for each in found[:MOST_ROWS]]
-    rest = found[MOST_ROWS:]
+    counts = [(_label(each), _clicks(each)) for each in found[:MAX_ROWS]]
+    rest = found[MAX_ROWS:]
     return [*counts, (f"{len(rest):,} others", sum(map(_clicks, rest)))] if rest else counts
 
 

@@ -13,7 +13,7 @@ from msgctl.http.response import Response
 from msgctl.operations import Record
 from msgctl.text import clean, shorten
 
-MOST_UNKNOWN = 64
+MAX_UNKNOWN = 64
 """Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
@@ -102,7 +102,7 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
     unknown: dict[str, None] = {}
     for row in rows:
         for name in row:
-            if name not in known and name not in hidden and len(unknown) < MOST_UNKNOWN:
+            if name not in known and name not in hidden and len(unknown) < MAX_UNKNOWN:
                 unknown[name] = None
     return (*known, *unknown)
 

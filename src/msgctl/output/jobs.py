@@ -19,7 +19,7 @@ OUTCOMES = {"accepted": "ok", "refused": "bad", "unknown": "warn", "pending": "o
 LEFT_OUT = ("invalid", "duplicate", "excluded", "blank")
 
 WIDEST_BAR = 80
-LONGEST_EXAMPLE = 200
+MAX_EXAMPLE = 200
 _NOUNS = {"call bulk": "call", "block bulk": "number"}
 
 
@@ -115,7 +115,7 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
         pairs.append(("Segments", Text(f"{plan['segments']:,}")))
     if plan["first"]:
         texts = (", ".join(each) if isinstance(each, list) else str(each) for each in plan["first"].values())
-        pairs.append(("First", Text(shorten("; ".join(texts), LONGEST_EXAMPLE))))
+        pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))
     if costly := plan.get("most_expensive"):
         pairs.append(("Most expensive", _most_expensive(costly)))
     yield FieldList(pairs)
@@ -160,4 +160,4 @@ def _most_expensive(message: Document) -> Text:
     strange = count(text).not_gsm7[:3]
     reason = f": {', '.join(strange)} {'is' if len(strange) == 1 else 'are'} not in GSM-7" if strange else ""
     where = f"line {message['line']} · {message['phone']} · {size}{reason}"
-    return Text.assemble(shorten(text, LONGEST_EXAMPLE), ("\n" + cell(where), "dim"))
+    return Text.assemble(shorten(text, MAX_EXAMPLE), ("\n" + cell(where), "dim"))

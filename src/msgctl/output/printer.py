@@ -17,14 +17,14 @@ from msgctl.text import clean
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-MOST_HIGHLIGHTED = 100_000
+MAX_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
 UNFOLDED = 10_000
 """The width of a pipe, whose lines are not folded."""
 FOLLOWED_WIDTH = 20
 """The width of a column whose rows are printed as they come."""
 _USUAL_WIDTH = 80
-_LEAST_WIDTH = 10
+_MIN_WIDTH = 10
 """A narrower terminal folds lines itself: they could not be indented and wrapped any more."""
 
 
@@ -48,12 +48,12 @@ class Screen(NamedTuple):
 
 
 def terminal_width(stream: TextIO) -> int:
-    """Return the columns of a terminal: COLUMNS, else what the terminal says; at least `_LEAST_WIDTH`."""
+    """Return the columns of a terminal: COLUMNS, else what the terminal says; at least `_MIN_WIDTH`."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
-        return max(int(wanted), _LEAST_WIDTH)
+        return max(int(wanted), _MIN_WIDTH)
     try:
-        return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _LEAST_WIDTH)
+        return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _MIN_WIDTH)
     except (OSError, ValueError):  # a stream that claims to be a terminal but has no file descriptor
         return _USUAL_WIDTH
 
@@ -228,7 +228,7 @@ class Printer:
             return
         encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
         text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
-        if len(text) > MOST_HIGHLIGHTED or not self._screen.color:
+        if len(text) > MAX_HIGHLIGHTED or not self._screen.color:
             self._write(chain(jsontext.indent(text), "\n"))
             return
         from rich.highlighter import JSONHighlighter

@@ -142,7 +142,7 @@ SAMPLE = 500
 """Rows that widths are taken from; a longer value in a later row is folded."""
 BLOCK = 100
 """Rows drawn at once: a long table is drawn in blocks with the same widths, so that memory stays flat."""
-LEAST_TEXT = 30
+MIN_TEXT = 30
 """The least width of a wrapping text, unless it needs less."""
 GAP = 2
 
@@ -260,7 +260,7 @@ def _fitting(columns: Sequence[Column], rows: Sequence[Row], now: float, width: 
         if left_out:
             del sizes[left_out]
         room = width - sum(sizes.values()) - GAP * (len(sizes) - 1)
-        if room + longest >= min(longest, LEAST_TEXT):
+        if room + longest >= min(longest, MIN_TEXT):
             if wrapping:
                 sizes[wrapping] = min(longest, longest + room)
             return sizes

@@ -10,7 +10,7 @@ from typing import Any, get_origin
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Operation, Place, ResponseField
 from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, MOST, SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, MAX_INTEGER, SandboxResponse
 
 Schema = dict[str, Any]
 
@@ -111,7 +111,7 @@ def _field(field: Field) -> Schema:
         return {"type": "boolean"}
     if field.least is not None:
         kind = "number" if field.kind is Kind.NUMBER else "integer"
-        return {"type": kind, "minimum": field.least, "maximum": MOST if field.most is None else field.most}
+        return {"type": kind, "minimum": field.least, "maximum": MAX_INTEGER if field.most is None else field.most}
     schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)

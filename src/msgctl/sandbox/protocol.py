@@ -32,7 +32,7 @@ SECONDS_BETWEEN_CHECKS = 0.05
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""
 
-MOST = 10**9 - 1
+MAX_INTEGER = 10**9 - 1
 """The largest value of a number for which the interface gives no limit."""
 
 MAX_BODY = 1024 * 1024
@@ -312,7 +312,7 @@ def _number(field: Field, value: str, least: int) -> float:
         number = float(value) if field.kind is Kind.NUMBER else int(value) if _INTEGER.fullmatch(value) else nan
     except ValueError:
         number = nan
-    most = MOST if field.most is None else field.most
+    most = MAX_INTEGER if field.most is None else field.most
     if not least <= number <= most:
         what = "a number" if field.kind is Kind.NUMBER else "a whole number"
         raise invalid(field.name, f"must be {what} from {least} to {most}, not {quoted(value)}")

@@ -27,7 +27,7 @@ from msgctl.text import clean, shorten
 if TYPE_CHECKING:
     import sqlite3
 
-MOST_WAIT = 10.0
+MAX_WAIT = 10.0
 """Seconds that a change waits for one of another process."""
 PAUSE = 0.01
 
@@ -181,7 +181,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def _take(descriptor: int, lock: Path) -> None:
     """Take a lock. Raises ConfigurationError if another process holds it for too long, and OSError."""
-    deadline = time.monotonic() + MOST_WAIT
+    deadline = time.monotonic() + MAX_WAIT
     while True:
         with suppress(BlockingIOError):
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
