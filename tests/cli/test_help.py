@@ -8,11 +8,9 @@ import pytest
 from rich.spinner import Spinner
 
 from support.tool import Tool, process
-from support.tree import COMMANDS, NODES, Node, name_of
+from support.tree import COMMANDS, NODES, Node
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-
-each_page = pytest.mark.parametrize("node", NODES, ids=name_of)
 
 
 def page(tool: Tool, node: Node, *options: str, terminal: bool = False) -> str:
@@ -25,35 +23,35 @@ def words(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9'-]+", "", ESCAPE.sub("", text))
 
 
-@each_page
-def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) -> None:
-    text = page(tool, node)
-    assert text.startswith(f"Usage: {' '.join(['msgctl', *node.names])} ")
-    assert "\x1b" not in text
-    assert "{" not in text.splitlines()[0]
-    examples = [f"    {example}" for example in node.facts.examples]
-    assert [line for line in text.splitlines() if len(line) > 80 and line not in examples] == []
+def test_in_a_pipe_a_page_is_plain_text_of_80_columns(tool: Tool) -> None:
+    for node in NODES:
+        text = page(tool, node)
+        assert text.startswith(f"Usage: {' '.join(['msgctl', *node.names])} ")
+        assert "\x1b" not in text
+        assert "{" not in text.splitlines()[0]
+        examples = [f"    {example}" for example in node.facts.examples]
+        assert [line for line in text.splitlines() if len(line) > 80 and line not in examples] == [], node.path
 
 
-@each_page
-def test_on_a_terminal_a_page_says_the_same_and_fits(node: Node, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns in (40, 60, 80, 100):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        text = ESCAPE.sub("", page(tool, node, terminal=True))
-        lines = [line for line in text.splitlines() if "--no-" not in line]  # of plain pages: --premium / --no-premium
-        assert max(map(len, lines)) <= min(columns, 80)
-        assert "…" not in text
-        first = (node.command.help or "").split("\n\n")[0]
-        assert words(first) in words(re.sub("[│─╭╮╰╯]", "", text))
+def test_on_a_terminal_a_page_says_the_same_and_fits(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for node in NODES:
+        for columns in (40, 60, 80, 100) if node.is_group else (40, 80):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            text = ESCAPE.sub("", page(tool, node, terminal=True))
+            lines = [line for line in text.splitlines() if "--no-" not in line]  # of plain pages: --premium / --no-…
+            assert max(map(len, lines)) <= min(columns, 80), (node.path, columns)
+            assert "…" not in text, (node.path, columns)
+            first = (node.command.help or "").split("\n\n")[0]
+            assert words(first) in words(re.sub("[│─╭╮╰╯]", "", text)), (node.path, columns)
 
 
-@pytest.mark.parametrize("node", COMMANDS, ids=name_of)
-def test_examples_fit_on_a_line_of_a_terminal(node: Node, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_fit_on_a_line_of_a_terminal(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = [line.strip() for line in ESCAPE.sub("", page(tool, node, terminal=True)).splitlines()]
-    start = lines.index("Examples:") + 1
-    assert lines[start : start + len(node.facts.examples)] == [*node.facts.examples]
-    assert "<" not in "".join(lines[:start])  # no names of Python's types
+    for node in COMMANDS:
+        lines = [line.strip() for line in ESCAPE.sub("", page(tool, node, terminal=True)).splitlines()]
+        start = lines.index("Examples:") + 1
+        assert lines[start : start + len(node.facts.examples)] == [*node.facts.examples]
+        assert "<" not in "".join(lines[:start]), node.path  # no names of Python's types
 
 
 @pytest.mark.parametrize("columns", [1, 4])
@@ -76,14 +74,14 @@ def test_on_a_terminal_the_lines_of_every_paragraph_are_filled(tool: Tool, monke
     assert "only those of that profile. Without" in ESCAPE.sub("", tool("usage", "--help", terminal=True).out)
 
 
-@pytest.mark.parametrize("node", COMMANDS, ids=name_of)
-def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(node: Node, tool: Tool) -> None:
-    text = page(tool, node)
-    assert {*node.facts.examples} <= {line.strip() for line in text.splitlines()}
-    assert bool(re.search(r"-n, --dry-run", text)) == node.facts.has_dry_run
-    assert bool(re.search(r"-y, --yes", text)) == node.facts.asks
-    assert not re.search(r"^ +-v, --verbose", text, re.MULTILINE)
-    assert text.rstrip().endswith("msgctl --help")
+def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(tool: Tool) -> None:
+    for node in COMMANDS:
+        text = page(tool, node)
+        assert {*node.facts.examples} <= {line.strip() for line in text.splitlines()}, node.path
+        assert bool(re.search(r"-n, --dry-run", text)) == node.facts.has_dry_run, node.path
+        assert bool(re.search(r"-y, --yes", text)) == node.facts.asks, node.path
+        assert not re.search(r"^ +-v, --verbose", text, re.MULTILINE), node.path
+        assert text.rstrip().endswith("msgctl --help"), node.path
 
 
 def test_the_page_of_each_command_that_asks_shows_how_to_skip_the_question() -> None:

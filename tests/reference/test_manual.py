@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 import msgctl
 from msgctl import errors
 from msgctl.cli.global_options import global_options
@@ -19,13 +17,11 @@ from msgctl.errors import REASONS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
 from support.programs import program
-from support.tree import NODES, Node, name_of
+from support.tree import NODES, Node
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
 OF_COMMANDS = [name for name in PAGES if name.removesuffix(".1") not in manual.TOPICS]
-
-each_page = pytest.mark.parametrize("name", PAGES)
 
 
 def plain(roff: str) -> str:
@@ -62,27 +58,29 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
     assert kept == PAGES, "write them again with: python -m msgctl.reference"
 
 
-@pytest.mark.parametrize("node", [node for node in NODES if node.names], ids=name_of)
-def test_every_command_and_option_has_a_line(node: Node) -> None:
-    page = page_of(node)
-    assert f"msgctl {node.path}" in page
-    own = [each for each in node.command.params if each not in global_options()]
-    if not own:
-        return
-    place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")
-    tags = re.findall(r"^\.TP\n(.*)\n(.+)$", place, re.MULTILINE)
-    for parameter in own:
-        if parameter.param_type_name == "argument":
-            assert [text for tag, text in tags if bare(tag) == bare(parameter.metavar)], parameter.metavar
-        for option in (*parameter.opts, *parameter.secondary_opts) if parameter.param_type_name == "option" else ():
-            assert [text for tag, text in tags if option in re.findall(r"--?[\w-]+", tag)], option
+def test_every_command_and_option_has_a_line() -> None:
+    for node in NODES:
+        page = page_of(node)
+        assert f"msgctl {node.path}".strip() in page
+        own = [each for each in node.command.params if each not in global_options()]
+        if not own or not node.names:
+            continue
+        place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")
+        tags = re.findall(r"^\.TP\n(.*)\n(.+)$", place, re.MULTILINE)
+        for parameter in own:
+            if parameter.param_type_name == "argument":
+                found = [text for tag, text in tags if bare(tag) == bare(parameter.metavar)]
+                assert found, (node.path, parameter.metavar)
+                continue
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                found = [text for tag, text in tags if option in re.findall(r"--?[\w-]+", tag)]
+                assert found, (node.path, option)
 
 
-@pytest.mark.parametrize("name", OF_COMMANDS)
-def test_a_page_has_more_than_the_help(name: str) -> None:
-    page = plain(PAGES[name])
-    for title in ("EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
-        assert section(page, title).strip(), title
+def test_a_page_has_more_than_the_help() -> None:
+    for name in OF_COMMANDS:
+        for title in ("EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
+            assert section(plain(PAGES[name]), title).strip(), (name, title)
 
 
 def test_every_text_is_on_a_page() -> None:
@@ -92,19 +90,19 @@ def test_every_text_is_on_a_page() -> None:
     assert included <= parts
 
 
-@each_page
-def test_cross_references_lead_to_pages(name: str) -> None:
-    for page, number in re.findall(r"(msgctl[\w-]*)\((\d)\)", plain(PAGES[name])):
-        assert f"{page}.{number}" in PAGES
-    assert f"{name.rpartition('.')[0]}(" not in section(plain(PAGES[name]), "SEE ALSO")
+def test_cross_references_lead_to_pages() -> None:
+    for name, text in PAGES.items():
+        for page, number in re.findall(r"(msgctl[\w-]*)\((\d)\)", plain(text)):
+            assert f"{page}.{number}" in PAGES, name
+        assert f"{name.rpartition('.')[0]}(" not in section(plain(text), "SEE ALSO"), name
 
 
-@each_page
-def test_command_lines_on_a_page_can_be_typed(name: str) -> None:
-    shown = [plain(code) for code in re.findall(r"\\fB\\%(msgctl .*?)\\fR", PAGES[name])]
-    for line in (*shown, *examples(name)):
-        for arguments in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
-            _check_arguments(shlex.split(arguments))
+def test_command_lines_on_a_page_can_be_typed() -> None:
+    for name, text in PAGES.items():
+        shown = [plain(code) for code in re.findall(r"\\fB\\%(msgctl .*?)\\fR", text)]
+        for line in (*shown, *examples(name)):
+            for arguments in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
+                _check_arguments(shlex.split(arguments))
 
 
 def _check_arguments(arguments: list[str]) -> None:
