@@ -165,7 +165,6 @@ def times(tell: Teller, service: Service) -> None:
         ("--at", "tomorrow"),
         ("--at", "2026-02-30 10:00"),
         ("--at", "2020-01-01 10:00"),
-        ("--foreground",),
     ):
         tell.run("sms", "bulk", "good.csv", "-m", "x", "--yes", *options)
     with pytest.MonkeyPatch.context() as patch:

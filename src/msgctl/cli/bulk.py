@@ -16,7 +16,6 @@ from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
 from msgctl.cli.send import perform
 from msgctl.errors import (
     ConfigurationError,
-    Interrupted,
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
@@ -153,14 +152,8 @@ def make(
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:
                 time = foreground.local_time(spec.at)
-                if not rules.foreground:
-                    context.note(
-                        f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute."
-                    )
-                    return foreground.result(report.summary(job, ledger, running=False))
-                context.note(f"Waiting until {time}. Ctrl-C leaves the job to `msgctl job run-due`.")
-                _wait_until(context, job, spec.at)
-                foreground.respect_optouts(context, ledger)
+                context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
+                return foreground.result(report.summary(job, ledger, running=False))
             return foreground.send(context, job, ledger)
 
 
@@ -221,17 +214,6 @@ def _repeat_hint(repeats: Repeats) -> str:
     return " ".join(
         (*hints, "To leave these people out, add --exclude-repeats. To send the message again, add --again.")
     )
-
-
-def _wait_until(context: Context, job: str, due: float) -> None:
-    """Wait here until a job is due. Raises Interrupted at Ctrl-C."""
-    try:
-        while (rest := due - context.clock()) > 0:
-            context.sleep(min(rest, 1.0))  # the clock may be set
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"Job {job} remains scheduled", "Send it now: msgctl job resume " + job, consequence="nothing was sent"
-        ) from None
 
 
 # --- before it is sent

@@ -420,9 +420,6 @@ class Rules:
             help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
         ),
     ] = None
-    foreground: Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")] = (
-        False
-    )
     again: Annotated[
         bool,
         typer.Option("--again", help="Send even if most people got the same message in the last 24 hours, or will."),
@@ -448,8 +445,6 @@ class Rules:
         """Return a spec that keeps to these rules. Raises UsageError."""
         from msgctl.jobs.schedule import parse_at
 
-        if self.foreground and self.at is None:
-            raise UsageError("--foreground needs --at TIME")
         if self.again and self.exclude_repeats:
             raise UsageError("Use either --again or --exclude-repeats, not both")
         if self.days is not None and self.window is None:

@@ -72,16 +72,7 @@ class Visits:
 
     count: Annotated[str, typer.Option("--count", metavar="N", help="Number of visits.")] = "1"
     country: Annotated[str | None, typer.Option("--country", metavar="CC", help="Country, for example CO.")] = None
-    region: Annotated[str | None, typer.Option("--region", metavar="NAME", help="Region.")] = None
-    city: Annotated[str | None, typer.Option("--city", metavar="NAME", help="City.")] = None
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Kind of device.")] = None
-    brand: Annotated[str | None, typer.Option("--brand", metavar="NAME", help="Brand of the device.")] = None
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Model of the device.")] = None
-    operating_system: Annotated[
-        str | None, typer.Option("--operating-system", metavar="NAME", help="Operating system.")
-    ] = None
-    browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="Browser.")] = None
-    lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None
     days: Annotated[str, typer.Option("--days", metavar="N", help="Spread the visits over the last N days.")] = "1"
 
 
@@ -191,7 +182,7 @@ def _arriving(context: Context, sandbox: _Sandbox, phone: str | None, kind: str 
     app,
     "click",
     "msgctl sandbox click offers",
-    "msgctl sandbox click offers --count 40 --country CO --browser Firefox",
+    "msgctl sandbox click offers --count 40 --country CO --device mobile",
 )
 def click(
     context: Context,
