@@ -281,6 +281,10 @@ class LedgerMachine(RuleBasedStateMachine):
         query = "SELECT line FROM result WHERE request > 0 AND request NOT IN (SELECT number FROM request)"
         assert self.ledger.db.execute(query).fetchall() == []
 
+    @invariant()
+    def the_ledger_is_not_damaged(self) -> None:
+        self.ledger.check()
+
     def stored(self) -> list[object]:
         """Return all that the file says of recipients and requests."""
         return [

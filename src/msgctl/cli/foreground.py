@@ -430,7 +430,6 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
 
 
 def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:
-    ledger.check()
     ledger.recover()
     respect_optouts(context, ledger)
     hours = SendingHours.of(ledger.spec, context.clock)

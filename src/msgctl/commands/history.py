@@ -247,10 +247,12 @@ def _of_job(
         to_phone = "" if filters["phone"] is None else _TO_PHONE
         rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
         rows += db.execute(_LOST.format(to_phone), given)
-    return [_entry(job, spec, row) for row in rows]
+        return [_entry(job, spec, row) for row in rows]
 
 
 def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
+    if bytes in map(type, row):
+        raise TypeError("a value is not text")
     found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
     values = {**spec.fixed, **json.loads(found["parameters"])}
     return {

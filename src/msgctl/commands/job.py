@@ -128,7 +128,6 @@ def resume(
         spec = limits.apply(ledger.spec)
         if context.options.dry_run:
             return foreground.result(summary(job, ledger, running=False))
-        ledger.check()
         if spec.canary is not None and ledger.totals.sent >= spec.canary:
             spec = replace(spec, canary=None)
         ledger.recover()

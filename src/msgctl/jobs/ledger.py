@@ -18,12 +18,17 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgctl.errors import UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.model import Intent, JobSpec, RequestResult
+from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 from msgctl.recipients import RecipientOutcome, charged
-from msgctl.storage.files import BrokenError, shown
+from msgctl.storage.files import transaction
+
+_NEED_LOG: set[sqlite3.Connection] = set()
+"""Connections that are only closed by `Ledger.close`: when Python closes one, SQLite deletes the log."""
 
 ENDED_EARLY = "msgctl ended before the response arrived"
 
@@ -108,17 +113,17 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], float], read_only: bool = False) -> None:
         self.path = path
         self.is_in_use = False
+        self._needs_log = False
         self.clock = clock
-        with LEDGER.explained(path):
+        with LEDGER.reading(path):
             self.db = LEDGER.open(path, read_only=read_only)
             try:
                 if not read_only:
                     self.db.execute("PRAGMA journal_mode = WAL")
                     self.db.execute("PRAGMA synchronous = FULL")
-                with _checked_values(path):
-                    self.spec = JobSpec.load(self.fact("spec") or "")
-                    self.created = float(self.fact("created") or 0)
-                    self.totals, self._number = schema.totals(self.db)
+                self.spec = JobSpec.load(self.fact("spec") or "")
+                self.created = schema.read_time(self.fact("created") or "0")
+                self.totals, self._number = schema.totals(self.db)
             except BaseException:
                 self.db.close()
                 raise
@@ -132,8 +137,16 @@ class Ledger:
         self._not_sent: list[int] = []
 
     def close(self) -> None:
+        """Close the ledger; afterwards it is complete without its log, unless a thread still uses it."""
         if self.is_in_use:  # by an abandoned thread, which ends with the process
             return
+        if self.db in _NEED_LOG:
+            try:
+                with transaction(self.db):
+                    self.db.execute("DELETE FROM job WHERE name = 'needs_log'")
+            except sqlite3.Error:  # for example, the disk is full: the ledger keeps its log
+                return
+            _NEED_LOG.remove(self.db)
         with LEDGER.explained(self.path):
             self.db.close()
 
@@ -143,10 +156,14 @@ class Ledger:
         before, number = self.totals.copy(), self._number
         try:
             with LEDGER.explained(self.path):
+                self._begin()
                 self.db.execute("BEGIN IMMEDIATE")
                 yield
                 self._flush()
+                self.db.execute("UPDATE job SET value = value + 1 WHERE name = 'commits'")
+                commits = int(self.fact("commits") or 0)
                 self.db.execute("COMMIT")
+                schema.count_commit(self.path, commits)
         except BaseException:
             self.totals, self._number = before, number
             for unwritten in (self._intents, self._results, self._ended, self._not_sent):
@@ -156,10 +173,29 @@ class Ledger:
                 self.db.execute("ROLLBACK")
             raise
 
+    def _begin(self) -> None:
+        """Record in the ledger itself, before the first change, that it is not complete without its log until `close`.
+
+        A crash at any moment leaves a ledger that can be used: the record is only removed together with the changes,
+        and SQLite deletes the log after it has copied them.
+        """
+        if not self._needs_log:
+            with transaction(self.db):
+                self.db.execute("INSERT OR REPLACE INTO job VALUES ('needs_log', '')")
+                self.db.execute("INSERT OR IGNORE INTO job VALUES ('commits', '0')")
+            _NEED_LOG.add(self.db)
+            schema.copy_log(self.db, self.path)
+            self._needs_log = True
+
     def check(self) -> None:
-        """Have SQLite look for damage. Raises ConfigurationError."""
-        with LEDGER.explained(self.path):
+        """Check all of the ledger for damage. Raises ConfigurationError."""
+        with LEDGER.reading(self.path):
             LEDGER.verify(self.db, self.path)
+            try:
+                SendingHours.of(self.spec, self.clock)
+            except UsageError as error:
+                raise LEDGER.damaged(self.path, error.message) from error
+            schema.check_values(self.db, self.spec)
 
     def fact(self, name: str) -> str | None:
         """Return a fact about the whole job."""
@@ -175,7 +211,8 @@ class Ledger:
     def due(self) -> float | None:
         """The time at which `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
         due = self.fact("due")
-        return None if due is None else float(due)
+        with LEDGER.reading(self.path):
+            return None if due is None else schema.read_time(due)
 
     def end_schedule(self) -> None:
         """Remove the job from `msgctl job run-due`: from now on, only the user can resume it.
@@ -193,7 +230,11 @@ class Ledger:
             self.spec = spec
 
     def recover(self) -> None:
-        """Mark as unknown the recipients that an earlier process left in flight or had yet to send to again."""
+        """Mark as unknown the recipients that an earlier process left in flight or had yet to send to again.
+
+        Raises ConfigurationError, even for damage that it does not concern.
+        """
+        self.check()
         with self.transaction():
             self.db.execute(_LOST, (TRANSITIONS[State.SENDING, Event.LOST], ENDED_EARLY))
             self.db.execute("UPDATE request SET ended = ? WHERE ended IS NULL", (self.clock(),))
@@ -375,7 +416,7 @@ class Ledger:
         self._read_to.clear()
 
     def _flush(self) -> None:
-        """Write the collected changes to the database."""
+        """Write the collected changes to the schema."""
         for said, ids in self._results.items():
             self._change(_RESULT, said, ids)
         if self._ended:
@@ -426,27 +467,18 @@ class Facts(NamedTuple):
 
 def facts(path: Path) -> Facts:
     """Return the facts about a job. Raises ConfigurationError."""
-    with LEDGER.opened(path, read_only=True) as db, _checked_values(path):
+    with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))
         number, in_flight, first, last = db.execute(_REQUESTS).fetchone()
         rows = db.execute("SELECT hex(digest) FROM message LIMIT ?", (MAX_DIGESTS + 1,)).fetchall()
-        due = None if (text := found.get("due")) is None else float(text)
+        due = None if (text := found.get("due")) is None else schema.read_time(text)
         return Facts(
             spec=JobSpec.load(found["spec"]),
-            created=float(found["created"]),
+            created=schema.read_time(found["created"]),
             due=due,
             has_begun=due is None or number > 0,
-            first=first,
-            last=last,
+            first=None if first is None else schema.read_time(first),
+            last=None if last is None else schema.read_time(last),
             is_in_flight=in_flight > 0,
             digests=[digest for (digest,) in rows] if len(rows) <= MAX_DIGESTS else None,
         )
-
-
-@contextmanager
-def _checked_values(path: Path) -> Iterator[None]:
-    """Convert errors about invalid values in a ledger to BrokenError."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError) as error:
-        raise BrokenError(f"Cannot use {LEDGER.name} {shown(path)}: it is damaged", LEDGER.fix) from error

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from math import inf
+from types import NoneType
 from typing import Any, NamedTuple
 
 from msgctl import operations
@@ -15,6 +17,17 @@ from msgctl.http.request import Value
 from msgctl.jobs.states import LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
 from msgctl.recipients import RecipientOutcome, charge
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "str | None": (str, NoneType),
+    "int | None": (int, NoneType),
+    "float | None": (int, float, NoneType),
+    "Mapping[str, Value]": (dict,),
+    "Sequence[str]": (list,),
+}
+"""The types of settings as JSON."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,19 @@ class JobSpec:
 
     @classmethod
     def load(cls, text: str) -> JobSpec:
-        return cls(**json.loads(text))
+        """Return the settings in a ledger. Raises LookupError, TypeError or ValueError if they are not valid."""
+        spec = cls(**json.loads(text))
+        for each in fields(cls):
+            if not isinstance(value := getattr(spec, each.name), _TYPES[str(each.type)]):
+                raise TypeError(f"{each.name} is {type(value).__name__}")
+        for number in (spec.batch_size, spec.concurrency, spec.rate, spec.canary):
+            if number is not None and not 0 < number < inf:
+                raise ValueError(f"{number} is not a limit")
+        if not all(isinstance(each, str) for each in (*spec.columns, *spec.zones)):
+            raise TypeError("a column or time zone is not text")
+        for name in spec.fixed:
+            spec.performs.field(name)
+        return spec
 
 
 class Intent(NamedTuple):

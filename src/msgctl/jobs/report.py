@@ -33,7 +33,7 @@ UNDELIVERED = "undelivered"
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """Return a job in numbers, as ``job show`` prints it."""
     outcomes = ledger.totals.outcomes(running=running)
-    with LEDGER.explained(ledger.path):
+    with LEDGER.reading(ledger.path):
         states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
     state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
     return {
@@ -112,7 +112,7 @@ class Report:
         return sum(self._ledger.totals.states[state] for state in self._states)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        with LEDGER.explained(self._ledger.path):
+        with LEDGER.reading(self._ledger.path):
             for recipient in schema.recipients(self._ledger.db, self._states):
                 is_accepted = recipient.state is State.ACCEPTED
                 if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):

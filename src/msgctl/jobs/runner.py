@@ -198,6 +198,10 @@ class StatePoller(Workers):
         self.checked = 0
         self.failed = 0
 
+    def finish(self) -> MsgctlError | None:
+        self._to_check.close()  # its query would keep the ledger open
+        return super().finish()
+
     def undecided(self) -> int:
         """Return how many messages are neither in a final nor in a wanted state."""
         return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))

@@ -7,20 +7,24 @@ time, so that memory does not grow with their number.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.delivery import is_final, reaches
-from msgctl.jobs.model import Totals
+from msgctl.errors import ConfigurationError
+from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
-from msgctl.storage.files import FileFormat, transaction
+from msgctl.storage.files import BrokenError, FileFormat, shown, transaction
+from msgctl.text import shorten
 
 _SCHEMA = (
-    # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due.
+    # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due. `commits` is
+    # the number of transactions of its runs. `needs_log` exists while the ledger is not complete without its log.
     "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
     """CREATE TABLE message (
@@ -59,7 +63,98 @@ _SCHEMA = (
         FROM recipient LEFT JOIN result ON result.line = recipient.line""",
 )
 
-LEDGER = FileFormat(
+SUFFIX = ".sqlite3"
+"""How the name of a ledger's file ends, after the job's ID."""
+
+
+class LedgerFormat(FileFormat):
+    """A SQLite file that is refused if changes that were written to it are missing.
+
+    After an unclean end, the last changes are only in the write-ahead log, beside the file. A ledger without them would
+    send to people who already got their message, so two records reveal the loss:
+
+    - ``needs_log`` in the ledger, which reveals that the whole log is missing, even if the ledger was copied.
+    - The number of commits in the job's lock file, which reveals that some of them are missing: the log is damaged, or
+      the ledger was replaced with an older copy. It is written after each commit, and not synced. So after a power cut
+      it is at most too low.
+    """
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
+        """Open a ledger, as `FileFormat.open` does. Also raises BrokenError if changes are missing."""
+        written = _read_commits(path)  # first, because another process may be writing
+        # Closing a connection that may write would copy a damaged log to the ledger.
+        db = super().open(path, read_only=True)
+        try:
+            self._check_changes(db, path, written)
+            if read_only:
+                return db
+            writable = super().open(path, create=create)
+        except BaseException:
+            db.close()
+            raise
+        db.close()
+        return writable
+
+    @contextmanager
+    def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a ledger for a block, as `FileFormat.opened` does. Invalid values in it are a BrokenError, too."""
+        with self.reading(path), super().opened(path, create=create, read_only=read_only) as db:
+            yield db
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """Turn the errors of a block that reads a ledger into ConfigurationError, even those about invalid values."""
+        try:
+            with self.explained(path):
+                yield
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise self.damaged(path, str(error)) from error
+
+    def damaged(self, path: Path, why: str) -> BrokenError:
+        return BrokenError(f"{self.name.capitalize()} {shown(path)} is damaged: {shorten(why, 200)}", self.fix)
+
+    def _check_changes(self, db: sqlite3.Connection, path: Path, written: int) -> None:
+        """Raise BrokenError if the log is missing although it is needed, or if there are fewer commits than written."""
+        found = dict(db.execute("SELECT name, value FROM job WHERE name IN ('needs_log', 'commits')"))
+        log = path.with_name(f"{path.name}-wal")
+        lost = f"{self.name.capitalize()} {shown(path)} lacks its last changes"
+        # SQLite does not delete the log while this connection is open. It leaves an empty one when it only reads.
+        if "needs_log" in found and not (log.exists() and log.stat().st_size):
+            raise BrokenError(
+                f"{lost}: msgctl was killed, and the write-ahead log {log.name} is missing or empty",
+                f"Restore {log.name} beside it. Without that file, msgctl does not know to whom the job has sent.",
+            )
+        commits = found.get("commits", "0")
+        if not commits.isdigit():
+            raise self.damaged(path, f"commits = {commits}")
+        if written > int(commits):
+            raise BrokenError(f"{lost}: it is an older copy, or {log.name} is damaged or missing", self.fix)
+
+
+def lock_of(path: Path) -> Path:
+    """Return the lock file of a ledger."""
+    return path.with_name(f".{path.name.removesuffix(SUFFIX)}.lock")
+
+
+def _read_commits(path: Path) -> int:
+    """Return the number of commits in the lock file of a ledger; 0 if there is none."""
+    try:
+        text = lock_of(path).read_bytes()
+    except FileNotFoundError:
+        return 0
+    return int(text) if text.strip().isdigit() else 0
+
+
+def count_commit(path: Path, commits: int) -> None:
+    """Write the number of commits to the lock file of a ledger. Raises OSError."""
+    descriptor = os.open(lock_of(path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.pwrite(descriptor, b"%d" % commits, 0)
+    finally:
+        os.close(descriptor)
+
+
+LEDGER = LedgerFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
     version=6,
@@ -67,8 +162,68 @@ LEDGER = FileFormat(
     schema=_SCHEMA,
 )
 
-SUFFIX = ".sqlite3"
-"""How the name of a ledger's file ends, after the job's ID."""
+MAX_TIME = 1e11
+"""Seconds since 1970; a later time is damage."""
+
+_VALID = {
+    "job": "typeof(value) = 'text'",
+    "message": """typeof(parameters) = 'text' AND json_type(parameters) = 'object' AND typeof(cost) = 'integer'
+        AND cost >= 0 AND NOT EXISTS (SELECT 1 FROM json_each(parameters)
+            WHERE type NOT IN ('array', 'text') OR key NOT IN (SELECT value FROM json_each(:fields)))
+        AND NOT EXISTS (SELECT value FROM json_each(:required) EXCEPT SELECT key FROM json_each(parameters))""",
+    "recipient": """typeof(phone) = 'text' AND typeof(international) IN ('text', 'null')
+        AND typeof(error) IN ('text', 'null') AND typeof(cells) IN ('text', 'null')
+        AND (cells IS NULL OR (json_type(cells) = 'array' AND json_array_length(cells) = :columns))
+        AND CASE WHEN message IS NULL THEN state IN ('invalid', 'duplicate', 'excluded')
+            ELSE state = 'pending' AND phone GLOB '[0-9]*' AND phone NOT GLOB '*[^0-9]*'
+                AND coalesce(international, '0') NOT GLOB '*[^0-9]*' AND zones IN (SELECT value FROM json_each(:zones))
+                AND message IN (SELECT id FROM message) END""",
+    "request": """typeof(lines) = 'text' AND json_type(lines) = 'array' AND json_array_length(lines) > 0
+        AND typeof(body) IN ('text', 'null') AND (ended IS NULL OR (typeof(ended) = 'real' AND abs(ended) < :max_time))
+        AND NOT EXISTS (SELECT 1 FROM json_each(lines) WHERE type <> 'integer'
+            OR value NOT IN (SELECT line FROM recipient WHERE message IS NOT NULL)
+            OR (ended IS NOT NULL AND NOT EXISTS (SELECT 1 FROM result WHERE line = value AND request >= number)))""",
+    "result": """line IN (SELECT line FROM recipient WHERE message IS NOT NULL)
+        AND (request = 0 OR request IN (SELECT number FROM request))
+        AND state IN ('accepted', 'refused', 'unknown', 'pending', 'again', 'excluded')
+        AND typeof(id) IN ('text', 'null') AND typeof(status) IN ('text', 'null')
+        AND typeof(credits) IN ('integer', 'text', 'null') AND typeof(spent) = 'integer' AND typeof(lost) = 'integer'
+        AND typeof(error) IN ('text', 'null') AND typeof(delivery) IN ('text', 'null')
+        AND (checked IS NULL OR typeof(checked) = 'real')""",
+    "handed_over": "typeof(line) = 'integer' AND typeof(job) = 'text' AND has_begun IN (0, 1)",
+}
+"""What is true of every row of a table."""
+
+_TEXTS = (
+    "SELECT group_concat(name || value) FROM job",
+    "SELECT group_concat(parameters) FROM message GROUP BY id / 1000",
+    "SELECT group_concat(coalesce(error, '') || coalesce(cells, '')) FROM recipient GROUP BY line / 1000",
+    "SELECT group_concat(coalesce(body, '')) FROM request GROUP BY number / 1000",
+    """SELECT group_concat(coalesce(id, '') || coalesce(status, '') || coalesce(credits, '') || coalesce(error, '')
+        || coalesce(delivery, '')) FROM result GROUP BY line / 1000""",
+    "SELECT group_concat(job) FROM handed_over",
+)
+"""Queries that read all text that may not be ASCII."""
+
+
+def check_values(db: sqlite3.Connection, spec: JobSpec) -> None:
+    """Check every value in a ledger. Raises ValueError and sqlite3.Error."""
+    fields = spec.performs.fields
+    required = [each.name for each in fields if each.required and each.name not in {"phone", *spec.fixed}]
+    parameters = {
+        "fields": json.dumps([each.name for each in fields]),
+        "required": json.dumps(required),
+        "columns": len(spec.columns),
+        "zones": json.dumps(spec.zones),
+        "max_time": MAX_TIME,
+    }
+    for table, condition in _VALID.items():
+        query = f"SELECT 1 FROM {table} WHERE ({condition}) IS NOT TRUE LIMIT 1"  # noqa: S608
+        if db.execute(query, parameters).fetchone():
+            raise ValueError(f"a row of the table {table} is not valid")
+    for query in _TEXTS:
+        db.execute(query).fetchall()  # which fails for text that is not UTF-8
+
 
 # Created when all rows are inserted: the order in which recipients are sent to. SQLite adds the line to every index.
 INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
@@ -78,14 +233,24 @@ CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a ledger to write a few rows, even while another process runs its job. They are durable after the block.
+    """Open a ledger to write a few rows, even while another process runs its job.
 
-    Raises ConfigurationError.
+    After the block they are durable, and in the ledger itself. Raises ConfigurationError.
     """
     with LEDGER.opened(path) as db:
         db.execute("PRAGMA synchronous = FULL")
         with transaction(db):
             yield db
+        copy_log(db, path)
+
+
+def copy_log(db: sqlite3.Connection, path: Path) -> None:
+    """Copy all of the write-ahead log to the ledger itself. Raises ConfigurationError if another process reads it."""
+    (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    if is_busy:
+        raise ConfigurationError(
+            f"Cannot use {LEDGER.name} {shown(path)}: another program is reading it", "Try again when it is done."
+        )
 
 
 class Recipient(NamedTuple):
@@ -128,7 +293,14 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
 def updated(db: sqlite3.Connection) -> float:
     """Return when the last request ended, in seconds since 1970; 0 before the first."""
     (latest,) = db.execute("SELECT coalesce(max(ended), 0) FROM request").fetchone()
-    return float(latest)
+    return read_time(latest)
+
+
+def read_time(value: str | float) -> float:
+    """Return a time in a ledger, in seconds since 1970. Raises ValueError if no clock has it."""
+    if not abs(time := float(value)) < MAX_TIME:
+        raise ValueError(f"not a time: {value}")
+    return time
 
 
 def pending_zones(db: sqlite3.Connection, zones: Iterable[str]) -> list[str]:
@@ -145,6 +317,8 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
         WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
         tuple(states),
     ):
+        if bytes in map(type, row):
+            raise TypeError(f"a value in line {row[0]} is not text")
         yield Recipient(*row)._replace(state=State(row[2]))
 
 
@@ -164,7 +338,7 @@ class Undecided(NamedTuple):
     phones: Sequence[str]
 
 
-def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Iterator[Undecided]:
+def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Undecided, None, None]:
     """Yield the accepted messages without a final state by id, the least recently checked first.
 
     States that reach one of ``until`` count as final. Recipients share an id if the service sent only the id of
@@ -185,12 +359,11 @@ def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Iterator[Unde
 
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:
     """Count messages by delivery state, the most frequent first."""
-    return dict(
-        db.execute(
-            """SELECT delivery, count(*) FROM result WHERE delivery IS NOT NULL GROUP BY delivery
-            ORDER BY count(*) DESC, delivery"""
-        )
+    found = db.execute(
+        """SELECT CAST(delivery AS TEXT), count(*) FROM result WHERE delivery IS NOT NULL GROUP BY delivery
+        ORDER BY count(*) DESC, delivery"""
     )
+    return dict(found)
 
 
 def prices(db: sqlite3.Connection, area: Callable[[str], str]) -> dict[str, tuple[Fraction | None, int]]:

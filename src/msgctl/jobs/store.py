@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.index import Index
-from msgctl.jobs.schema import LEDGER, SUFFIX
+from msgctl.jobs.schema import LEDGER, SUFFIX, lock_of
 from msgctl.storage import files
 from msgctl.values import quote
 
@@ -151,7 +151,7 @@ class Store:
         self._lock(job).unlink(missing_ok=True)
 
     def _lock(self, job: str) -> Path:
-        return self.folder / f".{job}.lock"
+        return lock_of(self.path(job))
 
 
 def _take(descriptor: int) -> bool:

@@ -440,8 +440,11 @@ class FileFormat:
                 db.close()
 
     def verify(self, db: sqlite3.Connection, path: Path) -> None:
-        """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        """Check a file for damage. Raises BrokenError and sqlite3.Error.
+
+        ``PRAGMA quick_check`` would miss a changed value that differs from the one in an index, such as a phone.
+        """
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise BrokenError(f"{self.name.capitalize()} {shown(path)} is damaged: {found}", self.fix)
 
