@@ -199,6 +199,12 @@ def no_more(what: str) -> ConfigurationError:
     return ConfigurationError(f"msgctl ran out of {what}", f"{RAISE_LIMIT}, then try again.")
 
 
+def without_frames(error: MsgctlError) -> MsgctlError:
+    """Return an error that is kept, without its traceback, whose frames contain the whole response."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
+
+
 def unexpected(error: Exception) -> MsgctlError:
     """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
     may_be_sent = "If it was sending, the message may have been sent."

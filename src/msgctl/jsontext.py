@@ -102,7 +102,7 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
     def safe(run: re.Match[str]) -> str:
         if not ascii_only and run[0].isprintable():  # no unsafe character is, and asking for all at once is quick
             return run[0]
-        return "".join(_escaped(char) if ascii_only or is_unsafe(char) else char for char in run[0])
+        return run[0].translate({ord(char): _escaped(char) for char in set(run[0]) if ascii_only or is_unsafe(char)})
 
     return _NOT_PLAIN.sub(safe, text)
 

@@ -26,6 +26,8 @@ MAX_UNCLAIMED = 100
 """Entries without a recipient that are kept; a hostile response could contain a million."""
 MIN_DIGITS = 5
 """Digits of a number without its country code; fewer digits could be the end of many numbers."""
+MAX_MASKED_LENGTH = 40
+"""Characters of a masked number."""
 MAX_MASKED_RUNS = 3
 """Runs of mask characters in a number; more would match slowly, and match too many numbers."""
 
@@ -291,6 +293,8 @@ class NumberIndex:
         self._national = {each: phone for phone in self._phones if national[each := _without_code(phone)] == 1}
         """The recipient with each national number; a number that two recipients share is omitted."""
         self._lists = "\n".join(self._phones), "\n".join(self._national)
+        self._searches = 2 * len(self._phones)
+        """Masked numbers that are still looked up; a hostile response could contain a hundred thousand."""
 
     def among(self, value: Any) -> list[str]:
         """Return the recipients whose numbers are in a field, which may contain several, separated by commas."""
@@ -314,9 +318,16 @@ class NumberIndex:
 
     def _masked(self, text: str) -> str | None:
         """Return the recipient that a masked number matches, if it is the only one."""
-        visible = _MASK.split(text)
-        if not _MASKED.fullmatch(text) or not any(visible) or len(visible) > MAX_MASKED_RUNS + 1:
+        visible = _MASK.split(text[: MAX_MASKED_LENGTH + 1])
+        if (
+            len(text) > MAX_MASKED_LENGTH
+            or not self._searches
+            or not _MASKED.fullmatch(text)
+            or not any(visible)
+            or len(visible) > MAX_MASKED_RUNS + 1
+        ):
             return None
+        self._searches -= 1
         fitting = re.compile(f"^(?:{'[0-9]*'.join(visible)})$", re.MULTILINE)
         whole, national = map(fitting.findall, self._lists)
         found = whole or [self._national[each] for each in national]

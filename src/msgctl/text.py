@@ -9,7 +9,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 
 # Zero-width joiner and non-joiner: emoji and several scripts need them, and they move nothing.
 _HARMLESS_FORMATS = "\u200c\u200d"
@@ -26,7 +25,6 @@ def is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and char not in _HARMLESS_FORMATS
 
 
-@lru_cache(maxsize=1024)  # a response can contain millions of them
 def escape(char: str) -> str:
     """Return a character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
     return char.encode("unicode_escape").decode("ascii")
@@ -36,7 +34,7 @@ def clean(text: str) -> str:
     """Return one line of text in which every character that could act on a terminal is written visibly."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(escape(char) if is_unsafe(char) else char for char in text)
+    return text.translate({ord(char): escape(char) for char in set(text) if is_unsafe(char)})
 
 
 def storable(text: str) -> str:

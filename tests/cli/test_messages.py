@@ -247,7 +247,7 @@ RESPONSES = {
     "another shape of an entry": respond({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
     "another shape without an ID": respond({"status": {}, "data": []}),
     "compressed": respond(b"x", 200, headers={"Content-Encoding": "gzip"}),
-    "too large": respond(b" " * (2**24 + 1), 200),
+    "too large": respond(b" " * 2**24, 200),
     "dropped": drop,
     "reset": reset,
     "not HTTP": raw(b"hello\r\n\r\n"),

@@ -56,6 +56,18 @@ def test_each_recipient_counts(
     )
 
 
+@pytest.mark.documented
+def test_a_response_may_repeat_a_long_message_with_every_character_escaped(service: Service, tool: Tool) -> None:
+    phones = [str(573_001_000_000 + number) for number in range(100)]
+    message = "😀" * 550
+    entries = [{**entry(phone), "id": f"message-{phone}", "sms": message} for phone in phones]
+    record = {"id": "d1", "status": 1, "data": entries}
+    service.will(respond(json.dumps(record, ensure_ascii=True, indent=8).encode()))
+    done = tool("sms", "send", *phones, "-m", message, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.document == record
+
+
 @pytest.mark.parametrize("name", list(SENDS))
 def test_every_send_is_judged(name: str, service: Service, tool: Tool) -> None:
     record = json.loads(json.dumps(SENDS[name].record))

@@ -7,83 +7,140 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 import msgctl
-from hostile.exit_codes import CSV, Verdict, check
+from hostile.exit_codes import CSV, JSON, TABLE, Verdict, check
 from hostile.responses import CHUNKED, Hostile
+from msgctl import operations as ops
+from msgctl.http.request import build
 from support.request_lines import Line
 from support.service import Service, raw, respond
 from support.tool import Outcome
 
-MAX_MEMORY = 2**30
-"""Bytes of address space."""
-MAX_SECONDS = 100
 MIB = 2**20
+MAX_COMMAND = 256 * MIB
+MAX_JOB = 512 * MIB
+MAX_SECONDS = 100
+"""Processor time of all runs of a test; without a limit, one of these responses takes longer."""
 
-# One process for all: it says how each run ended.
+# One process for all: it prints how each run ended, and the peak of its own memory.
 RUN = """
-import json, resource, sys
-memory, seconds, lines = json.loads(sys.stdin.read())
-resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+import json, re, resource, sys
+from pathlib import Path
+seconds, lines = json.loads(sys.stdin.read())
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 from support.tool import Tool
-for arguments in lines:
-    outcome = Tool()(*arguments)
+for arguments, screen in lines:
+    outcome = Tool()(*arguments, screen=screen)
     print(json.dumps([outcome.code, outcome.err]), flush=True)
+print(re.search("VmHWM:\\\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """
+PHONES = [str(573_000_000_000 + number) for number in range(100)]
+TEXT = "😀" * 550
+SEND = build(ops.SEND_SMS, {"phone": PHONES, "sms": TEXT})
+SIXTY_FOUR = 64
 
 
-def filled(head: bytes, piece: bytes, tail: bytes, size: int = 16 * MIB) -> bytes:
-    """A document of all but ``size`` bytes."""
+def filled(head: bytes, piece: bytes, tail: bytes, size: int) -> bytes:
+    """A document of almost ``size`` bytes."""
     return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
 
 
-HEAD = b'{"status":1,"id":"d","more":['
+HEAD = b'{"status":1,"id":"d","urlShort":"u","more":['
+PIECES: dict[str, tuple[bytes, bytes, bytes]] = {
+    "small strings": (HEAD, b'"ab",', b"1]}"),
+    "entries": (b'{"status":1,"id":"d","urlShort":"u","data":[', b'{"id":1},', b'{"id":1}]}'),
+    "newlines": (b"", b"\n", HEAD + b"]}"),
+    "numbers": (HEAD, b"1234,", b"1]}"),
+    "a number of many digits": (HEAD, b"1", b"]}"),
+    "nested arrays": (HEAD + b"[" * 500, b"[[]],", b"1" + b"]" * 501 + b"}"),
+    "objects": (HEAD, b'{"":{}},', b"1]}"),
+    "controls": (b'{"status":1,"id":"d","urlShort":"', b"\xc2\x9b", b'"}'),
+    "an ID for a thousand entries": (HEAD + b'],"data":[' + b"{}," * 1000 + b'{}],"id":"', b"x", b'"}'),
+}
+"""Content of responses: the beginning, the piece that is repeated, and the end."""
 
 
-def cheap_bombs() -> list[Hostile]:
-    return [
-        Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), Verdict.UNREADABLE),
-        Hostile("16 MiB of brackets", respond(filled(b'{"status":', b"[", b"")), Verdict.UNREADABLE),
-        Hostile("16 MiB and a little", respond(filled(HEAD, b"1,", b"1]}") + b" " * 100), Verdict.NOT_WHOLE),
-        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), Verdict.NOT_WHOLE),
-    ]
-
-
-def dear_bombs() -> list[Hostile]:
-    """Those that take seconds to read."""
-    controls = filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)
-    errors = filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB)
-    return [
-        Hostile("16 MiB of numbers", respond(filled(HEAD, b"1,", b"1]}")), Verdict.READABLE),
-        Hostile("1 MiB of objects", respond(filled(HEAD, b"{},", b"1]}", MIB)), Verdict.READABLE),
-        Hostile("2 MiB of controls", respond(controls), Verdict.READABLE),
-        Hostile("4 MiB of errors", respond(errors, 520), Verdict.REFUSED),
-    ]
-
-
-def run_all(lines: list[list[str]]) -> list[Outcome]:
+def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome], int]:
+    """Run command lines, each on a screen or not; return their outcomes and the peak of the memory in bytes."""
     done = subprocess.run(
         [sys.executable, "-c", RUN],
-        input=json.dumps([MAX_MEMORY, MAX_SECONDS, lines]),
+        input=json.dumps([MAX_SECONDS, lines]),
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * MAX_SECONDS,
+        timeout=4 * MAX_SECONDS,
         cwd=Path(__file__).parents[1],
         env={**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return [Outcome(code, b"", err.encode()) for code, err in map(json.loads, done.stdout.splitlines())]
+    *outcomes, peak = done.stdout.splitlines()
+    return [Outcome(code, b"", err.encode()) for code, err in map(json.loads, outcomes)], int(peak) * 1024
 
 
-def test_no_response_fills_the_memory_or_takes_indefinitely(lines: list[Line], server: Service) -> None:
-    read, send = (line for path in ("balance show", "block add") for line in lines if line.path == path)
-    bombs = cheap_bombs()
-    asked = [(bomb, read) for bomb in bombs + dear_bombs()] + [(bomb, send) for bomb in bombs]
+def too_large() -> list[Hostile]:
+    found = [
+        Hostile(f"16 MiB of {name}", respond(filled(*PIECES[name], size=16 * MIB)), Verdict.NOT_WHOLE)
+        for name in ("small strings", "entries", "newlines")
+    ]
+    return [
+        *found,
+        Hostile("16 MiB of a refusal", respond(filled(HEAD, b"1,", b"1]}", 16 * MIB), 403), Verdict.REFUSED),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), Verdict.NOT_WHOLE),
+        Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), Verdict.UNREADABLE),
+    ]
+
+
+def test_a_response_that_is_too_large_is_not_read(lines: list[Line], server: Service) -> None:
+    asked = [
+        (bomb, line)
+        for path in ("balance show", "block add", "url stats", "api")
+        for line in lines
+        if line.path == path
+        for bomb in too_large()
+    ]
     server.will(*(bomb.behaviour for bomb, _ in asked))
-    outcomes = run_all([["--quiet", *CSV, *line.arguments] for _, line in asked])
+    outcomes, peak = run_all([(("--quiet", *JSON, *line.arguments), False) for _, line in asked])
     for (bomb, line), outcome in zip(asked, outcomes, strict=True):
-        check(bomb.name, bomb.verdict, line, CSV, outcome)
+        check(bomb.name, bomb.verdict, line, JSON, outcome)
     assert server.unused == 0
+    assert peak < MAX_COMMAND / 2
+
+
+def test_no_response_takes_much_memory_or_time(lines: list[Line], server: Service) -> None:
+    stats = next(line for line in lines if line.path == "url stats")
+    send = Line("sms send", ("sms", "send", *PHONES, "-m", TEXT), reads=False)
+    state = Line("state get", ("state", "get", "m1"), reads=True)
+    api = Line("api", ("api", "/anything"), reads=True)
+    states = build(ops.MESSAGES_STATE, {"id": "m1"}).max_response
+    sizes = [(stats, CSV, 4 * MIB), (send, TABLE, SEND.max_response), (state, TABLE, states), (api, JSON, 4 * MIB)]
+    asked = [(name, line, form, size) for line, form, size in sizes for name in PIECES]
+    server.will(*(respond(filled(*PIECES[name], size=size)) for name, _, _, size in asked))
+    # On a terminal, except for csv.
+    runs = [(("--quiet", "--no-color", *form, *line.arguments), form != CSV) for _, line, form, _ in asked]
+    outcomes, peak = run_all(runs)
+    for (name, line, form, _), outcome in zip(asked, outcomes, strict=True):
+        if line is send:
+            has_entries = b'"data"' in PIECES[name][0]
+            assert (outcome.code, "Traceback" in outcome.err) == (5 if has_entries else 0, False), (name, outcome.err)
+        else:
+            check(name, Verdict.READABLE, line, form, outcome)
+    assert server.unused == 0
+    assert peak < MAX_COMMAND
+
+
+@pytest.mark.parametrize("name", ["small strings", "numbers"])
+def test_64_large_responses_at_the_same_time_do_not_add_up(name: str, server: Service, tmp_path: Path) -> None:
+    recipients = SIXTY_FOUR * len(PHONES)
+    file = tmp_path / "people.csv"
+    file.write_text("phone\n" + "".join(f"{573_000_000_000 + number}\n" for number in range(recipients)))
+    server.will(*[respond(filled(*PIECES[name], size=SEND.max_response))] * SIXTY_FOUR)
+    options = ("--yes", "--quiet", "--json", "--batch-size", str(len(PHONES)), "--concurrency", str(SIXTY_FOUR))
+    [outcome], peak = run_all([(("sms", "bulk", str(file), "-m", TEXT, *options), False)])
+    assert outcome.code in (0, 6), outcome.err
+    assert server.unused == 0
+    assert peak < MAX_JOB

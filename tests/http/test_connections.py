@@ -40,6 +40,7 @@ RECORD = SENDS["sms send"].record
 SMS = SENDS["sms send"].line
 SEND = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "Hola"})
 BALANCE = request.build(operations.BALANCE, {})
+STATS = request.build(operations.URL_STATISTIC, {"name-url": "n", "since": "2026-01-01", "until": "2026-01-02"})
 BODY = b'{"id":"d1"}'
 WHOLE = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY)
 PATIENCE = 20.0
@@ -270,14 +271,14 @@ def test_a_connection_is_used_again_until_the_service_may_close_it(
             assert keeper.connections == connections
 
 
-def test_a_response_may_have_16_mib_and_not_a_byte_more(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_BYTES", len(BODY))
-    keeper.will(WHOLE, WHOLE)
-    with calling(keeper.base_url) as client:
-        assert perform(client, SEND).body == BODY
-        monkeypatch.setattr(transport, "MAX_BYTES", len(BODY) - 1)
-        with pytest.raises(OutcomeUnknownError, match="it is over"):
-            perform(client, SEND)
+def test_a_response_may_have_as_many_bytes_as_its_request_allows_and_not_one_more(keeper: Service) -> None:
+    for allowed in (SEND, STATS):
+        largest = BODY.ljust(allowed.max_response)
+        keeper.will(respond(largest), respond(largest + b" "))
+        with calling(keeper.base_url) as client:
+            assert client.fetch(allowed).content == largest
+            response = client.fetch(allowed)
+        assert response.extensions["fault"] == f"it is over {allowed.max_response:,} bytes"
 
 
 @pytest.mark.parametrize(("errno", "tries"), [(socket.EAI_AGAIN, 3), (socket.EAI_NONAME, 1)])

@@ -20,6 +20,22 @@ def test_json_is_sent_as_utf_8() -> None:
     assert made.json == f'{{"phone":"{PHONE}","body":["María 🎉"]}}'.encode()
 
 
+def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> None:
+    kib = 1024
+    phones = [str(573_000_000_000 + number) for number in range(100)]
+    template = {"template": "t", "phone": PHONE, "body": ["Hola"]}
+    assert build(ops.BALANCE, {}).max_response == 256 * kib
+    assert build(ops.SEND_SMS, {"phone": phones, "sms": "😀ñx"}).max_response == 256 * kib + 100 * (4 * kib + 12 * 3)
+    assert build(ops.SEND_CALL, {"phone": PHONE, "message": "Hola"}).max_response == 256 * kib + 4 * kib + 12 * 4
+    assert build(ops.CHATAPP_SEND, template).max_response > 256 * kib + 4 * kib + 12 * 4
+    assert build(ops.URL_STATISTIC, {"name-url": "n", "since": "1", "until": "2"}).max_response == 4 * kib * kib
+
+
+def test_no_message_raises_the_limit_of_a_response_above_4_mib() -> None:
+    phones = [str(573_000_000_000 + number) for number in range(1000)]
+    assert build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 64_000}).max_response == 4 * 2**20
+
+
 @pytest.mark.parametrize(("values", "missing"), [({"template": "t", "body": ["x"]}, "PHONE"), ({}, "--template")])
 def test_a_required_value_that_is_missing_is_named(values: dict[str, str], missing: str) -> None:
     with pytest.raises(UsageError, match=f"^{missing} is missing"):

@@ -39,7 +39,7 @@ BODIES: dict[str, bytes] = {
     "direction marks": '{"status":"\u202eabc\u2066"}'.encode(),
     "a byte order mark": b'\xef\xbb\xbf{"status":1}',
     "markup": b'{"status":"[bold red]x[/]"}',
-    "a megabyte": b'{"status":"' + b"x" * 1_000_000 + b'"}',
+    "the largest response": b'{"status":"' + b"x" * 262_000 + b'"}',
 }  # fmt: skip
 
 

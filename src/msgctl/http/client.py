@@ -25,6 +25,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
+from msgctl.http import memory
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, outcome_unknown, parse
@@ -82,11 +83,13 @@ class Client:
         self._new_transport = transport or partial(NetworkTransport, base_url)
         self._transport = self._new_transport()
         self._latest: httpx.Request | None = None
+        self._reserved = 0
+        """Bytes of memory that are reserved for the body of the latest response."""
 
     def sibling(self) -> Client:
         """Return a client like this one for another thread, with its own connection. Any thread may ask for one."""
         sibling = copy.copy(self)
-        sibling._transport = self._new_transport()
+        sibling._transport, sibling._reserved = self._new_transport(), 0
         return sibling
 
     def close(self) -> None:
@@ -107,6 +110,8 @@ class Client:
             return self.parse(request, self._response(request, timeout), any_json=any_json)
         except KeyboardInterrupt:
             raise self._interrupted(request) from None
+        finally:
+            self._release()
 
     def fetch(self, request: Request, *, timeout: float | None = None) -> httpx.Response:
         """Make a request and return the response, whatever its status and body. Raises as `send` does otherwise."""
@@ -115,10 +120,13 @@ class Client:
             return self._response(request, timeout)
         except KeyboardInterrupt:
             raise self._interrupted(request) from None
+        finally:
+            self._release()
 
     def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
         """Return what a fetched response means. Raises as `send` does."""
-        return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
+        with memory.processing:
+            return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
 
     def _interrupted(self, request: Request) -> Interrupted:
         """Return the error for Ctrl-C, which says whether the request had been sent."""
@@ -149,7 +157,18 @@ class Client:
             self._sleep(pause)
         return self._attempt(request, self._timeout)
 
+    def _reserve(self, size: int, seconds: float) -> bool:
+        """Reserve memory for the body of a response; return whether it was available in time."""
+        is_reserved = memory.bodies.reserve(size, seconds)
+        self._reserved += size * is_reserved
+        return is_reserved
+
+    def _release(self) -> None:
+        memory.bodies.release(self._reserved)
+        self._reserved = 0
+
     def _attempt(self, request: Request, seconds: float) -> httpx.Response:
+        self._release()
         self._latest = outgoing = self._outgoing(request, seconds)
         named = f"{outgoing.method} {self._path}"
         self._log(f"> {named}")
@@ -158,7 +177,9 @@ class Client:
         started = self._clock()
         outcome = "not sent"
         try:
-            response = self._redacted(self._transport.handle_request(outgoing))
+            response = self._transport.handle_request(outgoing)
+            with memory.processing:
+                response = self._redacted(response)
             outcome = str(response.status_code)
         except httpx.HTTPError as error:
             outcome = "no response"
@@ -186,7 +207,13 @@ class Client:
         headers = {"Host": self._url.netloc.decode(), **request.headers, "Accept-Encoding": "identity"}
         if content:
             headers["Content-Length"] = str(len(content))
-        extensions = {**self._extensions, "timeout": {"read": seconds}, "sent": self._is_sandbox}
+        extensions = {
+            **self._extensions,
+            "timeout": {"read": seconds},
+            "sent": self._is_sandbox,
+            "max_response": request.max_response,
+            "reserve": self._reserve,
+        }
         stream = httpx.ByteStream(content)  # given as content it would cost five times as much
         method = request.operation.method
         outgoing = httpx.Request(method, self._url, headers=headers, stream=stream, extensions=extensions)

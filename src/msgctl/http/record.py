@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations, recipients
 from msgctl.delivery import is_failure
+from msgctl.http.request import MAX_SHARED
 from msgctl.jsontext import ShapeError
 from msgctl.operations import Effect, Operation, Record
 from msgctl.recipients import has_error, is_one, is_zero, reports_failure
@@ -32,8 +34,17 @@ Object = Mapping[str, Any]
 
 MAX_ENTRIES = 10
 """Entries that are kept for each recipient of a request."""
-MAX_SHARED = 100
-"""Recipients of one dispatch that are matched with its states."""
+MAX_METRICS = 20_000
+"""Metrics of click statistics; it would take seconds to print more."""
+MAX_OTHER_FIELDS = 64
+"""Fields beyond the interface's that are kept of an object."""
+MAX_NESTED = 10_000
+"""Values in arrays and objects that are kept as fields of a record and its entries."""
+MAX_ID = 256
+MAX_STATE = 4096
+"""Characters that are kept of an id, a status and a state, which may be stored with each recipient."""
+CUT = "…"
+"""The end of a value that was cut, and the substitute for an array or object with too many values."""
 RESULTS = ("status", "verified", "valid")
 """Fields that contain the result of a code check."""
 MAX_LEVELS = 3
@@ -50,7 +61,21 @@ _PLACE = re.compile("0|[1-9][0-9]{0,3}", re.ASCII)
 
 
 def convert(request: Request, document: Any) -> Object:
-    """Return the record in the JSON ``document`` of a response. Raises ShapeError if it has no record."""
+    """Return the record in the JSON ``document`` of a response. Raises ShapeError if it has no record.
+
+    The record has a limited size: a response can contain a million fields, or a field with a million values.
+    """
+    record, limit = _converted(request, document), _Limit()
+    if isinstance(metrics := record.get("metrics"), list) and request.operation is operations.URL_STATISTIC:
+        kept = [{category: limit(values) for category, values in metric.items()} for metric in metrics]
+        return {**limit({**record, "metrics": None}), "metrics": kept}
+    if isinstance(entries := record.get("data"), list) and request.operation.record in _WITH_ENTRIES:
+        return {**limit({**record, "data": None}), "data": [limit(entry) for entry in entries]}
+    return limit(record)
+
+
+def _converted(request: Request, document: Any) -> Object:
+    """Return the record in a document, whatever its size."""
     record = request.operation.record
     phones = [phone for phone in request.phones if phone]
     if record is operations.RESPONSE_STATE:
@@ -65,7 +90,10 @@ def convert(request: Request, document: Any) -> Object:
         return _verification(document)
     found = _single(record, document)
     if record is operations.RESPONSE_STATISTIC:
-        return {**found, "metrics": list(_metrics(found.get("metrics")))}
+        metrics = list(islice(_metrics(found.get("metrics")), MAX_METRICS + 1))
+        if len(metrics) > MAX_METRICS:
+            raise ShapeError(f"it contains more than {MAX_METRICS:,} metrics")
+        return {**found, "metrics": metrics}
     return found
 
 
@@ -188,32 +216,33 @@ def _entries(record: Record, data: Any, dispatch: Any, phones: Sequence[str]) ->
     One object without a phone applies to all ``phones``. The keys of an object of objects are phone numbers, or
     positions in the request.
     """
-    found = _listed(data, phones)
+    most = MAX_ENTRIES * max(len(phones), 1)
+    found = _listed(data, most, phones)
     applies_to_all = found == [data] and ("phone" not in data or isinstance(data["phone"], (dict, list)))
     if applies_to_all and phones:
         found = [{**data, "phone": ",".join(phones)}]
     is_call = any(field.name == "state" for field in record.entries)
     own, other = ("state", "status") if is_call else ("status", "state")
-    most = MAX_ENTRIES * max(len(phones), 1)
-    return [_entry(each, own, other, dispatch) for each in found[:most]]
+    return [_entry(each, own, other, dispatch) for each in found]
 
 
-def _listed(data: Any, phones: Sequence[str] = ()) -> list[Object]:
-    """Return the objects in a list or in an object of objects, or the object itself."""
+def _listed(data: Any, most: int, phones: Sequence[str] = ()) -> list[Object]:
+    """Return the first objects in a list or in an object of objects, or the object itself."""
     if isinstance(data, list):
         if not {dict}.issuperset(map(type, data)):
             raise ShapeError("its entries are not objects")
-        return data
+        return data[:most]
     if not isinstance(data, dict):
         return []
     if not all(isinstance(each, dict) for each in data.values()):
         return [data]
+    first = list(islice(data.items(), most))
     if not all(map(_PLACE.fullmatch, data)):
-        return [{"phone": key, **each} for key, each in data.items()]
+        return [{"phone": key, **each} for key, each in first]
     if any("phone" in each for each in data.values()):
-        return list(data.values())
+        return [each for _, each in first]
     places = {str(place): phone for place, phone in enumerate(phones)}
-    return [{**each, "phone": places[key]} if key in places else each for key, each in data.items()]
+    return [{**each, "phone": places[key]} if key in places else each for key, each in first]
 
 
 def _entry(entry: Object, own: str, other: str, dispatch: Any) -> Object:
@@ -239,19 +268,19 @@ def _states(document: Any, requested: str | None) -> Object:
     messages = _messages(document, MAX_LEVELS)
     if messages is None:
         raise _no_record(operations.RESPONSE_STATE, document)
-    most = MAX_ENTRIES * MAX_SHARED
-    return {**outer, "data": [_message(each, requested) for each in messages[:most]]}
+    return {**outer, "data": [_message(each, requested) for each in messages]}
 
 
 def _messages(document: Any, depth: int) -> list[Object] | None:
     """Return the messages in a document; None if it is not the record of messages-state."""
+    most = MAX_ENTRIES * MAX_SHARED
     if isinstance(document, list):
-        return _listed(document)
+        return _listed(document, most)
     if not isinstance(document, dict) or not depth:
         return None
     if _state(document) is None and isinstance(data := document.get("data"), (dict, list)):
         inner = None if isinstance(data, list) else _messages(data, depth - 1)
-        return _listed(data) if inner is None else inner
+        return _listed(data, most) if inner is None else inner
     if _state(document) is not None or _count(_OF_MESSAGES, document):
         return [document]
     return [] if _is_plain(document.get("status")) or "data" in document else None
@@ -275,6 +304,57 @@ def _message(message: Object, requested: str | None) -> Object:
     if not kept.get("id"):
         kept["id"] = message["dispatch_id"] if _is_plain(message.get("dispatch_id")) else requested
     return kept
+
+
+# --- limits
+
+_WITH_ENTRIES = frozenset(
+    operation.record
+    for operation in operations.OPERATIONS
+    if operation.record.entries or operation.record in (operations.RESPONSE_STATE, operations.RESPONSE_CHATAPP)
+)
+_KNOWN = frozenset({*CREDITS, *RESULTS, *_PLAIN, *_FAILURE, *_OF_ENTRIES, *_OF_MESSAGES}).union(
+    field.name for operation in operations.OPERATIONS for field in operation.record.fields
+)
+
+_MAX_CHARACTERS = {"id": MAX_ID, "dispatch_id": MAX_ID, "status": MAX_STATE, "state": MAX_STATE}
+
+
+class _Limit:
+    """Limits the objects of one record: the number of other fields, long ids and states, and nested values."""
+
+    def __init__(self) -> None:
+        self._left = MAX_NESTED
+
+    def __call__(self, found: Object) -> Object:
+        if len(found) <= MAX_OTHER_FIELDS and all(map(_is_short, found.values())):
+            return found
+        others = [name for name in found if name not in _KNOWN]
+        left_out = set(others[MAX_OTHER_FIELDS:])
+        return {name: self._limited(name, value) for name, value in found.items() if name not in left_out}
+
+    def _limited(self, name: str, value: Any) -> Any:
+        if isinstance(value, (dict, list)):
+            self._left -= _size(value, self._left)
+            return value if self._left >= 0 else CUT
+        most = _MAX_CHARACTERS.get(name)
+        return value[:most] + CUT if most and isinstance(value, str) and len(value) > most else value
+
+
+def _is_short(value: Any) -> bool:
+    return not isinstance(value, (dict, list)) and (not isinstance(value, str) or len(value) <= MAX_ID)
+
+
+def _size(value: Any, most: int) -> int:
+    """Return the number of values in an array or object, at any depth; counting ends soon after ``most``."""
+    count, inner = 0, [value]
+    while inner and count <= most:
+        each = inner.pop()
+        count += len(each) + 1
+        inner += [
+            part for part in (each.values() if isinstance(each, dict) else each) if isinstance(part, (dict, list))
+        ]
+    return count
 
 
 # --- helpers

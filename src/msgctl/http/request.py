@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
-from msgctl import __version__
+from msgctl import __version__, operations
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
@@ -26,6 +26,15 @@ USER_AGENT = f"msgctl/{__version__}"
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
 
+KIB = 1024
+MAX_RESPONSE = 4096 * KIB
+"""The largest response to any request, in bytes: its JSON takes up to 32 times as much memory."""
+MAX_SHARED = 100
+"""Recipients of one dispatch that are matched with its states."""
+MAX_SMS = 1600
+"""Characters of a message in a delivery state; the request does not contain it."""
+
+_MESSAGES = ("sms", "message")
 _PHONES = re.compile(r"[0-9,]*", re.ASCII)
 _quoted = lru_cache(maxsize=64)(quote_plus)  # the requests of a job differ in little else
 
@@ -58,6 +67,21 @@ class Request(NamedTuple):
     def own_body(self) -> bytes | None:
         """The JSON body if the user wrote it."""
         return self.json if self.is_own_body else None
+
+    @property
+    def max_response(self) -> int:
+        """The largest response that is read, in bytes: it may repeat the message for each recipient.
+
+        A character takes at most 12 bytes: two escapes such as ``\\ud83d`` (RFC 8259, section 7).
+        """
+        if self.operation is operations.URL_STATISTIC or not self.operation.record.fields:
+            return MAX_RESPONSE
+        if self.operation is operations.MESSAGES_STATE:
+            recipients, length = MAX_SHARED, MAX_SMS
+        else:
+            recipients = len(self.phones)
+            length = sum(len(text) for name, text in self.form if name in _MESSAGES) + len((self.json or b"").decode())
+        return min(256 * KIB + recipients * (4 * KIB + 12 * length), MAX_RESPONSE)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -97,7 +97,7 @@ def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
     found = document if isinstance(document, dict) else {}
     return {
         "http_status": status,
-        "record": {name: found[name] for name in ("error", "msg") if name in found},
+        "record": {name: _quoted(found[name]) for name in ("error", "msg") if name in found},
         "body": text[:MAX_BODY],
         "document": document if len(text) <= MAX_BODY else None,
     }
@@ -250,7 +250,8 @@ class Failure(NamedTuple):
     def _is_internal_failure(self) -> bool:
         """Return whether the service reports an internal error or a timeout, and not an invalid parameter."""
         texts = [level.get(name) for level in levels(self.document) for name in ("error", "msg", "message")]
-        found = words(" ".join(text for text in texts if isinstance(text, str) and not isinstance(text, Number)))
+        strings = [text for text in texts if isinstance(text, str) and not isinstance(text, Number)]
+        found = words(" ".join(text[:MAX_BODY] for text in strings))
         if any(word.startswith("param") for word in found):
             return False
         is_timeout = _TIMEOUT.search(" ".join(found)) is not None
@@ -318,6 +319,14 @@ class Failure(NamedTuple):
             to = "a malformed URL"
         where = f"; this one points to {shorten(to)}" if location else ""
         return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
+
+
+def _quoted(value: Any) -> Any:
+    """Return a JSON value, or the beginning of its text if that is long."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = value if isinstance(value, str) else "".join(islice(pieces(value), MAX_BODY))
+    return value if len(text) < MAX_BODY else text[:MAX_BODY]
 
 
 def _text(value: Any) -> str:

@@ -28,10 +28,10 @@ import httpx
 
 from msgctl.config.profiles import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
+from msgctl.http.memory import MAX_FREE
+from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
 
-MAX_BYTES = 16 * 1024 * 1024
-"""The largest body of a response that is read, in bytes."""
 MAX_IDLE = 4.0
 """Seconds after which a connection is not used again; many servers close theirs after five."""
 PIECE = 16 * 1024
@@ -167,7 +167,8 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def _read(self, response: httpcore.Response) -> httpx.Response:
         """Return a response with all of its body, as it came: nothing is decompressed."""
-        body = bytearray()
+        body, most = bytearray(), self.request.extensions.get("max_response", MAX_RESPONSE)
+        reserve = self.request.extensions.get("reserve")
         extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
         idle = MAX_IDLE
         for name, value in response.headers:
@@ -178,9 +179,13 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
                     idle = min(MAX_IDLE, int(said[1]) - 1)  # the server must not close it while a request is sent
         try:
             for chunk in response.iter_stream():
+                if reserve and len(body) + len(chunk) > MAX_FREE:
+                    if not reserve(most, self.left()):
+                        raise httpcore.ReadTimeout
+                    reserve = None
                 body += chunk
-                if len(body) > MAX_BYTES:
-                    extensions["fault"] = f"it is over {MAX_BYTES // 2**20} MiB"
+                if len(body) > most:
+                    extensions["fault"] = f"it is over {most:,} bytes"
                     break
         except _FAILURES as error:
             extensions |= {"lost": True, "fault": describe(_as_httpx(error), self._seconds)}

@@ -7,7 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
+from msgctl.errors import (
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    RefusedError,
+    UsageError,
+    unexpected,
+    without_frames,
+)
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs import schema
@@ -156,7 +164,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         response = client.send(request, timeout=MAX_ATTEMPT)
         found = outcomes(response.operation, response.document, intent.phones)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
-        error = raised if isinstance(raised, MsgctlError) else unexpected(raised)
+        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
         outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
         found = [RecipientOutcome(phone, outcome) for phone in intent.phones]
         was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
@@ -217,9 +225,9 @@ class StatePoller(Workers):
             response = client.send(build(operations.MESSAGES_STATE, {"id": item.id}))
             return StateResult(item.lines, states(response.document["data"], item.phones))
         except MsgctlError as error:
-            return StateResult(item.lines, error=error)
+            return StateResult(item.lines, error=without_frames(error))
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return StateResult(item.lines, error=unexpected(error))
+            return StateResult(item.lines, error=without_frames(unexpected(error)))
 
     def _record(self, result: StateResult) -> None:
         self.checked += len(result.lines)

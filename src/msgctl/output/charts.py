@@ -22,6 +22,8 @@ MAX_WIDTH = 120
 TWO_COLUMNS = 92
 """Columns of a terminal from which charts are drawn beside each other."""
 GAP = 4
+MAX_CATEGORIES = 40
+"""Categories that are drawn; the interface has 11."""
 MAX_ROWS = 20
 """Properties of a category that are shown; the rest are summed up in one line."""
 MAX_DAYS = 400
@@ -44,7 +46,8 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield Text("")
     metrics: dict[str, list[Row]] = {name: [] for name in (*PLAIN_CATEGORIES, *PREMIUM_CATEGORIES)}
     for name, values in metrics_of(document):
-        metrics.setdefault(name, []).append(values)
+        if name in metrics or len(metrics) < MAX_CATEGORIES:
+            metrics.setdefault(name, []).append(values)
     dated, hourly = metrics.pop("date"), metrics.pop("hour")
     by_day, by_hour = _summed(dated, date.fromisoformat), _summed(hourly, _hour)
     days = [(f"{day:%a} {day.day} {day:%b}", clicks) for day, clicks in _every(by_day)] or _counts(dated)

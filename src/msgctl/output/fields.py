@@ -15,6 +15,8 @@ from msgctl.text import clean, shorten
 
 MAX_UNKNOWN = 64
 """Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
+MAX_REPEATED = 200
+"""Characters of a dispatch's field that is repeated beside each of its entries; a hostile response has a megabyte."""
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
 
@@ -82,7 +84,8 @@ def rows_of(response: Response) -> Iterator[Row]:
     record, document = response.operation.record, response.document
     if record is operations.RESPONSE_STATISTIC:
         metrics = [{"category": category, **values} for category, values in metrics_of(document)]
-        yield from ({**document, **metric} for metric in metrics or [{}])
+        own = {field.name: document[field.name] for field in record.fields if field.name in document}
+        yield from ({**own, **metric} for metric in metrics or [{}])
     elif record is operations.RESPONSE_STATE:
         yield from document.get("data", [document])
     elif not record.entries:
@@ -90,9 +93,17 @@ def rows_of(response: Response) -> Iterator[Row]:
     else:
         status = "state" if any(field.name == "state" for field in record.entries) else "status"
         entries = document.get("data") or [{"id": document.get("id"), status: document.get("status")}]
-        dispatch = {_beside_entries(name): value for name, value in document.items() if name != "data"}
+        dispatch = {_beside_entries(name): _short(value) for name, value in document.items() if name != "data"}
         for entry in entries:
             yield {**dispatch, **entry, "data": entries}
+
+
+def _short(value: Any) -> Any:
+    """Return a value that is repeated in many rows; one that is not plain becomes text, so that it is written once."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = text_of(value)
+    return text if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
 
 
 def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:

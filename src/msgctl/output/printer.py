@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 MAX_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
+MAX_INDENTED = 500_000
+"""Characters of JSON up to which it is indented on a terminal; nobody reads more, and it takes 1 s per MB."""
+MAX_WRITTEN = 65_536
+"""Characters that are written at once: a terminal's stream flushes each line."""
 UNFOLDED = 10_000
 """The width of a pipe, whose lines are not folded."""
 FOLLOWED_WIDTH = 20
@@ -229,7 +233,7 @@ class Printer:
         encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
         text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
         if len(text) > MAX_HIGHLIGHTED or not self._screen.color:
-            self._write(chain(jsontext.indent(text), "\n"))
+            self._write(chain(jsontext.indent(text) if len(text) <= MAX_INDENTED else [text], "\n"))
             return
         from rich.highlighter import JSONHighlighter
         from rich.text import Text
@@ -245,8 +249,14 @@ class Printer:
             self._screen.write_bytes(jsontext.escape(piece).encode())
 
     def _write(self, lines: Iterable[str]) -> None:
+        waiting, size = [], 0
         for line in lines:
-            self._screen.stream.write(line)
+            waiting.append(line)
+            size += len(line)
+            if size >= MAX_WRITTEN:
+                self._screen.stream.write("".join(waiting))
+                waiting, size = [], 0
+        self._screen.stream.write("".join(waiting))
 
 
 def _console(screen: Screen) -> Console:

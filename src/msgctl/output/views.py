@@ -51,6 +51,10 @@ def _newest(row: Row) -> Any:
     return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
 
 
+MAX_TEXT = 200_000
+"""Characters of the text in all rows that a terminal shows of responses; each row may have `MIN_TEXT`."""
+MIN_TEXT = 200
+
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 """The first fields of responses. What the interface does not know follows, then the texts."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
@@ -183,6 +187,7 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
     if record.entries or record is ops.RESPONSE_STATE:
         known = [field.name for field in record.entries or record.fields]
         columns, rows = fields.table(responses, ())
+        rows = list(_shortened(rows))
         names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
         yield from listing([Column(name, spare=_SPARE.get(name, 0)) for name in names], rows, now, width)
         return
@@ -201,6 +206,16 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
                 yield _record(document, untold, now)
 
 
+def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield rows with the beginnings of texts that are too long for a terminal. Rich wraps a megabyte in seconds."""
+    most = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
+    for row in rows:
+        yield {
+            name: f"{value[:most]}…" if isinstance(value, str) and len(value) > most else value
+            for name, value in row.items()
+        }
+
+
 def _balance(document: Row) -> Text:
     left = cell(document.get("status"))
     return Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
@@ -215,10 +230,11 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
 def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
     """Return the fields of a document that are filled, one per line."""
     values = {name: reach(document, name) for name in names}
+    shortened = next(_shortened([values]))
     return FieldList(
         [
             (title(name), shown(value, kind_of_field(name, value), now))
-            for name, value in values.items()
+            for name, value in shortened.items()
             if value not in ("", [])
         ]
     )
