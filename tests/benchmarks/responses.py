@@ -1,4 +1,4 @@
-"""Processor time and peak memory of msgctl with responses that are costly to process, and as large as allowed or larger.
+"""Processor time and peak memory of msgctl with responses that are costly to process, and as large as allowed.
 
 Run it as ``python tests/benchmarks/responses.py [COMMAND...]``; without names, all commands: balance, state, send,
 stats, api, job. Each response is sent by a server on loopback. It has 16 MiB (and is refused), or it is just below the
