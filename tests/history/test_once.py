@@ -98,6 +98,30 @@ def test_a_newer_msgctl_knows_the_messages_of_an_older_one() -> None:
     assert chat[:16] == "442996cd9256bf39"
 
 
+DAY = 86400
+
+
+def test_a_key_is_deleted_after_90_days_of_use(path: Path) -> None:
+    send(path)
+    for day in range(1, 91):
+        send(path, key=f"of day {day}", now=NOW + day * DAY)
+    assert send(path, now=NOW + 90 * DAY) == ACCEPTED
+    assert send(path, now=NOW + 91 * DAY) is None
+
+
+def test_a_clock_that_is_wrong_deletes_no_keys(path: Path) -> None:
+    for day in range(-200, 0):
+        send(path, key=f"of day {day}", now=NOW + day * DAY)
+    before = sent(path)
+    wrong = [NOW, NOW + 9000 * DAY, NOW + 9001 * DAY, 0.0, DAY, NOW]
+    for number, now in enumerate(wrong):
+        send(path, key=f"with a wrong clock {number}", now=now)
+    for number in range(len(wrong)):
+        assert send(path, key=f"with a wrong clock {number}") == ACCEPTED
+    assert send(path, key="of day -80") == ACCEPTED
+    assert sent(path) == before + len(wrong)
+
+
 # --- processes
 
 

@@ -11,7 +11,7 @@ from threading import Timer
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.history.store import History, Send, reading
+from msgctl.history.store import Contact, History, Send, reading
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import files
 
@@ -48,6 +48,18 @@ def test_the_last_send_is_that_of_the_same_profile_and_service(history: History)
     last = history.last("main", "https://service.example/api/v1")
     assert [each["phone"] for each in last] == ["1", "2"]
     assert history.last("unknown", "https://service.example/api/v1") == []
+
+
+def test_contacts_expire_with_newer_ones_and_not_with_a_clock_far_ahead(history: History) -> None:
+    def begin(day: str, since: str) -> list[str]:
+        """Send on a day, and return the days of all contacts."""
+        history.begin(send(day), [PHONE], Contact("account", day.encode(), [PHONE], since))
+        return sorted(digest.decode() for digest, _ in history.contacts("account", ""))
+
+    begin("2026-09-21", "2026-09-20")
+    assert begin("2099-01-01", "2098-12-31") == ["2026-09-21", "2099-01-01"]
+    assert begin("2026-09-22", "2026-09-21") == ["2026-09-21", "2026-09-22", "2099-01-01"]
+    assert begin("2026-09-23", "2026-09-22") == ["2026-09-22", "2026-09-23", "2099-01-01"]
 
 
 def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> None:

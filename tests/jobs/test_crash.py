@@ -18,6 +18,7 @@ import pytest
 from jobs.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true, send_with_kills
 from support.counting_server import CountingServer, Decision, Dispatch, Fault, at_random
 from support.disks import FULL, Disk, mounted
+from support.tool import Tool
 
 NUMBER, KILLS = (10_000, 25) if FULL else (1_500, 6)
 BATCH = 10
@@ -83,6 +84,29 @@ def test_a_request_is_sent_after_its_intent_and_earlier_results_are_on_disk(
     assert bulk.begin().end().code == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(kept))
     assert bulk.outcomes() == {"accepted": 30, "unknown": 10, "pending": 10}
+
+
+def test_people_in_flight_at_a_kill_are_in_the_history(counter: CountingServer, new_bulk: NewBulk, tool: Tool) -> None:
+    bulk = new_bulk(100, "--batch-size", str(BATCH), "--concurrency", "4")
+    counter.hold()
+    begun = bulk.begin()
+    counter.wait_for(4)
+    begun.kill()
+    in_flight = {each for dispatch in counter.dispatches for each in dispatch.phones}
+
+    def unknown() -> list[str]:
+        entries = tool("history", "--limit", "1000", "--json").document
+        return sorted(each["phone"] for each in entries if each["outcome"] == "unknown")
+
+    assert bulk.shown()["unknown"] == 40
+    assert unknown() == sorted(in_flight)
+    resumed = bulk.resume("--resend-unknown")
+    counter.wait_for(8)
+    resumed.kill()
+    assert unknown() == sorted(in_flight)
+    counter.release()
+    assert bulk.resume().end().code == 6
+    assert unknown() == sorted(in_flight)
 
 
 def test_a_second_process_on_the_same_job_is_refused(counter: CountingServer, new_bulk: NewBulk) -> None:

@@ -108,9 +108,11 @@ def test_only_what_was_certainly_not_sent_is_given_back() -> None:
 def test_a_key_is_used_once_until_it_is_deleted() -> None:
     spend("k", "1")
     with pytest.raises(UsageError, match='"k" was used before') as caught:
-        spend("k", "1", day=TODAY + timedelta(days=90))
+        spend("k", "1", day=TODAY + timedelta(days=9000))
     assert "Choose another key" in (caught.value.hint or "")
-    spend("k", "1", day=TODAY + timedelta(days=91))
+    for number in range(1, 92):
+        spend(f"another {number}", "1", day=TODAY + timedelta(days=number))
+    spend("k", "1", day=TODAY + timedelta(days=92))
 
 
 def test_nothing_may_be_sent_if_the_file_cannot_be_used(home: Path) -> None:

@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
+from msgctl.history.expiry import delete_expired
 from msgctl.http.request import Request
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
 
-KEEP = 90 * 86400
-"""Seconds that a key is kept."""
+DAY = 86400
+KEEP_DAYS = 90
+"""Days that a key is kept, at least."""
 MAX_KEY = 200
 
 KEYS = FileFormat(
@@ -121,11 +123,15 @@ class Reservation:
 
     def take(self, wanted: str, now: float, *, resend_unknown: bool) -> None:
         """Reserve the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
-        self._db.execute("DELETE FROM keys WHERE created < ?", (now - KEEP,))
+        before, day = now - KEEP_DAYS * DAY, f"CAST(created / {DAY} AS INTEGER)"
+        delete_expired(self._db, "keys", "created", before, day=day, days=KEEP_DAYS)
         found = self._execute("SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys").fetchone()
         if found is None:
+            # After a clock that was behind is set, the key must not look old.
             self._db.execute(
-                "INSERT INTO keys (account, key, fingerprint, created) VALUES (?, ?, ?, ?)", (*self._named, wanted, now)
+                """INSERT INTO keys (account, key, fingerprint, created)
+                SELECT ?, ?, ?, max(?, coalesce(max(created), 0)) FROM keys""",
+                (*self._named, wanted, now),
             )
             return
         if found[0] != wanted:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from msgctl import operations as ops
 from msgctl import phones
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
+from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
@@ -93,6 +94,11 @@ _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
 
 SECONDS = len("2026-12-01T09:00:00")
 """How much of a time is shown; the rest only orders what was sent in the same second."""
+
+DAY = len("2026-12-01")
+"""How much of a time is the day."""
+CONTACT_DAYS = 2
+"""The number of later days with contacts before a contact is deleted."""
 
 Document = dict[str, Any]
 
@@ -173,7 +179,8 @@ class History:
             query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
             self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
             if contact:
-                self._db.execute("DELETE FROM contacts WHERE time < ?", [contact.since])
+                day = f"substr(time, 1, {DAY})"
+                delete_expired(self._db, "contacts", "time", contact.since, day=day, days=CONTACT_DAYS)
                 made = send.time, contact.account, contact.digest
                 people = [(number, place, *made, phone) for place, phone in enumerate(contact.people) if phone]
                 self._db.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?, ?, ?)", people)

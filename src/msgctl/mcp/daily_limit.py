@@ -16,14 +16,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, timedelta
 
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
+from msgctl.history.expiry import delete_expired
 from msgctl.phones import price_area
 from msgctl.recipients import ACCEPTED, RecipientOutcome, charge
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
 from msgctl.values import quote
 
-KEEP = timedelta(days=90)
-"""How long sends are kept: as long as the keys of --once."""
+KEEP_DAYS = 90
+"""Days that sends are kept, at least: as long as the keys of --once."""
 
 # One row per send and country (see `price_area`). day is YYYY-MM-DD in UTC. credits is the most that may be charged,
 # and later the charge. price is the highest charge per estimated credit, NULL if the response reports no charge.
@@ -77,7 +78,7 @@ class _Send:
 
         Called in a transaction. Raises LimitError and UsageError.
         """
-        db.execute("DELETE FROM sends WHERE day < ?", [str(day - KEEP)])
+        delete_expired(db, "sends", "day", str(day - timedelta(days=KEEP_DAYS)), day="day", days=KEEP_DAYS)
         if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [self.account, self.key]).fetchone():
             raise UsageError(f"The key {quote(self.key)} was used before", "Choose another key to send again.")
         query = """SELECT country, max(price) FROM sends WHERE account = ? AND operation = ? AND price NOTNULL
