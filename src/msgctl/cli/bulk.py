@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
 from msgctl.cli.send import perform
 from msgctl.errors import (
+    ConditionError,
     ConfigurationError,
     MsgctlError,
     NotReachedError,
@@ -22,7 +24,7 @@ from msgctl.errors import (
     ServiceError,
     UsageError,
 )
-from msgctl.history import optouts
+from msgctl.history import once, optouts
 from msgctl.history import store as history
 from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
@@ -89,7 +91,8 @@ def start(
         if cells.national:
             importer.tally.national = cells.national.found(importer.tally.countries)
 
-    return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
+    content = json.dumps([operation.name, spec.fixed, templates, gsm7])
+    return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid, content=content)
 
 
 def make(
@@ -102,12 +105,13 @@ def make(
     international: Callable[[str], str] | None = None,
     skip_invalid: bool = False,
     hand_over: Callable[[str, Sequence[int]], None] = lambda _job, _lines: None,
+    content: str = "",
 ) -> OwnResult:
     """Create a job from the recipients that ``read`` imports, show its summary, ask, and send it.
 
     ``international`` returns the international form of an unchecked number; by default, ``numbers`` decides how the
     number is read. ``hand_over`` is called with the new job and its lines before the job exists. An exception from it
-    stops the job.
+    stops the job. ``content`` is everything that the messages have in common, to recognize them with --once.
     """
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
@@ -116,9 +120,10 @@ def make(
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
+    once_key = None if rules.once is None or context.options.dry_run else once.check_key(rules.once)
     store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
-    with store.locked(job):
+    with ExitStack() as held, store.locked(job):
         store.tidy()
         if international is None and numbers.no_number_check:
             international = phones.Reader(numbers.code(context)).international
@@ -134,6 +139,14 @@ def make(
             if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
                 _exclude(context, importer, rules.exclude or (), numbers.code(context))
             read(importer)
+            reservation = None
+            if once_key is not None:
+                wanted = importer.fingerprint(content)
+                key = once.reserved(context.profile.account, once_key, wanted, now=context.clock())
+                reservation = held.enter_context(key)
+                if earlier := _earlier_job(store, reservation):
+                    return _earlier_result(context, store, once_key, earlier)
+                held.callback(_free, importer, reservation)
             _check_repeats(context, store, importer, spec, rules)
             summary = _approve(context, spec, importer.tally, numbers, test_to, skip_invalid=skip_invalid)
             if context.options.dry_run:
@@ -143,7 +156,8 @@ def make(
                 if invalid := _invalid(_shown(spec.file), importer.tally, skip_invalid=skip_invalid):
                     raise invalid
                 hand_over(job, importer.lines())
-                importer.finish()
+                _finish(importer, job, reservation)
+            held.close()
         finally:
             if not importer.is_finished:
                 importer.discard()
@@ -155,6 +169,56 @@ def make(
                 context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
                 return foreground.result(report.summary(job, ledger, running=False))
             return foreground.send(context, job, ledger)
+
+
+# --- once
+
+BEING_CREATED = "being created"
+"""Stored with a key before its job exists: without the ledger, nothing was sent."""
+
+
+def _earlier_job(store: Store, reservation: once.Reservation) -> str | None:
+    """Return the job that was created under the key; None if there is none, and so nothing was sent under the key."""
+    earlier = reservation.earlier
+    if earlier is None or earlier.body is None:  # a process that was killed before it created the job
+        return None
+    job = earlier.body.decode()
+    return None if earlier.what == BEING_CREATED and not store.path(job).exists() else job
+
+
+def _finish(importer: Importer, job: str, reservation: once.Reservation | None) -> None:
+    """Create the job, and store it with its key if it has one."""
+    if reservation:
+        reservation.settle(once.StoredResult(0, body=job.encode(), what=BEING_CREATED))
+    importer.finish()
+    if reservation:
+        reservation.settle(once.StoredResult(0, body=job.encode()))
+
+
+def _free(importer: Importer, reservation: once.Reservation) -> None:
+    """Let the key be used again if no job was created."""
+    if not importer.is_finished:
+        reservation.release()
+
+
+def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnResult:
+    """Return the job that was created under a key, with its result. Raises OutcomeUnknownError if it was deleted."""
+    context.note(f"This time nothing was sent. --once {values.quote(key)} created job {job} before.")
+    if not store.path(job).exists():
+        raise OutcomeUnknownError(
+            f"Job {job}, which --once {values.quote(key)} created, was deleted: its result is not known",
+            "To send to these recipients again, use another key.",
+        )
+    with closing(Ledger(store.path(job), clock=context.clock, read_only=True)) as ledger:
+        document = report.summary(job, ledger, running=store.is_running(job))
+        failure = foreground.ended(job, ledger)
+    if document["state"] in (report.RUNNING, report.WAITING):
+        hint = f"Follow it: msgctl job show {job} --follow"
+        failure = ConditionError(f"Job {job} is in progress", hint, reason="not_accepted")
+    return foreground.result(document, failure)
+
+
+# --- recipients
 
 
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:

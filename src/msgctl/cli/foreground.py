@@ -22,6 +22,7 @@ from msgctl.errors import (
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
+    RefusedError,
     ServiceError,
 )
 from msgctl.history import optouts
@@ -296,7 +297,8 @@ def _failure(
         [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
         + [f"{outcomes[each]:,} {each}" for each in found]
     )
-    resume = _resume_hint(job, ledger.spec) + " --max-credits N" * isinstance(error, ConditionError)
+    is_over_limit = error is not None and error.reason == "credit_limit"
+    resume = _resume_hint(job, ledger.spec) + " --max-credits N" * is_over_limit
     if (due := ledger.due) is not None:
         when = "The next run" if due <= ledger.clock() else f"At {local_time(due)}, the next run"
         resume = f"{when} of `msgctl job run-due` resumes it. {resume}"
@@ -318,6 +320,20 @@ def _failure(
         error = ConditionError(what, error.hint, reason="not_accepted")
     hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
     return error.replaced(what=f"{what.rstrip('.')}. {told}", hint=hint, consequence="")
+
+
+def ended(job: str, ledger: Ledger) -> MsgctlError | None:
+    """Return the error that a job ended with, as far as its ledger shows it; None for success."""
+    error: MsgctlError | None = None
+    outcomes, canary = ledger.totals.outcomes(running=False), ledger.spec.canary
+    is_canary = canary is not None and ledger.totals.sent >= canary
+    if outcomes[Outcome.PENDING] and ledger.due is None:
+        refusal = schema.refusals_at_the_end(ledger.db, FAILURES_IN_A_ROW)
+        if refusal is not None:
+            error = RefusedError(refusal)
+        elif not is_canary:
+            error = ConditionError(f"Job {job} is paused", reason="not_accepted")
+    return _failure(job, ledger, error, interrupted=False, sent=False)
 
 
 def _resume_hint(job: str, spec: JobSpec) -> str:

@@ -420,6 +420,10 @@ class Rules:
             help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
         ),
     ] = None
+    once: Annotated[
+        str | None,
+        typer.Option("--once", metavar="KEY", help="Create one job per key; later runs print its result."),
+    ] = None
     again: Annotated[
         bool,
         typer.Option("--again", help="Send even if most people got the same message in the last 24 hours, or will."),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 
 from msgctl.errors import UsageError
@@ -249,6 +250,14 @@ class Importer:
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
         self.tally.counts, self.tally.examples = before.counts, before.examples
         self.tally.left_out, self.tally.national = before.left_out, before.national
+
+    def fingerprint(self, content: str) -> str:
+        """Return a digest of all rows and of ``content``, to recognize them again. Raises ConfigurationError."""
+        digest = sha256(content.encode())
+        with LEDGER.explained(self._new):
+            for row in self._db.execute("SELECT phone, cells FROM recipient ORDER BY line"):
+                digest.update(json.dumps(row).encode())
+        return digest.hexdigest()
 
     def lines(self) -> list[int]:
         """Return the lines of the recipients to whom the job will send. Raises ConfigurationError."""

@@ -357,6 +357,17 @@ def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Und
             yield Undecided(message, *zip(*found, strict=True))
 
 
+def refusals_at_the_end(db: sqlite3.Connection, number: int) -> str | None:
+    """Return the newest request's error if the newest ``number`` requests were all refused as a whole, else None."""
+    rows = db.execute(
+        """SELECT min(state = 'refused'), max(error) FROM (SELECT number FROM request ORDER BY number DESC LIMIT ?)
+        LEFT JOIN result ON request = number GROUP BY number ORDER BY number DESC""",
+        (number,),
+    ).fetchall()
+    is_refused = len(rows) == number and all(refused for refused, _ in rows)
+    return str(rows[0][1]) if is_refused else None
+
+
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:
     """Count messages by delivery state, the most frequent first."""
     found = db.execute(
