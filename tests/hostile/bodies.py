@@ -42,16 +42,30 @@ def body_of(text: Any) -> bytes:
 
 BODY = body_of(SCALAR)
 
+HTML = b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>"
+OBJECTS = b'{"status": {"value": 1}, "id": {"a": 1}, "state": [], "urlShort": {}, "data": [1]}'
 BODIES: dict[str, tuple[bytes, Verdict]] = {
     "empty": (b"", Verdict.UNREADABLE),
+    "spaces": (b" \r\n\t", Verdict.UNREADABLE),
+    "text": (b"OK", Verdict.UNREADABLE),
+    "HTML": (HTML, Verdict.UNREADABLE),
+    "half a document": (b'{"status": 15', Verdict.UNREADABLE),
+    "two documents": (BODY * 2, Verdict.UNREADABLE),
+    "null": (b"null", Verdict.OTHER_JSON),
+    "a string": (b'"status"', Verdict.OTHER_JSON),
+    "a number": (b"1500", Verdict.OTHER_JSON),
     "an array of numbers": (b"[1, 2]", Verdict.OTHER_JSON),
+    "another object": (b'{"result": "ok"}', Verdict.OTHER_JSON),
+    "null fields": (b'{"status": null, "id": null, "error": null}', Verdict.OTHER_JSON),
+    "only msg": (b'{"msg": "created"}', Verdict.OTHER_JSON),
+    "objects for values": (OBJECTS, Verdict.OTHER_JSON),
     "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', Verdict.ERROR),
-    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", Verdict.UNREADABLE),
+    "not UTF-8": (BODY.replace(b'"status": "1"', b'"status": "\xff\xfe"'), Verdict.UNREADABLE),
     "UTF-16": (BODY.decode().encode("utf-16"), Verdict.UNREADABLE),
     "NaN": (BODY[:-1] + b', "more": NaN}', Verdict.UNREADABLE),
     "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], Verdict.READABLE),
     "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", Verdict.UNREADABLE),
-}  # fmt: skip
+}
 
 
 NUMBERS: dict[str, bytes] = {

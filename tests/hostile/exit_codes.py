@@ -51,7 +51,7 @@ _ALWAYS = {
 }
 READS = {**dict.fromkeys(Verdict, 1), **_ALWAYS}
 MADE_ONCE = {**dict.fromkeys(Verdict, 5), **_ALWAYS}
-ANY_BODY = {**READS, Verdict.OTHER_JSON: 0, Verdict.UNREADABLE: 0, Verdict.ERROR: 0}
+ANY_BODY = {**READS, Verdict.OTHER_JSON: 0, Verdict.UNREADABLE: 0}
 VERIFIES = {**MADE_ONCE, **dict.fromkeys((*RECORDS, Verdict.OTHER_JSON, Verdict.UNREADABLE, Verdict.NOT_WHOLE), 1)}
 SENDS = {**MADE_ONCE, **dict.fromkeys(RECORDS, 5)}
 """No record mentions a recipient of the command."""

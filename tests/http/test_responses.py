@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
+from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import build
 from msgctl.http.response import MAX_BODY, Response, credits_left, parse
 from msgctl.http.transport import finished
@@ -133,38 +133,6 @@ def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
 def test_a_520_without_the_error_record_may_come_from_anything_in_between(operation: Operation, body: Any) -> None:
     error = error_of(operation, body, 520)
     assert error.exit_code == (1 if operation.effect is Effect.READS else 5)
-
-
-UNUSABLE: dict[str, Any] = {
-    "empty": b"",
-    "spaces": b" \r\n\t",
-    "text": b"OK",
-    "HTML": HTML,
-    "half a document": b'{"status": 15',
-    "two documents": b'{"status": 1}{"status": 2}',
-    "null": b"null",
-    "string": b'"status"',
-    "number": b"1500",
-    "array of numbers": b"[1, 2]",
-    "another object": b'{"result": "ok"}',
-    "null fields": b'{"status": null, "id": null, "error": null}',
-    "only msg": b'{"msg": "created"}',
-    "objects for values": b'{"status": {"value": 1}, "id": {"a": 1}, "state": [], "urlShort": {}, "data": [1]}',
-    "NaN": b'{"status": NaN, "id": "d1"}',
-    "not UTF-8": b'{"status": "\xff\xfe"}',
-    "UTF-16": '{"status": 1}'.encode("utf-16"),
-    "200,000 brackets": b'{"status": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
-}
-
-
-@pytest.mark.parametrize("body", UNUSABLE.values(), ids=UNUSABLE)
-def test_a_2xx_that_cannot_be_used_is_1_for_a_read_and_5_for_anything_else(body: bytes) -> None:
-    for operation in OPERATIONS:
-        if operation is not ops.VERIFY_2FA:
-            error = error_of(operation, body)
-            assert isinstance(error, UnreadableError if operation in READS else OutcomeUnknownError)
-            assert "cannot be used: " in error.what
-            assert error.body == body.decode("utf-8", "replace")[:4000]
 
 
 @each(list(OPERATIONS))
