@@ -180,7 +180,19 @@ def test_a_recorded_service_is_checked_for_shapes(service: Service, tool: Tool, 
 
 
 def test_every_block_is_run_or_checked() -> None:
-    assert {each.marker for each in BLOCKS} == {"", "account", "try", "record", "first", "test", "uv", "disk", "2fa"}
+    assert {each.marker for each in BLOCKS} == {
+        "",
+        "account",
+        "try",
+        "record",
+        "first",
+        "test",
+        "uv",
+        "disk",
+        "2fa",
+        "balance",
+        "event",
+    }
     assert {each.language for each in BLOCKS} == {
         "console",
         "sh",
@@ -202,12 +214,33 @@ def test_every_block_is_run_or_checked() -> None:
 def test_only_a_low_balance_raises_the_balance_alarm(
     balance: int, base_url: str | None, alarm: bool, shell: Shell
 ) -> None:
-    (recipe,) = (each.text for each in BLOCKS if each.language == "sh" and "balance check" in each.text)
+    recipe = block("balance").text
     shell.run(f"msgctl sandbox credit {balance}")
     if base_url:
         shell.variables |= {"MSGCTL_PROFILE": "", "MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "k"}
     code, printed = shell.run(recipe, "sh")
-    assert (code, "Credits are running low" in printed) == (0, alarm)
+    assert (code, printed) == (0, "Credits are running low\n" if alarm else "")
+
+
+def test_the_balance_alarm_reports_a_wrong_configuration(shell: Shell) -> None:
+    shell.variables["MSGCTL_PROFILE"] = "nobody"
+    code, printed = shell.run(block("balance").text, "sh")
+    assert (code, "nobody" in printed) == (0, True)
+
+
+def test_an_event_reaches_a_phone_once_if_the_monitoring_program_tries_again(shell: Shell) -> None:
+    shell.run("msgctl sandbox fault drop:next=1:/send-sms")
+    recipe = f"set -- 573001234567 4711 'The disk is full'\n{block('event').text}"
+    assert [shell.run(recipe, "sh")[0] for _ in range(2)] == [5, 5]
+    assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
+
+
+def test_the_cron_job_sends_once_a_day(shell: Shell, tmp_path: Path) -> None:
+    (line,) = re.findall(r"^ *command: (\[\"sh\", .*\])$", README, re.MULTILINE)
+    (tmp_path / "today.csv").write_text("phone,name\n573001234567,Ana\n", encoding="utf-8")
+    command = shlex.join(json.loads(line.replace("/data", str(tmp_path))))
+    assert [shell.run(command)[0] for _ in range(2)] == [0, 0]
+    assert shell.run("msgctl sandbox inbox -o csv --fields text")[1] == "text\nHello Ana\n"
 
 
 def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None:
