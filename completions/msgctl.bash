@@ -346,7 +346,7 @@ __msgctl_table() {
             'argument - - '
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day; today if omitted'
-            'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; those from region on need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+            'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; region, city, brand, model, browser and lang need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
         ) ;;
     history)
         table=(

@@ -276,7 +276,7 @@ function __msgctl_table
         echo 'argument - - '
         echo 'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
         echo 'option --until text Last day; today if omitted'
-        echo 'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; those from region on need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+        echo 'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; region, city, brand, model, browser and lang need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
     case 'history'
         echo 'command list - List what was sent, the newest last'
         echo 'command clear - Delete the history'

@@ -7,7 +7,7 @@ import signal
 
 
 def _leave(*_: object) -> None:
-    """End the process on Ctrl-C while modules load: nothing has begun yet."""
+    """End the process at once on Ctrl-C while modules load, before any work has begun."""
     os._exit(130)
 
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # typing itself takes longer to load than --version takes
 def console() -> NoReturn:
     """Run the command line and end the process with its exit code.
 
-    It ends at once: everything is written, and Python's own shutdown takes a fifth of a short run. Threads that a
-    second Ctrl-C left behind may also still write to a stream that Python is closing.
+    The process ends with `os._exit` after the last flush, because Python's own shutdown takes a fifth of a short run.
+    Threads that a second Ctrl-C abandoned could also write to a stream that Python is closing.
     """
     try:
         code = main()
@@ -41,14 +41,14 @@ def console() -> NoReturn:
 
 def main() -> int:
     """Run the command line and return its exit code. Raises KeyboardInterrupt if even its end is interrupted."""
-    gc.set_threshold(100_000)  # a run of one request ends before a collection would free anything
+    gc.set_threshold(100_000)  # a collection frees nothing in a run of one request
     if sys.argv[1:] in (["--version"], ["-V"]):
         from msgctl import __version__  # loading the command tree takes five times as long as starting Python
 
         try:
             os.write(1, f"msgctl {__version__}\n".encode())
         except OSError:
-            pass  # closed, full, or without a reader: the command tree reports it
+            pass  # the stream is closed or full, or has no reader: the command tree reports it
         else:
             return 0
     from msgctl.cli.context import Context

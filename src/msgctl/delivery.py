@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 MAX_STATE = 1_000
-"""Characters of a state that are read."""
+"""Longest part of a state that is classified, in characters."""
 
 
 class Delivery(StrEnum):
@@ -26,7 +26,7 @@ class Delivery(StrEnum):
 
 
 def _stem(word: str) -> str:
-    """Return the masculine singular of a Spanish word: entregadas -> entregado, errores -> error."""
+    """Return the masculine singular of a Spanish word: "entregadas" gives "entregado", "errores" gives "error"."""
     if len(word) <= 3:
         return word
     if word.endswith(("ores", "ones", "edes")):
@@ -101,8 +101,8 @@ _vocabulary = _Vocabulary({})
 
 
 def use_words(words: Mapping[str, Sequence[str]]) -> None:
-    """Add a profile's words to the built-in ones, in place of words added before."""
-    global _vocabulary  # noqa: PLW0603 (a run has one profile, and every view classifies states)
+    """Add a profile's words to the built-in ones, and remove the words added before."""
+    global _vocabulary  # noqa: PLW0603 (a run has one profile, and all views classify states)
     _vocabulary = _Vocabulary(words)
     _classify.cache_clear()
     _is_failure.cache_clear()
@@ -146,7 +146,8 @@ def is_delivered(state: str) -> bool:
 def reaches(state: str, wanted: str) -> bool:
     """Return whether a message in a state has reached the wanted state.
 
-    Every state of the same class reaches a final state. The same words, or a delivery, reach any other state.
+    A final state is reached by every state of the same class. Any other state is reached by the same words, or by a
+    delivery.
     """
     found = classify(state)
     if is_final(wanted):
@@ -169,7 +170,7 @@ def _is_failure(text: str, *, of_block: bool) -> bool:
 
 
 def is_success(status: str, *, of_block: bool = False) -> bool:
-    """Return whether a status means that a request was accepted. For ``of_block``, "blocked" does too."""
+    """Return whether a status means that a request was accepted. For ``of_block``, "blocked" counts too."""
     words = set(_words(status[:MAX_STATE]))
     accepted = _ACCEPTED | _vocabulary.delivered | (_BLOCKED if of_block else frozenset())
     return bool(words & accepted) and not words & _NEGATIONS and not is_failure(status, of_block=of_block)
@@ -191,12 +192,12 @@ def contradicts_success(message: str) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, lower-case and without accents; identifiers are split at ``_`` and inner capitals."""
+    """Return the words of a text in lower case, without accents; identifiers are split at ``_`` and inner capitals."""
     return _WORD.findall(_folded(text))
 
 
 def _folded(text: str) -> str:
-    """Return a text, lower-case and without accents and zero-width characters; a space precedes inner capitals."""
+    """Return a text in lower case, without accents and zero-width characters, with a space before inner capitals."""
     decomposed = unicodedata.normalize("NFKD", text)
     plain = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
     lowered = _INNER_CAPITAL.sub(" ", plain).casefold()

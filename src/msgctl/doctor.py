@@ -1,4 +1,4 @@
-"""`msgctl doctor`: checks, each with what was found and how to fix it.
+"""`msgctl doctor`: checks that report a finding and how to fix it.
 
 They examine this machine first, then the connection to the service, then its response to a request for the balance.
 """
@@ -34,7 +34,7 @@ from msgctl.output.result import Format
 from msgctl.storage import files
 from msgctl.text import in_seconds, plural, shorten
 
-FIELDS = ("check", "status", "found", "fix")
+DOCTOR_FIELDS = ("check", "status", "found", "fix")
 
 DAYS_TO_RENEW = 14
 """A certificate that expires in fewer days has usually not been renewed in time."""
@@ -46,21 +46,21 @@ CERTIFICATE_FIXES = {
     10: "If this machine's clock is fast, set it. Otherwise the service must renew its certificate.",
     **dict.fromkeys((62, 64), "Check the base URL: the certificate belongs to another name, or to another address."),
 }
-"""By the result of OpenSSL's verification: not yet valid, expired, another host name, another address."""
+"""Fixes by OpenSSL's verification result: not yet valid, expired, another host name, another address."""
 REFUSING_CALLERS = frozenset({401, 403, 520})
-"""Statuses for a caller whose address is not allowed: 520 by the interface, the others by a proxy before it."""
+"""Statuses for a caller from an address that is not allowed: 520 from the API, 401 and 403 from a proxy."""
 KEY_ORIGINS = {"key": "the configuration file", "key_command": "the key command", "keyring": "the keychain"}
 BALANCE = request.build(ops.BALANCE, {})
 
 Found = tuple[str, str] | tuple[str, str, str]
-"""What a check returns: status, what was found, and how to fix it. One that fails raises MsgctlError."""
+"""The result of a check: status, finding, and optionally a fix. A check that fails raises MsgctlError."""
 
 
 class Steps:
-    """Addresses, duration and certificate of the connection that a request made, as httpcore traces it.
+    """Addresses, duration and certificate of a request's connection, from httpcore's trace events.
 
-    ``local`` is this machine's address in the connection, empty if there was none. ``through_proxy`` leaves out the TLS
-    connection to the proxy itself.
+    ``local`` is this machine's address, empty if no connection was made. ``through_proxy`` excludes the TLS connection
+    to the proxy itself.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -71,8 +71,8 @@ class Steps:
         self.remote = ("", 0)
         self.certificate: Mapping[str, Any] = {}
 
-    def note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Note an event, such as ``connection.connect_tcp.complete``."""
+    def record(self, event: str, info: Mapping[str, Any]) -> None:
+        """Record an event, such as ``connection.connect_tcp.complete``."""
         source, _, step = event.partition(".")
         if step == "connect_tcp.started":
             self._began = self._monotonic()
@@ -91,9 +91,9 @@ class Steps:
 
 
 class Doctor:
-    """The checks, and what the earlier ones find out for the later ones.
+    """The checks, and the findings that later checks use.
 
-    The first error is added to ``failures``: what a request would fail with.
+    The first error is added to ``failures``, because a request would fail with it.
     """
 
     profile: Profile
@@ -118,9 +118,9 @@ class Doctor:
 
     @cached_property
     def outcome(self) -> httpx.Response | MsgctlError:
-        """The response to a request for the balance, which is made once, or its error. Raises Interrupted."""
+        """The response to the one request for the balance, or its error. Raises Interrupted."""
         self._steps.through_proxy = self.proxy is not None
-        self._context.on_network_event = self._steps.note
+        self._context.on_network_event = self._steps.record
         try:
             return self._context.client.fetch(BALANCE, timeout=self._timeout)
         except Interrupted:
@@ -129,7 +129,7 @@ class Doctor:
             return error
 
     def examine(self) -> Iterator[dict[str, Any]]:
-        """Make the checks in order and give each finding as soon as it is known. Raises Interrupted on Ctrl-C."""
+        """Run the checks in order and yield each finding as soon as it is known. Raises Interrupted on Ctrl-C."""
         causes: dict[str, str] = {}
         for check in CHECKS:
             cause = next((causes[need] for need in check.needs if need in causes), None)
@@ -137,8 +137,8 @@ class Doctor:
             if cause or found[0] == "failed":
                 causes[check.name] = cause or check.name
             status, *texts = found
-            what, fix = (self._redact(text) if text else None for text in (*texts, None)[:2])
-            yield dict(zip(FIELDS, (check.name, status, what, fix), strict=True))
+            finding, fix = (self._redact(text) if text else None for text in (*texts, None)[:2])
+            yield dict(zip(DOCTOR_FIELDS, (check.name, status, finding, fix), strict=True))
 
     def _made(self, check: Check) -> tuple[str | None, ...]:
         if self._is_sandbox and not check.in_sandbox:
@@ -152,7 +152,7 @@ class Doctor:
         except MsgctlError as error:
             found = "failed", error.what, error.hint
             if not self._failures:
-                is_shown = self._context.options.format is Format.TABLE  # with the hint
+                is_shown = self._context.options.format is Format.TABLE  # the other formats have no hint
                 self._failures.append(error.within(check.name).replaced(hint=None if is_shown else error.hint))
             return found
 
@@ -169,7 +169,7 @@ class Doctor:
         return "ok", f"{files.shown(path)}{', closed to other users' if path.exists() else ' does not exist'}"
 
     def check_profile(self) -> Found:
-        """Find the profile in use and what selects it."""
+        """Report the profile in use, and the option, variable or setting that selects it."""
         context = self._context
         chosen = profiles.choose(self._config, context.environ, context.options.profile)
         self.profile = context.profile = chosen.checked(*profiles.OPTIONS)
@@ -182,7 +182,7 @@ class Doctor:
         return "ok", f"{shorten(self.profile.name, 64)} ({by}){overridden}"
 
     def check_base_url(self) -> Found:
-        """Check where the service is."""
+        """Check the base URL."""
         url = self.profile.base_url
         if self.profile.is_sandbox:
             return "ok", f"{url} (simulated in this process)"
@@ -197,7 +197,7 @@ class Doctor:
         return "ok", f"{url}{source}"
 
     def check_key(self) -> Found:
-        """Check that there is a client identifier and a key, and where the key comes from; the key is not shown."""
+        """Check that the profile has a client ID and a key, and report the key's source, but not the key."""
         client, text = self._context.credential = self.profile.credential()
         self._redact = partial(redact, key=text)
         if self.profile.is_sandbox:
@@ -214,13 +214,13 @@ class Doctor:
     # --- the connection to the service
 
     def check_proxy(self) -> Found:
-        """Find out whether the environment asks for a proxy."""
+        """Report the proxy that the environment specifies, if any."""
         if self.proxy is None:
             return "ok", "none"
         return "ok", f"{self.proxy.url.scheme}://{_joined(self.proxy.url.host, self.proxy.url.port)}"
 
     def check_name(self) -> Found:
-        """Look up the name of the service, or of the proxy."""
+        """Look up the host of the service, or of the proxy."""
         host = self.proxy.url.host if self.proxy else self.host
         try:
             addresses = look_up(host, 0, self._timeout)
@@ -232,17 +232,17 @@ class Doctor:
         return "ok", f"{shorten(host)} is {shorten(', '.join(addresses))}{behind}"
 
     def check_connection(self) -> Found:
-        """Ask for the balance, and check that a connection was made for it, through the proxy if there is one."""
+        """Request the balance, and check that a connection was made, through the proxy if there is one."""
         outcome, steps = self.outcome, self._steps
         if isinstance(outcome, ConfigurationError):
-            return "skipped", "not checked"  # the settings for TLS are wrong, which the next check reports
+            return "skipped", "not checked"  # the TLS settings are wrong; the next check reports this
         if isinstance(outcome, MsgctlError) and not (steps.local and (steps.tls_began or outcome.exit_code != 4)):
             raise outcome
         through = f", through the proxy to {shorten(self.host)}" if self.proxy else ""
         return "ok", f"{_joined(*steps.remote)}{through} in {steps.seconds * 1000:.0f} ms, from {steps.local}"
 
     def check_tls(self) -> Found:
-        """Check that the service's certificate is trusted, and until when."""
+        """Check that the service's certificate is trusted, and report when it expires."""
         if not self.profile.base_url.lower().startswith("https:"):
             return "skipped", "not used (plain http)"
         certificate = self._steps.certificate
@@ -281,7 +281,7 @@ class Doctor:
         )
 
     def check_credentials(self) -> Found:
-        """Check that the service accepts client and key from this address."""
+        """Check that the service accepts the client ID and key from this address."""
         if isinstance(self.outcome, MsgctlError):
             raise self.outcome
         try:
@@ -303,7 +303,7 @@ def _joined(host: str, port: int | None) -> str:
 
 
 class Check(NamedTuple):
-    """A check: its name, what it does, the checks that it needs, and whether it asks the network."""
+    """A check: its name, its function, the checks that it needs, and whether it uses the network."""
 
     name: str
     make: Callable[[Doctor], Found]

@@ -12,10 +12,10 @@
     ├── OutcomeUnknownError 5   the request was sent and no usable response came back
     ├── ConditionError      6   a condition that the user asked for is not met
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
-        └── Cancelled     130   a person said no to a question
+        └── Cancelled     130   the user answered no to a question
 
-An error is composed once, where it is found, and becomes a message and an exit code in one place, in
-`msgctl.cli.errors`. A caller that knows more raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
+An error is composed once, where it is found. `msgctl.cli.errors` alone turns it into a message and an exit code. A
+caller that has more details raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """HTTP statuses of errors that may be temporary."""
 
-RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
+RAISE_LIMIT = "Raise the limit (see: ulimit -a), or the container's limit"
 
 
 REASONS = {
@@ -39,20 +39,20 @@ REASONS = {
     "credit_limit": "--max-credits stopped the job",
     "no_message": "sandbox inbox --wait: no message arrived",
 }
-"""The reasons of `ConditionError`. All other errors have their kind as reason."""
+"""The reasons of `ConditionError`. For all other errors, the reason is their kind."""
 
 
 class MsgctlError(Exception):
     """Base of all errors.
 
-    ``reason`` is a stable word for programs; by default, it is the kind. ``what`` says what happened, ``consequence``
-    what was or was not sent, ``hint`` what to do next. ``retryable`` is true if the same request may succeed a little
-    later (a refused connection), and false if it will not (an untrusted certificate). ``nothing_sent`` is true if it is
-    certain that no request was sent.
+    ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
+    reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
+    succeed a little later (a refused connection), and false if it will not (an untrusted certificate).
+    ``nothing_sent`` is true if it is certain that no request was sent.
 
-    After a response, ``http_status`` is its status, and ``record`` holds the service's own ``error`` and ``msg``,
-    unchanged. ``body`` is its text, at most 4,000 characters, with the key redacted: what history and jobs store;
-    ``document`` is its JSON, or None.
+    If the service responded, ``http_status`` is the status, and ``record`` contains the service's own ``error`` and
+    ``msg``, unchanged. ``body`` is the text of the response, at most 4,000 characters, with the key redacted; history
+    and jobs store it. ``document`` is its JSON, or None.
     """
 
     kind: ClassVar[str] = "error"
@@ -84,25 +84,25 @@ class MsgctlError(Exception):
 
     @property
     def message(self) -> str:
-        """What happened, and its consequence if there is one to tell."""
+        """The message, followed by the consequence if there is one."""
         return f"{self.what.rstrip('.')}; {self.consequence}" if self.consequence else self.what
 
     def __str__(self) -> str:
         return self.message
 
     def within(self, subject: str) -> Self:
-        """Return this error with its subject: a job, a message or a check of several."""
+        """Return a copy of this error that begins with its subject: a job, a message or a check."""
         return self.replaced(what=f"{subject}: {self.what}")
 
     def replaced(self, **changes: str | None) -> Self:
         """Return a copy of this error with another ``what``, ``hint`` or ``consequence``."""
-        error = type(self).__new__(type(self), self.what)  # constructors differ
+        error = type(self).__new__(type(self), self.what)  # the constructors differ
         vars(error).update(vars(self) | changes)
         error.__cause__ = self.__cause__
         return error
 
     def details(self) -> dict[str, Any]:
-        """Return what the error's JSON form says of the response."""
+        """Return the fields that describe the response in the error's JSON form."""
         if self.http_status is None:
             return {}
         body = self.body if self.document is None else self.document
@@ -142,7 +142,7 @@ class NotReachedError(MsgctlError):
 
 
 class ServiceError(MsgctlError):
-    """A response arrived that is not the record asked for."""
+    """A response arrived without the requested record."""
 
     kind = "service"
 
@@ -158,7 +158,7 @@ class RefusedError(ServiceError):
 
 
 class UnreadableError(ServiceError):
-    """The response to a request that only reads is not a refusal, and cannot be used either."""
+    """The response to a request that only reads is unusable, but is not a refusal."""
 
     kind = "unreadable"
 
@@ -189,13 +189,13 @@ class Interrupted(MsgctlError):  # noqa: N818 (InterruptedError is Python's own)
 
 
 class Cancelled(Interrupted):
-    """A person answered no to a question. This is not an error: it is shown as a plain sentence."""
+    """The user answered no to a question. This is not an error: it is shown as a plain sentence."""
 
     kind = "cancelled"
 
 
 def no_more(what: str) -> ConfigurationError:
-    """Return the error for a resource of the system that is used up (threads, memory, open files)."""
+    """Return the error for a system resource that is used up (threads, memory, open files)."""
     return ConfigurationError(f"msgctl ran out of {what}", f"{RAISE_LIMIT}, then try again.")
 
 
@@ -206,17 +206,17 @@ def without_frames(error: MsgctlError) -> MsgctlError:
 
 
 def unexpected(error: Exception) -> MsgctlError:
-    """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
+    """Return the error for a bug in msgctl, or for a system resource that is used up."""
     may_be_sent = "If it was sending, the message may have been sent."
     number = error.errno if isinstance(error, OSError) else None
     has_no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
     if isinstance(error, MemoryError) or number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE) or has_no_thread:
         what = "msgctl ran out of memory, open files or threads and stopped"
         return OutcomeUnknownError(what, f"{may_be_sent} {RAISE_LIMIT}.")
-    import traceback  # only a run that fails needs it
+    import traceback  # only needed in a run that fails
     from pathlib import Path
 
-    # The text of an exception could hold a key.
+    # The text of an exception could contain a key.
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"

@@ -1,4 +1,4 @@
-"""How to install an extra in the way in which msgctl itself was installed: with pipx, uv or pip."""
+"""Commands that install an extra with the tool that installed msgctl: pipx, uv or pip."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 MODULES = {"campaigns": "holidays", "keyring": "keyring", "mcp": "mcp", "sandbox": "ua_parser", "socks": "socksio"}
-"""A module of each extra for users."""
+"""One module of each extra, which shows whether the extra is installed."""
 
 
 def install(extra: str) -> str:
     """Return the command that installs an extra.
 
-    pipx and uv replace an installation as a whole, so their commands keep the extras that are installed already.
+    pipx and uv replace the whole installation, so their commands include the extras that are already installed.
     """
     extras = ",".join(name for name, module in MODULES.items() if name == extra or find_spec(module))
     if Path(sys.prefix, "pipx_metadata.json").exists():
@@ -30,11 +30,11 @@ def install(extra: str) -> str:
 
 
 def _source(extras: str) -> str:
-    """Return where msgctl was installed from (PEP 610), with extras, quoted for a shell."""
+    """Return the source of the installation (PEP 610) with extras, quoted for a shell."""
     clone = Path(__file__).parents[2]
     try:
         origin = json.loads(distribution("msgctl").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:  # it runs in a clone without being installed
+    except PackageNotFoundError:  # msgctl runs in a clone and is not installed
         origin = {"url": clone.as_uri()} if (clone / "pyproject.toml").exists() else {}
     url = origin.get("url", "")
     if url.startswith("file:"):

@@ -1,6 +1,6 @@
 """Read, write and format JSON without losing a digit of its numbers.
 
-The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `load_json` has made sure.
+`indent` and `compact` expect valid JSON (RFC 8259): check it with `load_json` first.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any, NoReturn
 from msgctl.text import is_unsafe
 
 MAX_INDENTED = 32
-"""Arrays and objects nested deeper than this are on one line: a hostile nesting would be mostly indentation."""
+"""Depth up to which JSON is indented. Deeper levels are on one line: hostile nesting would be mostly indentation."""
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
 _STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
-# Valid JSON holds no controls below U+0020 but white space between tokens.
+# The only characters below U+0020 in valid JSON are white space between tokens.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
 
 class Number(str):
-    """A JSON number, kept as the text that was sent: no digit is lost to a float, none is added."""
+    """A JSON number as the text that was sent, since a float would lose or add digits."""
 
     __slots__ = ()
 
 
 class ShapeError(ValueError):
-    """The body is not JSON, or not JSON of the record's shape; the text says which."""
+    """The body is not JSON, or is JSON without the record; the message gives the reason."""
 
 
 class _Raw(str):
-    """A piece of JSON text that is ready, between values that are still to be written."""
+    """A finished piece of JSON text, between values that are not written yet."""
 
     __slots__ = ()
 
@@ -42,14 +42,14 @@ _COMMA = _Raw(",")
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ShapeError(f"it holds {name}, which is not JSON")
+    raise ShapeError(f"it contains {name}, which is not JSON")
 
 
 _SHORT = {text: Number(text) for text in map(str, range(100))}
 
 
 def _number(text: str) -> Number:
-    """Return a whole number. Short ones are shared, since a response can hold eight million of them."""
+    """Return a whole number. Short numbers share objects, since a response can contain eight million of them."""
     return _SHORT.get(text) or Number(text)
 
 
@@ -61,7 +61,7 @@ def load_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig")
         return _DECODER.decode(text)
-    except UnicodeDecodeError:  # which holds the body, as the other errors do
+    except UnicodeDecodeError:  # "from None": the exceptions contain the body
         raise ShapeError("it is not UTF-8 text") from None
     except RecursionError:
         raise ShapeError("its JSON is nested too deeply") from None
@@ -72,7 +72,7 @@ def load_json(body: bytes) -> Any:
 
 
 def indent(text: str) -> Iterator[str]:
-    """Yield JSON text indented by two spaces per level, in pieces. Linear in time, flat in memory, at any depth."""
+    """Yield JSON text in pieces, indented by two spaces per level, in linear time and constant memory at any depth."""
     depth = 0
     before = ""
     empty = False
@@ -100,7 +100,7 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
         return text
 
     def safe(run: re.Match[str]) -> str:
-        if not ascii_only and run[0].isprintable():  # no unsafe character is, and asking for all at once is quick
+        if not ascii_only and run[0].isprintable():  # one fast check of the whole run
             return run[0]
         return run[0].translate({ord(char): _escaped(char) for char in set(run[0]) if ascii_only or is_unsafe(char)})
 
@@ -108,12 +108,12 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Return compact JSON of plain Python data, or of what `load_json` returned; numbers stay as they came."""
+    """Return compact JSON of plain Python data or of a document from `load_json`, whose numbers stay unchanged."""
     return "".join(pieces(value))
 
 
 def pieces(value: Any) -> Iterator[str]:
-    """Yield the pieces of what `dump` returns. It is not recursive, since a response can be nested deeply."""
+    """Yield the result of `dump` in pieces. It does not recurse, since a response can be nested deeply."""
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
         for item in stack[-1]:
@@ -129,7 +129,7 @@ def pieces(value: Any) -> Iterator[str]:
 
 
 def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the values of an object or an array, and the text before, between and after them."""
+    """Yield the values of an object or array, with the text before, between and after them."""
     start, end = "{}" if isinstance(value, Mapping) else "[]"
     before = _Raw(start)
     for each in value:

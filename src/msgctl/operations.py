@@ -1,8 +1,8 @@
 """The 13 operations of the service as data: the only place for its facts.
 
-Everything here is transcribed from the interface, version 1.0.0 (sections "Resources and their fields" and
-"Endpoints"), every odd spelling included: a call is spoken by ``Marian``, a verification call by ``Mariana``.
-Request building, required and limit checks, the emulator's routing and the help texts read it from here.
+Everything here is transcribed from the API documentation, version 1.0.0 (sections "Resources and their fields" and
+"Endpoints"), including odd spellings: the voice of a call is ``Marian``, but of a verification call ``Mariana``.
+Request building, the checks of required fields and limits, the emulator's routing and the help texts use this data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """The JSON or form type of a field, in the interface's words."""
+    """The JSON or form type of a field, with the API's names."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -33,9 +33,9 @@ class Place(Enum):
 
 
 class Effect(Enum):
-    """What a request does, which decides whether it may be retried after it was lost.
+    """The effect of a request, which decides whether it may be retried after a lost response.
 
-    READS may be retried. CHANGES and SENDS are made once: a second request is a second charge or a second message.
+    READS may be retried. CHANGES and SENDS are made once: a second request could be a second charge or message.
     """
 
     READS = "reads"
@@ -46,8 +46,8 @@ class Effect(Enum):
 class Field(NamedTuple):
     """One parameter of an operation.
 
-    ``name`` is the spelling on the wire, ``typed`` what a person types for it (an option, or an argument in
-    capitals), ``least`` and ``most`` the bounds of a number, ``several`` whether commas separate more than one value.
+    ``name`` is the spelling on the wire; ``typed`` is the option, or the argument in capitals. ``least`` and ``most``
+    are the bounds of a number. With ``several``, commas separate several values.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ResponseField(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The record in a successful response: the interface's name for it, and its fields in order."""
+    """The record in a successful response: its name in the API, and its fields in order."""
 
     name: str
     fields: tuple[ResponseField, ...]
@@ -85,7 +85,7 @@ class Record(NamedTuple):
 class Operation(NamedTuple):
     """One operation: method and path below the base URL, effect, fields without the credentials, and response.
 
-    ``name`` is the command that makes it, ``credentials`` the place of ``client`` and ``key``.
+    ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Operation(NamedTuple):
     credentials: Place = Place.FORM
 
     def field(self, name: str) -> Field:
-        """Return the field with a wire name. Raises KeyError for an unknown one."""
+        """Return the field with a wire name. Raises KeyError if there is none."""
         return {field.name: field for field in self.fields}[name]
 
 
@@ -109,7 +109,7 @@ MAX_RETRIES = 3
 
 
 def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:
-    """Return fields of a response; those given by name are strings."""
+    """Return fields of a response; a field that is given by name is a string."""
     return tuple(ResponseField(one) if isinstance(one, str) else one for one in each)
 
 
@@ -299,7 +299,7 @@ URL_STATISTIC = Operation(
         Field(
             "category",
             "--category",
-            "Show one category; those from region on need a premium URL.",
+            "Show one category; region, city, brand, model, browser and lang need a premium URL.",
             required=False,
             choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
         ),
@@ -361,13 +361,13 @@ OPERATIONS = (
 
 
 REPEAT_SECONDS = 86400.0
-"""The time in which a message to the same person is a repeat."""
+"""Time during which the same message to the same person is a repeat."""
 
 
 def message_digest(operation: Operation, values: Mapping[str, object], content: str) -> bytes:
-    """Return a digest of what a recipient of a send gets, to recognize a repeat.
+    """Return a digest of the message that a recipient gets, to recognize a repeat.
 
-    ``content`` is the text or the values of a template, as JSON. ``values`` contain the other parameters.
+    ``content`` is the text or the template values, as JSON. ``values`` contains the other parameters.
     """
     from hashlib import sha256  # few commands need it
 

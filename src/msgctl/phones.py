@@ -1,4 +1,4 @@
-"""Phone numbers: what a person writes, and the digits that the service takes.
+"""Convert phone numbers as people write them to the digits that the service expects.
 
 Google's libphonenumber (the `phonenumbers` package) decides what a valid number is. It is imported when the first
 number is read, since that takes 20 ms.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from phonenumbers import PhoneNumber
 
 MIN_DIGITS, MAX_DIGITS = 3, 15
-"""Short codes have three digits or more; E.164 allows fifteen."""
+"""Short codes have at least three digits; E.164 allows fifteen."""
 MAX_NATIONAL = 11
-"""A number without + that has more digits than this hardly lacks its country code."""
+"""A number without + and with more digits than this probably includes its country code."""
 
 NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
@@ -34,7 +34,7 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
 
 class InvalidPhoneError(UsageError):
-    """A text that is not a phone number a message can reach; ``reason`` is the part that a list of rows shows."""
+    """A text is not a phone number that can get a message; ``reason`` is shown in lists of rows."""
 
     def __init__(self, text: str, reason: str, hint: str) -> None:
         super().__init__(f'"{shorten(text, 40)}" is not a valid phone number: {reason}', hint)
@@ -42,9 +42,9 @@ class InvalidPhoneError(UsageError):
 
 
 class Phone(NamedTuple):
-    """A number as the service takes it: all ``digits`` with the country code, without ``+``.
+    """A number as the service expects it: all ``digits`` with the country code, without ``+``.
 
-    ``abroad`` names the number's country if it is valid only in another one than was expected, else it is empty.
+    ``abroad`` is the name of the number's country if this is not the expected country, and otherwise empty.
     """
 
     digits: str
@@ -52,11 +52,11 @@ class Phone(NamedTuple):
 
 
 def read(text: str, country: str | None = None, *, sms: bool = False, unchecked: str = "") -> Phone:
-    """Return the international number that a text means.
+    """Return the international number for a text.
 
-    A ``+`` or ``00`` begins an international number. Without either, the number is national if ``country`` (ISO 3166-1
-    alpha-2) is given and the number is valid there, and else international. ``sms`` refuses fixed lines. Raises
-    InvalidPhoneError, whose hint ends with ``unchecked``: how to do without this check.
+    An international number begins with ``+`` or ``00``. Without either, the number is national if ``country`` (ISO
+    3166-1 alpha-2) is given and the number is valid there, and otherwise international. ``sms`` refuses fixed lines.
+    Raises InvalidPhoneError with a hint that ends with ``unchecked``, the way to skip this check.
     """
     import phonenumbers
 
@@ -64,15 +64,15 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
     home = None if international else country
     national = _parsed(digits, home) if home else None
     number = _parsed(f"+{digits}", None)
-    for meant in (national, number):
-        if meant is None or not phonenumbers.is_valid_number(meant):
+    for candidate in (national, number):
+        if candidate is None or not phonenumbers.is_valid_number(candidate):
             continue
-        if sms and phonenumbers.number_type(meant) == phonenumbers.PhoneNumberType.FIXED_LINE:
+        if sms and phonenumbers.number_type(candidate) == phonenumbers.PhoneNumberType.FIXED_LINE:
             raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", unchecked)
-        e164 = phonenumbers.format_number(meant, phonenumbers.PhoneNumberFormat.E164)[1:]
-        if home is None or phonenumbers.is_valid_number_for_region(meant, home):
+        e164 = phonenumbers.format_number(candidate, phonenumbers.PhoneNumberFormat.E164)[1:]
+        if home is None or phonenumbers.is_valid_number_for_region(candidate, home):
             return Phone(e164)
-        return Phone(e164, country_name(phonenumbers.region_code_for_number(meant)))
+        return Phone(e164, country_name(phonenumbers.region_code_for_number(candidate)))
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
     hint = WRITE_IN_FULL if international or len(digits) > MAX_NATIONAL else NAME_COUNTRY
@@ -80,9 +80,9 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
 
 
 class Reader:
-    """Reads many numbers like `read`, but the usual spellings of mobile numbers ten times faster.
+    """Reads many numbers like `read`, but is ten times faster for the usual spellings of mobile numbers.
 
-    It matches them with libphonenumber's own patterns: those of ``country`` and of the countries met on the way.
+    It matches them with libphonenumber's own patterns, for ``country`` and for the countries of earlier numbers.
     """
 
     _MAX_COUNTRIES = 8
@@ -99,7 +99,7 @@ class Reader:
         self._match = self._compiled()
 
     def read(self, text: str) -> Phone:
-        """Return the international number that a text means. Raises InvalidPhoneError."""
+        """Return the international number for a text. Raises InvalidPhoneError."""
         digits = self.quick(text)
         if digits is not None:
             return Phone(digits)
@@ -115,7 +115,7 @@ class Reader:
             return text
 
     def quick(self, text: str) -> str | None:
-        """Return the digits of a mobile number in a usual spelling; None for all other texts."""
+        """Return the digits of a mobile number in a usual spelling; None for any other text."""
         found = self._match(text) or self._match(text.translate(_PUNCTUATION))
         if found is None:
             return None
@@ -129,7 +129,7 @@ class Reader:
         mobile = _mobile_pattern(country)
         if metadata is None or not mobile:
             return
-        # Numbers that libphonenumber would read differently in this country are left to it.
+        # The pattern does not match numbers that libphonenumber would read differently in this country.
         prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
         others = "".join(f"(?!{_uncaptured(each)})" for each in prefixes if each)
         general = metadata.general_desc and metadata.general_desc.national_number_pattern
@@ -139,7 +139,7 @@ class Reader:
         self._own = f"{others}(?!(?:{_uncaptured(general or '')})$){code}{mobile}"
 
     def _learn(self, digits: str) -> None:
-        """Remember the country of a number that `read` has read."""
+        """Remember the country of a number from `read`."""
         number = _parsed(f"+{digits}", None) if len(self._codes) < self._MAX_COUNTRIES else None
         if number is None or not number.country_code or str(number.country_code) in self._codes:
             return
@@ -157,7 +157,7 @@ class Reader:
 
 
 class Valid(NamedTuple):
-    """How many numbers are valid in a country, and the other countries in which as many are (ISO 3166-1 alpha-2)."""
+    """The count of numbers that are valid in a country, and the other countries with the same count."""
 
     country: str
     numbers: int
@@ -165,9 +165,9 @@ class Valid(NamedTuple):
 
 
 class CountryFinder:
-    """Finds the country of national numbers that are not valid without one.
+    """Finds the country of national numbers that are not valid without a country.
 
-    Every country is tried for the first numbers, and those that fit best for the others.
+    The first numbers are tried in every country, the others only in the countries that fit best.
     """
 
     _SAMPLE = 20
@@ -190,7 +190,7 @@ class CountryFinder:
             self._counts[country] += bool(reader.quick(text) or _kind(text, country, sms=self._sms) is not None)
 
     def found(self, likely: Collection[str]) -> Valid | None:
-        """Return the country in which most numbers are valid, if any; between equals, one of the ``likely`` ones."""
+        """Return the country in which most numbers are valid, if any; a tie goes to one of the ``likely`` countries."""
         if not self._readers:
             self._choose()
         most = max(self._counts.values(), default=0)
@@ -211,7 +211,7 @@ class CountryFinder:
         }
         mobile = phonenumbers.PhoneNumberType.MOBILE
         most = max(map(len, kinds.values()))
-        # Many plans overlap. The service speaks Spanish, so Latin America (codes from 5) and Spain (34) come first.
+        # Numbering plans overlap. The service is Spanish, so Latin America (codes from 5) and Spain (34) come first.
         best = sorted(
             (country for country, found in kinds.items() if len(found) == most),
             key=lambda each: (_code(each)[0] != "5" and _code(each) != "34", -kinds[each].count(mobile), each),
@@ -246,7 +246,7 @@ def _kind(text: str, country: str, *, sms: bool) -> int | None:
 
 
 def _mobile_pattern(region: str) -> str:
-    """Return the pattern of a region's mobile numbers without their country code; empty if it has none."""
+    """Return the pattern of a region's mobile numbers without the country code; empty if the region has none."""
     import phonenumbers
 
     metadata = phonenumbers.PhoneMetadata.metadata_for_region(region)
@@ -258,7 +258,7 @@ def _mobile_pattern(region: str) -> str:
 
 
 def _uncaptured(pattern: str) -> str:
-    """Return a pattern of libphonenumber without groups that capture."""
+    """Return a pattern of libphonenumber without capturing groups."""
     return re.sub(r"\((?!\?)", "(?:", pattern)
 
 
@@ -287,13 +287,13 @@ def country_of(digits: str | None) -> str | None:
 
 
 def price_area(digits: str) -> str:
-    """Return the country that decides a number's price (ISO 3166-1 alpha-2), or else the number's first digits."""
+    """Return the country that decides a number's price (ISO 3166-1 alpha-2), or the first digits if it is unknown."""
     return country_of(digits) or digits[:3]
 
 
 def _written(text: str) -> tuple[str, bool]:
-    """Return the digits of a text, and whether it is written as an international number. Raises InvalidPhoneError."""
-    if text.isascii() and text.isdecimal():  # most rows of most files
+    """Return the digits of a text, and whether it has an international prefix. Raises InvalidPhoneError."""
+    if text.isascii() and text.isdecimal():  # the usual case
         return (text[2:], True) if text.startswith("00") else (text, False)
     digits, plus = [], False
     for char in text:
@@ -313,7 +313,7 @@ def _written(text: str) -> tuple[str, bool]:
 
 
 def _parsed(text: str, country: str | None) -> PhoneNumber | None:
-    """Return what libphonenumber makes of a text; None if its country code does not exist or its length is absurd."""
+    """Return the number as libphonenumber parses it; None for an unknown country code or an absurd length."""
     import phonenumbers
 
     try:
@@ -323,7 +323,7 @@ def _parsed(text: str, country: str | None) -> PhoneNumber | None:
 
 
 def _fault(number: PhoneNumber | None, country: str | None) -> str:
-    """Return why a number is not valid, read in a country or, for None, as an international one."""
+    """Return why a number is not valid in a country, or for None, as an international number."""
     import phonenumbers
 
     if number is None or not number.country_code:
@@ -338,14 +338,14 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
 
 
 def country_name(region: str | None) -> str:
-    """Return a country's name in a sentence; libphonenumber's regions without one are services of no country."""
+    """Return a country's name for a sentence; libphonenumber's regions without a name are international services."""
     name = country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
     return f"the {name}" if _WITH_ARTICLE.match(name) else name
 
 
 @cache
 def country_names() -> dict[str, str]:
-    """Return the English name of each country by its two-letter code, in upper case: 249 of them."""
+    """Return the English names of the 249 countries by their two-letter codes in upper case."""
     from importlib.resources import files  # few commands need it
 
     table = files("tzdata").joinpath("zoneinfo", "iso3166.tab").read_text(encoding="utf-8")

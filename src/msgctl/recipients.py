@@ -21,15 +21,15 @@ from msgctl.text import storable
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 
 MAX_CREDIT_DIGITS = 12
-"""Digits of the credits for one recipient: the sum for a million recipients fits into 64 bits."""
+"""Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MAX_UNCLAIMED = 100
-"""Entries without a recipient that are kept; a hostile response could contain a million."""
+"""Maximum entries without a recipient that are kept; a hostile response could contain a million."""
 MIN_DIGITS = 5
-"""Digits of a number without its country code; fewer digits could be the end of many numbers."""
+"""Minimum digits of a number without its country code; fewer digits could be the end of many numbers."""
 MAX_MASKED_LENGTH = 40
-"""Characters of a masked number."""
+"""Maximum characters of a masked number."""
 MAX_MASKED_RUNS = 3
-"""Runs of mask characters in a number; more would match slowly, and match too many numbers."""
+"""Maximum runs of mask characters in a number; more would match slowly, and match too many numbers."""
 
 # E.164: a calling code has one digit (1, 7), two (these), or three.
 _TWO_DIGIT_CODES = frozenset(
@@ -63,7 +63,7 @@ def outcomes(
     """Return the outcome of each phone, in the order of ``phones``. A phone is None if the sender does not know it.
 
     ``record`` is the document of a `Response`: its ``data``, if any, is a list of objects. With ``is_own_body`` (a
-    request whose body the user wrote), a record without entries belongs to the recipient whatever its number.
+    request with a body from the user), a record without entries belongs to the recipient, whatever its number.
     """
     entries = entries_of(operation, record)
     if entries is None:
@@ -128,7 +128,7 @@ def unclaimed(operation: Operation, record: Entry, phones: Sequence[str | None])
 
 
 def is_refusal(operation: Operation, record: Entry) -> bool:
-    """Return whether the record as a whole reports failure, and no part of it has an id or a separate result."""
+    """Return whether the whole record reports failure, and no part of it has an id or a separate result."""
     is_block = operation is operations.BLOCK_PHONE
     if not reports_failure(record, of_block=is_block) or _text(record.get("id")):
         return False
@@ -227,7 +227,7 @@ def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain JSON value as text that a database takes; None for anything else, and for an empty string."""
+    """Return a plain JSON value as text for a database; None for anything else, and for an empty string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str) or not value:
@@ -260,7 +260,7 @@ def _one_state(found: Sequence[str]) -> str | None:
 
 
 def claimed(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[Entry]:
-    """Return the entry of each phone; it is empty if the response has no entry for the phone, or two that disagree.
+    """Return the entry of each phone; it is empty if there is no entry for the phone, or if its entries disagree.
 
     An entry belongs to the numbers that it contains, separated by commas. Order counts only if no entry has a ``phone``
     and there are as many entries as phones.

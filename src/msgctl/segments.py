@@ -1,9 +1,9 @@
 """Count the segments of a text message, and rewrite it to need fewer.
 
 The alphabet is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections 6.2.1 and 6.2.1.1;
-a text with any other character goes out as UTF-16 ("UCS-2", section 6.2.3). What fits one message, and what fits each
-of several that belong together, follows from 140 octets of user data less the concatenation header, 3GPP TS 23.040
-section 9.2.3.24.1.
+a text with any other character is sent as UTF-16 ("UCS-2", section 6.2.3). The sizes of a single message, and of the
+segments of a longer one, follow from 140 octets of user data, less the concatenation header (3GPP TS 23.040 section
+9.2.3.24.1).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ DEFAULT_ALPHABET = (
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
-"""The characters of one septet, in the order of their codes; 0x1B, the escape to the extension table, is left out."""
+"""The characters of one septet, in the order of their codes, without 0x1B, the escape to the extension table."""
 
 EXTENSION = "\f^{}\\[~]|€"
-"""The characters of two septets, the escape and their own, in the order of their codes."""
+"""The characters of two septets (the escape and a code), in the order of their codes."""
 
 _ALPHABET = frozenset(DEFAULT_ALPHABET + EXTENSION)
 
-# (units in a message alone, units in each of several)
+# (units in a single message, units in each segment of several)
 _CAPACITY = {GSM7: (160, 153), UCS2: (70, 67)}
 
-# What decomposition does not give, or gives with another meaning: a lone acute accent would become a space.
+# Characters without a useful decomposition: a spacing acute accent, for example, would become a space.
 _NEAR = str.maketrans(
     {
-        # quotation marks, primes and accents that stand alone
+        # quotation marks, primes and spacing accents
         **dict.fromkeys("‘’‚‛‹›′`´ʼʻʹˈ", "'"),
         **dict.fromkeys("“”„‟«»″¨˝", '"'),
         # hyphens, dashes, minus
@@ -65,7 +65,7 @@ _NEAR = str.maketrans(
 )
 
 
-# Stands for a symbol that is left out, until the space beside it is removed.
+# Replaces a symbol that is left out, until the space beside it is removed.
 _GAP = "\0"
 _GAPS = re.compile("(?:^|(?<=\n))(?:\0+ ?)+| ?\0+(?: ?\0+)*(?= |\n|$)|\0+")
 
@@ -98,7 +98,7 @@ def count(text: str) -> Count:
     elif units == len(text):
         segments = -(-units // joined)
     else:
-        for char in text:  # one of two units is not split between two segments
+        for char in text:  # a character of two units is not split between two segments
             width = _units(char, encoding)
             if width > room:
                 segments, room = segments + 1, joined
@@ -135,7 +135,7 @@ def to_gsm7(text: str) -> Gsm7Text:
             missing.setdefault(char, position)
         previous = char
     if missing:
-        # A combining mark gets a dotted circle.
+        # A combining mark is shown on a dotted circle (Unicode, section 2.11).
         shown = {char: clean(f"◌{char}" if unicodedata.category(char)[0] == "M" else char) for char in missing}
         named = ", ".join(f"{shown[char]} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
         letters = "character" if len(missing) == 1 else "characters"
@@ -160,7 +160,7 @@ def saved_by_gsm7(text: str) -> int | None:
 
 
 def _units(text: str, encoding: str) -> int:
-    """Septets, or UTF-16 code units; a lone surrogate is one of those."""
+    """Septets, or UTF-16 code units; a lone surrogate is one unit."""
     if encoding == GSM7:
         return len(text) + sum(map(text.count, EXTENSION))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -168,7 +168,7 @@ def _units(text: str, encoding: str) -> int:
 
 @lru_cache(maxsize=2048)
 def _near(char: str) -> str | None:
-    """Return the nearest characters in the alphabet; empty if it can be left out, None if nothing is near."""
+    """Return the nearest characters in the alphabet; empty if the character can be left out, None if there are none."""
     if char in _ALPHABET:
         return char
     if ord(char) in _NEAR:
@@ -195,21 +195,21 @@ def _decomposed(char: str) -> str | None:
     parts = [chr(int(code, 16)) for code in unicodedata.decomposition(char).split() if not code.startswith("<")]
     near = [_near(part) for part in parts]
     written = "".join(part for part in near if part is not None)
-    # A spacing accent decomposes to a space with a mark: nothing would be left of it.
+    # A spacing accent decomposes to a space and a mark, and would become a space.
     return written if None not in near and written.strip() else None
 
 
 def _is_accent(char: str) -> bool:
     """Return whether a mark only decorates its letter.
 
-    Marks around the letter (canonical combining classes from 200 on), the variation selectors and the key cap do.
-    Overlays (class 1) do not: without its stroke, an unequal sign says the opposite.
+    Marks around the letter (canonical combining classes from 200), variation selectors and the key cap only decorate.
+    Overlays (class 1) change the meaning: an unequal sign without its stroke is an equal sign.
     """
     return unicodedata.combining(char) >= 200 or "\ufe00" <= char <= "\ufe0f" or char == "\u20e3"
 
 
 def _separator(previous: str, char: str, near: str) -> str:
-    """Return what separates a number from a replaced neighbour: 10² is 10^2, not 102; 1½ is 1 1/2, not 11/2."""
+    """Return the separator of a number and a replaced neighbour: 10² becomes 10^2, not 102; 1½ becomes 1 1/2."""
     if not previous.isdecimal() or char in _ALPHABET:
         return ""
     if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():

@@ -62,7 +62,7 @@ def _fault(operation: Operation, exchange: Exchange) -> str:
 
 
 def _is_failure(level: Mapping[str, Any]) -> bool:
-    """Return whether the response to a code reports a failure, instead of a success in unknown words."""
+    """Return whether the response to a code reports a failure, and not a success in unknown words."""
     found = [level[name] for name in (*RESULTS, "msg", "message") if name in level]
     return recipients.has_error(level) or any(
         recipients.is_zero(each) or (isinstance(each, str) and contradicts_success(each)) for each in found

@@ -1,7 +1,7 @@
-"""Make text from others safe to show.
+"""Make untrusted text safe to show.
 
-What comes from the service, a file or the command line may contain escape sequences that move the cursor, retitle the
-window or write to the clipboard, and characters that change the direction of the text around them.
+Text from the service, a file or the command line may contain escape sequences that move the cursor, retitle the window
+or write to the clipboard, and characters that change the direction of the text around them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-# Zero-width joiner and non-joiner: emoji and several scripts need them, and they move nothing.
+# Zero-width joiner and non-joiner: emoji and several scripts need them, and they are harmless.
 _HARMLESS_FORMATS = "\u200c\u200d"
 
 
@@ -26,24 +26,24 @@ def is_unsafe(char: str) -> bool:
 
 
 def escape(char: str) -> str:
-    """Return a character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
+    """Return the visible escape of a character: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
     return char.encode("unicode_escape").decode("ascii")
 
 
 def clean(text: str) -> str:
-    """Return one line of text in which every character that could act on a terminal is written visibly."""
+    """Return one line of text in which every character that could act on a terminal is escaped visibly."""
     if text.isascii() and text.isprintable():
         return text
     return text.translate({ord(char): escape(char) for char in set(text) if is_unsafe(char)})
 
 
 def storable(text: str) -> str:
-    """Return text that UTF-8 can encode: half of a surrogate pair, which JSON can spell, is written visibly."""
+    """Return text that UTF-8 can encode: half of a surrogate pair, which JSON allows, is escaped visibly."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def shorten(text: str, limit: int = 200) -> str:
-    """Return clean text of at most ``limit`` characters, for a message that quotes a text of unknown length."""
+    """Return clean text of at most ``limit`` characters, to quote text of unknown length in a message."""
     cleaned = clean(text[: limit + 1])
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
@@ -62,11 +62,11 @@ def timestamp(seconds: float, precision: str = "seconds") -> str:
     """Return seconds since 1970 as ``YYYY-MM-DDTHH:MM:SSZ``, in UTC (ISO 8601, RFC 3339).
 
     Another ``precision`` (see `datetime.isoformat`) adds a fraction. Raises ValueError and OverflowError for a time
-    that no calendar has.
+    outside the calendar.
     """
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:
-    """Return at most ``most`` names, and the number of the others."""
+    """Return a list of at most ``most`` names, and the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

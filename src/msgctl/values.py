@@ -1,7 +1,7 @@
-"""Convert what a person types into what the wire takes.
+"""Convert arguments and options to the values that are sent.
 
-Each function takes the text of one argument or option and returns its value, or raises `UsageError`. The rules are
-those of the interface ("Endpoints", "Limits"). Nothing here knows about profiles, requests or terminals.
+Each function takes the text of one argument or option and returns its value, or raises `UsageError`. The rules come
+from the API documentation ("Endpoints", "Limits"). Nothing here depends on profiles, requests or terminals.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from msgctl.operations import Field
 from msgctl.text import is_unsafe, shorten
 
 MAX_MESSAGE_BYTES = 64 * 1024
-"""The longest message, in bytes of UTF-8. The 255 segments that an SMS can have are far shorter."""
+"""The longest message, in bytes of UTF-8. An SMS of 255 segments, the maximum, is far shorter."""
 
 MIN_LIKENESS = 0.65
-"""How alike a suggestion must be, from 0 to 1: suggests sms for mms, but not PATCH for FETCH."""
+"""Minimum similarity of a suggestion, from 0 to 1: "sms" is suggested for "mms", but not "PATCH" for "FETCH"."""
 
 MAX_TIMEOUT = 3600.0
 MAX_URL = 8192
@@ -35,12 +35,12 @@ _DAYS_AGO = re.compile(r"([0-9]{1,6})d")
 
 
 def quote(text: str) -> str:
-    """Return a value as a message shows it: in quotes, without control characters, at most 60 characters."""
+    """Return a value for a message: in quotes, without control characters, at most 60 characters."""
     return f'"{shorten(text, 60)}"'
 
 
 def choice(text: str, choices: Sequence[str], what: str) -> str:
-    """Return the choice that ``text`` names in any case, in the spelling of ``choices``."""
+    """Return the choice that equals ``text`` in any case, in the spelling of ``choices``."""
     by_lowered = {name.lower(): name for name in choices}
     found = by_lowered.get(text.lower())
     if found is None:
@@ -61,10 +61,10 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
 
 
 def client(text: str) -> int:
-    """Return a client identifier (int64)."""
+    """Return a client ID (int64)."""
     number = int(text) if _INTEGER.fullmatch(text) else -1
     if not 0 <= number < 2**63:
-        raise UsageError(f"--client must be the number of an account, such as 12345, not {quote(text)}")
+        raise UsageError(f"--client must be a client ID, such as 12345, not {quote(text)}")
     return number
 
 
@@ -78,7 +78,7 @@ def of(field: Field, text: str) -> str:
 
 
 def seconds(text: str, name: str, most: float = MAX_TIMEOUT) -> float:
-    """Return a time in seconds, more than 0 and at most ``most``; fractions are accepted."""
+    """Return a time in seconds, more than 0 and at most ``most``; fractions are allowed."""
     number = _number(text)
     if not 0 < number <= most:
         raise UsageError(f"{name} must be more than 0 and at most {most:.10g} seconds, not {quote(text)}")
@@ -86,7 +86,7 @@ def seconds(text: str, name: str, most: float = MAX_TIMEOUT) -> float:
 
 
 def decimal(text: str, name: str, least: float, most: float) -> float:
-    """Return a number from ``least`` to ``most``; fractions are accepted."""
+    """Return a number from ``least`` to ``most``; fractions are allowed."""
     number = _number(text)
     if not least <= number <= most:
         raise UsageError(f"{name} must be {least:g} to {most:.10g}, not {quote(text)}")
@@ -94,7 +94,7 @@ def decimal(text: str, name: str, least: float, most: float) -> float:
 
 
 def _number(text: str) -> float:
-    """Return a decimal number; NaN, which is outside all limits, for any other text."""
+    """Return a decimal number; for any other text NaN, which is outside all limits."""
     try:
         return float(text) if _DECIMAL.fullmatch(text) else nan
     except ValueError:
@@ -118,7 +118,7 @@ def day(text: str, today: date) -> date:
 
 
 def days(since: str, until: str | None, today: date) -> tuple[str, str]:
-    """Return the first and the last day as ``YYYY-MM-DD``; the last is ``today`` if it is left out."""
+    """Return the first and the last day as ``YYYY-MM-DD``; the last is ``today`` if omitted."""
     first = day(since, today)
     last = today if until is None else day(until, today)
     if first > last:
@@ -130,7 +130,7 @@ def days(since: str, until: str | None, today: date) -> tuple[str, str]:
 def country_code(text: str) -> str:
     """Return an ISO 3166-1 alpha-2 country code in upper case."""
     code = text.upper()
-    if not text.isascii() or code not in phones.country_names():  # 'ß' in upper case is SS
+    if not text.isascii() or code not in phones.country_names():  # "ß" becomes "SS" in upper case
         raise UsageError(
             f"{quote(text)} is not a country code: use a two-letter code of ISO 3166-1",
             "For example CO for Colombia, ES for Spain, US for the United States.",
@@ -157,7 +157,7 @@ def long_url(text: str) -> str:
 
 
 def short_text(text: str, name: str) -> str:
-    """Return a text of one line (a name, a template) unchanged, if it is neither blank nor has controls."""
+    """Return a text of one line (a name, a template) unchanged, if it is not blank and has no control characters."""
     return _printable(text, name, allowed="", hint="Give it a value, or leave it out if it is optional.")
 
 
@@ -174,7 +174,7 @@ def _printable(text: str, name: str, allowed: str, hint: str | None) -> str:
     """Return the text if it has no control character but those ``allowed``. Undecodable bytes are lone surrogates."""
     if not text.strip():
         raise UsageError(f"{name} is empty", hint)
-    if text.isprintable():  # the usual case, many times as fast as checking each character
+    if text.isprintable():  # the usual case, much faster than checking each character
         return text
     for position, char in enumerate(text, start=1):
         if char in allowed:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from msgctl.commands.sandbox import INBOX_COLUMNS
-from msgctl.doctor import FIELDS
-from msgctl.history.store import FIELDS as HISTORY
-from msgctl.jobs.report import COLUMNS, SUMMARY
+from msgctl.doctor import DOCTOR_FIELDS
+from msgctl.history.store import HISTORY_FIELDS
+from msgctl.jobs.report import COLUMNS, JOB_FIELDS
 from msgctl.output.result import OwnResult, StreamResult
 from output.views import FOLDER, TERMINALS, Viewer
 from support.service import Service, drop, respond
@@ -130,7 +130,7 @@ def history(viewer: Viewer, _: Service) -> None:
         ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
     ]
     rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in told]
-    viewer.print(OwnResult(rows, HISTORY, view="history"))
+    viewer.print(OwnResult(rows, HISTORY_FIELDS, view="history"))
 
 
 def inbox(viewer: Viewer, _: Service) -> None:
@@ -154,7 +154,9 @@ def doctor(viewer: Viewer, _: Service) -> None:
         ("TLS", "skipped", "not checked: no connection", ""),
         ("credentials", "skipped", "not checked: no connection", ""),
     ]
-    viewer.print(OwnResult([dict(zip(FIELDS, each, strict=True)) for each in found], FIELDS, view="doctor"))
+    viewer.print(
+        OwnResult([dict(zip(DOCTOR_FIELDS, each, strict=True)) for each in found], DOCTOR_FIELDS, view="doctor")
+    )
 
 
 def profiles(viewer: Viewer, _: Service) -> None:
@@ -213,18 +215,18 @@ DONE = {**JOB, **NOTHING, "command": "sms bulk", "state": "done", "recipients": 
 def job_list(viewer: Viewer, _: Service) -> None:
     old = {**DONE, "job": "20261119-0af171", "created": "2026-11-19T22:46:23Z", "recipients": 2, "accepted": 2}
     running = {**JOB, "job": "20261121-77aa01", "state": "running", "refused": 12, "unknown": 0, "pending": 48_738}
-    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31002"}, JOB, running], SUMMARY, view="jobs"))
+    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31002"}, JOB, running], JOB_FIELDS, view="jobs"))
 
 
 def job_show(viewer: Viewer, _: Service) -> None:
-    viewer.print(OwnResult(JOB, SUMMARY, view="job"))
-    viewer.print(OwnResult({**DONE, "states": {"delivered": 12400}}, SUMMARY, view="job"))
+    viewer.print(OwnResult(JOB, JOB_FIELDS, view="job"))
+    viewer.print(OwnResult({**DONE, "states": {"delivered": 12400}}, JOB_FIELDS, view="job"))
     later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "until": "2026-12-01T14:00:00Z", "states": None}
-    viewer.print(OwnResult(later, SUMMARY, view="job"))
+    viewer.print(OwnResult(later, JOB_FIELDS, view="job"))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:
-    viewer.print(OwnResult({**DONE, "credits": 12912}, SUMMARY, view="job end"))
+    viewer.print(OwnResult({**DONE, "credits": 12912}, JOB_FIELDS, view="job end"))
 
 
 def job_report(viewer: Viewer, _: Service) -> None:

@@ -43,7 +43,7 @@ from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
 from msgctl.text import plural, shorten, some_of, timestamp
 
-SUMMARY = (
+PLAN_FIELDS = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank", "repeats"),
     *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
@@ -113,7 +113,7 @@ def make(
     number is read. ``hand_over`` is called with the new job and its lines before the job exists. An exception from it
     stops the job. ``content`` is everything that the messages have in common, to recognize them with --once.
     """
-    context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
+    context.check_fields(PLAN_FIELDS if context.options.dry_run else report.JOB_FIELDS)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = numbers.all(context, rules.test_to or (), sms=is_sms)
     _refuse_opted_out(context, numbers, test_to)
@@ -323,7 +323,7 @@ def _approve(
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
     optional = ("blank", "repeats", "countries", "most_expensive")
-    columns = [name for name in SUMMARY if document.get(name) or name not in optional]
+    columns = [name for name in PLAN_FIELDS if document.get(name) or name not in optional]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
 

@@ -31,7 +31,7 @@ from msgctl.jobs import resends, schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
-from msgctl.jobs.report import RUNNING, SUMMARY, WAITING, summary
+from msgctl.jobs.report import JOB_FIELDS, RUNNING, WAITING, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.states import Outcome
@@ -65,7 +65,7 @@ Progress = tuple[int, int, Sequence[tuple[str, int]]]
 
 def result(document: Document, failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
     """Return a job's summary, without the fields that it does not have yet."""
-    columns = [name for name in SUMMARY if name in document]
+    columns = [name for name in JOB_FIELDS if name in document]
     return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
 
 
@@ -393,7 +393,7 @@ def run_due(context: Context, store: Store) -> OwnResult | None:
             failures.append(error)
     if not (documents or failures or context.options.format is Format.JSON):
         return None
-    return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
+    return OwnResult(documents, JOB_FIELDS, view="jobs", failures=failures)
 
 
 def _due_jobs(context: Context, store: Store, failures: list[MsgctlError]) -> list[str]:

@@ -28,8 +28,8 @@ def doctor(context: Context) -> OwnResult:
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """
-    from msgctl.doctor import FIELDS, Doctor
+    from msgctl.doctor import DOCTOR_FIELDS, Doctor
 
-    context.check_fields(FIELDS)
+    context.check_fields(DOCTOR_FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)
+    return OwnResult(Doctor(context, failures).examine(), DOCTOR_FIELDS, view="doctor", failures=failures)

@@ -15,7 +15,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import FIELDS, SECONDS, message_of, number, reading
+from msgctl.history.store import HISTORY_FIELDS, SECONDS, message_of, number, reading
 from msgctl.jobs.ledger import Facts, facts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
@@ -140,7 +140,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     """
     most = USUAL_LIMIT if listing.limit is None else values.whole_number(listing.limit, "--limit", 1, MAX_LISTED)
     filters = listing.filters(context)
-    context.check_fields((*FIELDS, RESPONSE))
+    context.check_fields((*HISTORY_FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
     store = Store(files.state("jobs"))
     if listing.job is not None:
@@ -156,8 +156,8 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     is_whole = listing == Listing() and context.options.profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
-        found = [{name: entry[name] for name in FIELDS} for entry in found]
-    return OwnResult(found, FIELDS, view="history", empty=empty)
+        found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]
+    return OwnResult(found, HISTORY_FIELDS, view="history", empty=empty)
 
 
 def _start(day: date) -> str:

@@ -23,7 +23,7 @@ from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import SUMMARY, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.report import JOB_FIELDS, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -56,7 +56,7 @@ class Which:
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs, oldest first."""
-    context.check_fields(SUMMARY)
+    context.check_fields(JOB_FIELDS)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
     store = _store()
@@ -66,7 +66,7 @@ def list_jobs(context: Context) -> OwnResult:
         except ConfigurationError as error:  # one damaged file does not hide the others
             failures.append(error)
     documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
-    return OwnResult(documents, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
+    return OwnResult(documents, JOB_FIELDS, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
 @command(
@@ -84,7 +84,7 @@ def show(
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import foreground
 
-    context.check_fields(SUMMARY)
+    context.check_fields(JOB_FIELDS)
     store = _store()
     job = which.found(store)
     if follow:
@@ -120,7 +120,7 @@ def resume(
     """
     from msgctl.cli import foreground
 
-    context.check_fields(SUMMARY)
+    context.check_fields(JOB_FIELDS)
     store = _store()
     job = which.found(store)
     with _locked(context, job) as ledger:
@@ -173,7 +173,7 @@ def run_due(context: Context) -> OwnResult | None:
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
-    context.check_fields(SUMMARY)
+    context.check_fields(JOB_FIELDS)
     return foreground.run_due(context, _store())
 
 
@@ -229,7 +229,7 @@ def states(
     """
     from msgctl.cli import foreground
 
-    context.check_fields(SUMMARY)
+    context.check_fields(JOB_FIELDS)
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
             raise UsageError(f"{name} needs --follow")

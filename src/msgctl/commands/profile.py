@@ -26,11 +26,11 @@ from msgctl.values import quote
 
 app = group("Manage accounts: base URL, client and key.")
 
-FIELDS = ("name", "default", "base_url", "client", "key")
+PROFILE_FIELDS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice", "timezone")
 SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
 """The settings that options give."""
-MORE_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
+OPTIONAL_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
 """Settings that are shown of a profile that has them."""
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
@@ -261,10 +261,10 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
-    context.check_fields(FIELDS)
+    context.check_fields(PROFILE_FIELDS)
     config = config_file.load(context.config_path)
     found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
-    return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], FIELDS, view="profiles")
+    return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], PROFILE_FIELDS, view="profiles")
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")
@@ -275,16 +275,16 @@ def show(
     ] = None,
 ) -> Result:
     """Show a profile, without its key."""
-    context.check_fields((*FIELDS, *MORE_FIELDS))
+    context.check_fields((*PROFILE_FIELDS, *OPTIONAL_FIELDS))
     config = config_file.load(context.config_path)
     environ = context.environ if name is None else {}
     profile = profiles.choose(config, environ, context.options.profile if name is None else name)
     more = {
         setting: profile.settings[setting]
-        for setting in MORE_FIELDS
+        for setting in OPTIONAL_FIELDS
         if isinstance(value := profile.settings.get(setting), (str, bool, int)) or profiles.are_words(value)
     }
-    return OwnResult({**_shown(profile, config), **more}, [*FIELDS, *more], view="profile")
+    return OwnResult({**_shown(profile, config), **more}, [*PROFILE_FIELDS, *more], view="profile")
 
 
 @command(app, "use", "msgctl profile use main")

@@ -82,11 +82,23 @@ _NAME = "history.sqlite3"
 NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
 
-FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
+HISTORY_FIELDS = (
+    "time",
+    "profile",
+    "command",
+    "job",
+    "phone",
+    "outcome",
+    "id",
+    "status",
+    "state",
+    "credits",
+    "message",
+)
 MAX_RESPONSE = 4000
 """How much of a response is stored, in characters."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
-_READ = (*(name for name in FIELDS if name != "job"), "response")
+_READ = (*(name for name in HISTORY_FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
 
 _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
@@ -358,7 +370,7 @@ def reading() -> Iterator[History | None]:
 
 def _document(row: sqlite3.Row) -> Document:
     """Return an entry as it is shown."""
-    return {**dict.fromkeys(FIELDS), **dict(row), "credits": number(row["credits"])}
+    return {**dict.fromkeys(HISTORY_FIELDS), **dict(row), "credits": number(row["credits"])}
 
 
 def number(text: str | int | None) -> Any:

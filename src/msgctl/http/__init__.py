@@ -1,6 +1,6 @@
-"""The HTTP core: an operation and its values go out as one request, and a response or an error comes back."""
+"""The HTTP core: send an operation as one request, and return its response or raise an error."""
 
 import sys
 
-# httpx's own command line, which it loads if click is installed and nothing here needs: 40 ms.
+# httpx imports its own command line if click is installed, which takes 40 ms. Nothing here needs it.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]

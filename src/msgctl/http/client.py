@@ -1,8 +1,8 @@
-"""The service from the caller's side: an operation goes in, its response comes out or an error is raised.
+"""The client of the service: send a request, and return its response or raise an error.
 
-Which requests may be retried is decided here and nowhere else. One that may have been sent is retried only if it reads
-(GET /balance, GET /messages-state, POST /url/short-statistic); a send is never retried after that, since the service
-cannot tell a retry from a second message.
+Only this module decides which requests may be retried. A request that may have been sent is retried only if it just
+reads (GET /balance, GET /messages-state, POST /url/short-statistic). A send is never retried then, because the service
+cannot distinguish a retry from a second message.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from msgctl.operations import Effect
 from msgctl.text import clean
 
 MAX_URL = 65_000
-"""The longest URL that is sent, in bytes; few servers accept more."""
+"""The longest URL that is sent, in bytes; few servers accept longer ones."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
 MAX_LOGGED_LINES = 100
 MAX_LOGGED_CHARACTERS = 4000
 """Limits under -vv, separately for the headers and the body of a request or response."""
 _CREDENTIAL = re.compile(r"((?:^\??|&)(?:client|key)=)[^&]*")
-"""The credential in a query or a form; `redact` does not mask a key of only a few letters."""
+"""The credential in a query or form; `redact` does not mask a key of only a few letters."""
 
 
 class Client:
-    """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
+    """Makes requests to one base URL with one credential, over a connection that is kept open; for one thread.
 
-    ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` makes
-    the transports of the sandbox; without it the network is used. From ``verbosity`` 1 on ``log`` gets a line for each
-    request and response, from 2 on their headers and bodies. ``trace`` is called with the events of httpcore's trace
-    extension. The key is redacted in everything that comes out.
+    ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
+    the transports of the sandbox; without it, the network is used. ``log`` gets a line for each request and response
+    at ``verbosity`` 1, and also their headers and bodies at 2. ``trace`` is called with the events of httpcore's trace
+    extension. The key is redacted in all responses, errors and log lines.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Client:
         """Bytes of memory that are reserved for the body of the latest response."""
 
     def sibling(self) -> Client:
-        """Return a client like this one for another thread, with its own connection. Any thread may ask for one."""
+        """Return a client with the same settings and its own connection, for another thread. Any thread may call it."""
         sibling = copy.copy(self)
         sibling._transport, sibling._reserved = self._new_transport(), 0
         return sibling
@@ -98,8 +98,8 @@ class Client:
     def send(self, request: Request, *, timeout: float | None = None, any_json: bool = False) -> Response:
         """Make a request and return its response.
 
-        ``timeout`` limits it further, in seconds, and leaves retrying to the caller. ``any_json`` accepts any whole
-        JSON document of a 2xx response to a request that only reads.
+        ``timeout`` is a lower limit for this request, in seconds; the caller then decides about retries. With
+        ``any_json``, a request that only reads accepts any whole JSON document of a 2xx response.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
@@ -114,7 +114,7 @@ class Client:
             self._release()
 
     def fetch(self, request: Request, *, timeout: float | None = None) -> httpx.Response:
-        """Make a request and return the response, whatever its status and body. Raises as `send` does otherwise."""
+        """Make a request and return the response, whatever its status and body. Raises the other errors of `send`."""
         self._latest = None
         try:
             return self._response(request, timeout)
@@ -124,12 +124,12 @@ class Client:
             self._release()
 
     def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
-        """Return what a fetched response means. Raises as `send` does."""
+        """Return the parsed response, or raise the error that it means, like `send`."""
         with memory.processing:
             return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
 
     def _interrupted(self, request: Request) -> Interrupted:
-        """Return the error for Ctrl-C, which says whether the request had been sent."""
+        """Return the error for Ctrl-C, which reports whether the request had been sent."""
         if request.operation.effect is Effect.READS:
             return Interrupted("Interrupted")
         if self._latest is not None and self._latest.extensions["sent"]:
@@ -140,7 +140,7 @@ class Client:
         return error
 
     def _response(self, request: Request, timeout: float | None) -> httpx.Response:
-        """Return the response to a request, which is retried if it was not sent, or if it only reads."""
+        """Return the response to a request. Retry the request if it was not sent, or if it only reads."""
         if timeout is not None:
             return self._attempt(request, min(self._timeout, timeout))
         reads = request.operation.effect is Effect.READS
@@ -194,13 +194,13 @@ class Client:
         return response
 
     def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
-        """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
+        """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
         target = request.operation.path + (f"?{encoded(query)}" if query else "")
         if len(self._root) + len(target) > MAX_URL:
             raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
-        if self._target != target:  # jobs repeat it, and parsing takes a twelfth of a request
+        if self._target != target:  # the URL is usually the same in a job, and parsing it takes a twelfth of a request
             self._target, self._url = target, httpx.URL(self._root + target)
             self._path = self._url.raw_path.partition(b"?")[0].decode()
         content = request.json or encoded(form).encode()
@@ -214,14 +214,14 @@ class Client:
             "max_response": request.max_response,
             "reserve": self._reserve,
         }
-        stream = httpx.ByteStream(content)  # given as content it would cost five times as much
+        stream = httpx.ByteStream(content)  # five times as fast as the parameter "content"
         method = request.operation.method
         outgoing = httpx.Request(method, self._url, headers=headers, stream=stream, extensions=extensions)
         outgoing.read()
         return outgoing
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
-        """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
+        """Return a response with the key redacted, so that no other code can show or store it."""
         key = self._credential.key
         names_and_values = [part for header in response.headers.raw for part in header]
         head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
@@ -240,19 +240,19 @@ class Client:
             headers += [f"?{message.url.query.decode()}"] * bool(message.url.query)
             headers = [self._masked(line) for line in headers]
             text = self._masked(message.content.decode(errors="replace"))
-        else:  # cut first: splitting millions of lines would take hundreds of megabytes
+        else:  # cut first, because splitting millions of lines would take hundreds of megabytes
             text = message.content[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace")
         for lines in (headers, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES) if text else []):
             for line in _limited(lines):
                 self._log(f"{sign} {line}")
 
     def _masked(self, sent: str) -> str:
-        """Return a part of a request without the credentials."""
+        """Return a query or form without the credentials."""
         return redact(_CREDENTIAL.sub(rf"\1{MASK}", sent), self._credential.key)
 
 
 def _limited(lines: Sequence[str]) -> Iterator[str]:
-    """Yield cleaned lines up to the limits of the log, then an ellipsis for the rest."""
+    """Yield cleaned lines up to the limits of the log, then an ellipsis if there are more."""
     left = MAX_LOGGED_CHARACTERS
     for number, line in enumerate(lines):
         if number == MAX_LOGGED_LINES or left <= 0:

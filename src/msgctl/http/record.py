@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 Object = Mapping[str, Any]
 
 MAX_ENTRIES = 10
-"""Entries that are kept for each recipient of a request."""
+"""Maximum entries that are kept for each recipient of a request."""
 MAX_METRICS = 20_000
-"""Metrics of click statistics; it would take seconds to print more."""
+"""Maximum metrics of click statistics; it would take seconds to print more."""
 MAX_OTHER_FIELDS = 64
-"""Fields beyond the interface's that are kept of an object."""
+"""Maximum fields of an object that the API does not document and that are kept."""
 MAX_NESTED = 10_000
-"""Values in arrays and objects that are kept as fields of a record and its entries."""
+"""Maximum values in arrays and objects that are kept as fields of a record and its entries."""
 MAX_ID = 256
 MAX_STATE = 4096
-"""Characters that are kept of an id, a status and a state, which may be stored with each recipient."""
+"""Maximum characters of an id, and of a status or state, which may be stored with each recipient."""
 CUT = "…"
 """The end of a value that was cut, and the substitute for an array or object with too many values."""
 RESULTS = ("status", "verified", "valid")
 """Fields that contain the result of a code check."""
 MAX_LEVELS = 3
-"""How many levels of ``data`` or arrays may contain the record."""
+"""Maximum levels of ``data`` or arrays around the record."""
 CREDITS = ("balance", "credits", "saldo")
 """Names of the field with the credits left; it has precedence over ``status``."""
 
@@ -57,7 +57,7 @@ _OF_ENTRIES = frozenset({"phone", "state", "credits", "sms", "message", "voice"}
 _OF_MESSAGES = ("id", "phone", "created", "sms", "dispatch_id", "credits")
 _FAILURE = ("error", "status", "msg", "message")
 _PLACE = re.compile("0|[1-9][0-9]{0,3}", re.ASCII)
-"""A key that is a position in the request, not a phone number."""
+"""A key that is a position in the request, instead of a phone number."""
 
 
 def convert(request: Request, document: Any) -> Object:
@@ -113,7 +113,7 @@ def is_refusal(operation: Operation, record: Object) -> bool:
 
 
 def levels(document: Any) -> Iterator[Object]:
-    """Yield the objects that may be the record: the document, its ``data``, or the only element of an array there."""
+    """Yield the objects that may be the record: the document, its ``data``, or the only element of such an array."""
     for _ in range(MAX_LEVELS):
         if isinstance(document, list) and len(document) == 1:
             document = document[0]
@@ -127,7 +127,7 @@ def levels(document: Any) -> Iterator[Object]:
 
 
 def _single(record: Record, document: Any) -> Object:
-    """Return the level that has most of a record's own fields; of equal levels, the outer one."""
+    """Return the level with the most fields of a record; of equal levels, the outer one."""
     names = {field.name for field in record.fields} - {"msg"}  # an error has one too
     found = list(levels(document))
     best = max(found, key=lambda level: _count(names, level), default={})
@@ -159,7 +159,7 @@ def _verification(document: Any) -> Object:
 
 
 def _metrics(metrics: Any) -> Iterator[Object]:
-    """Yield the metrics, which may be keyed by category; a category may contain one object or a list of objects."""
+    """Yield the metrics. They may be keyed by category; a category contains one object or a list of objects."""
     if metrics is None:
         return
     listed = [metrics] if isinstance(metrics, dict) else metrics
@@ -374,7 +374,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _without_data(level: Object) -> Object:
-    """Return a level without its entries, and without fields that count as missing."""
+    """Return a level without its entries and without fields that count as missing."""
     return {name: value for name, value in level.items() if name != "data" and not _is_odd(name, value)}
 
 
@@ -384,7 +384,7 @@ def _is_odd(name: str, value: Any) -> bool:
 
 
 def _with_failures(found: Object, around: Iterable[Object]) -> Object:
-    """Return a record with the failure that one of the levels around it reports."""
+    """Return a record with the failure that a level around it reports."""
     failed = [level for level in around if level is not found and reports_failure(level)]
     for level in failed:
         found = {**found, **{name: level[name] for name in _FAILURE if level.get(name) is not None}}

@@ -15,19 +15,19 @@ from msgctl.config.profiles import MIN_KEY
 
 MASK = "***"
 MIN_CUT = 3
-"""Shortest beginning of the key that is redacted at the end of a text that was cut off."""
+"""The shortest beginning of the key that is redacted at the end of a truncated text."""
 
 _CHUNK = 32
-"""Characters of a longer key that are redacted even if the rest does not follow: otherwise a response that repeats them
-could take seconds for a key like "aaa…ab"."""
+"""The beginning of a longer key that is redacted even without the rest, in characters. Otherwise, a response that
+repeats it could take seconds for a key like "aaa…ab"."""
 _MAX_OPTIONAL = 100
-"""Groups within each other that a pattern may have; the parser of patterns is recursive."""
+"""Maximum depth of nested groups in a pattern, because Python's pattern parser is recursive."""
 _MAX_SPELLING = 13
-"""Length of the longest spelling of a character: a surrogate pair as two escapes, with another backslash."""
+"""Length of the longest spelling of a character: a surrogate pair as two escapes, each with a second backslash."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
-"""Precedes a key of digits: the same digits in a phone number are not the key."""
+"""Pattern before a key of digits, since the same digits in a phone number are not the key."""
 _CUT_ESCAPE = r"(?:[%\\][%\\u0-9A-Fa-f]{0,12}|[\udc80-\udcff]{1,3})?"
 """An incomplete escape or UTF-8 character at the end of a text."""
 _PARAMETER = re.compile(
@@ -37,7 +37,7 @@ _PARAMETER = re.compile(
 
 
 def redact(text: str, key: str, *, is_cut: bool = False) -> str:
-    """Return a text without the key; with ``is_cut``, also without the beginning of the key at its end."""
+    """Return a text without the key; ``is_cut`` also removes the beginning of the key at its end."""
     if len(key) < MIN_KEY:
         return _PARAMETER.sub(lambda found: _without_key(found, key), text)
     if is_cut:
@@ -48,13 +48,13 @@ def redact(text: str, key: str, *, is_cut: bool = False) -> str:
 
 
 def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:
-    """Return the body of a response without the key; JSON stays JSON. One without the key is returned unchanged."""
+    """Return the body of a response without the key; JSON stays valid. A body without the key is unchanged."""
     text = body.decode(errors="surrogateescape")
     redacted = redact(text, key, is_cut=is_cut)
     if redacted == text:
         return body
     if len(key) >= MIN_KEY and _is_json(text):
-        # A key with quotes must not join two strings, and a number becomes a string.
+        # A key that contains quotes must not match across two strings. A number becomes a string.
         redacted = _json_pattern(key).sub(lambda token: _redacted_token(token, key), text)
     return redacted.encode(errors="surrogateescape")
 
@@ -73,7 +73,7 @@ def _redacted_token(token: re.Match[str], key: str) -> str:
 
 
 def _without_key(parameter: re.Match[str], key: str) -> str:
-    """Return a parameter, with its value masked if it is the key."""
+    """Return a parameter; a value that is the key is masked."""
     group = parameter.lastindex or 1
     if not re.fullmatch(_spelled(key), parameter[group]):
         return parameter[0]
@@ -109,16 +109,16 @@ def _beginning(key: str) -> re.Pattern[str]:
 
 
 def _spelled(text: str) -> str:
-    """Return the pattern of a text with each character in any of its spellings."""
+    """Return the pattern of a text, with each character in any of its spellings."""
     return "".join(_spelled_run(run[0], len(run)) for run in re.findall(r"\\+|[^\\]", text))
 
 
 @lru_cache(maxsize=128)
 def _spelled_run(char: str, number: int) -> str:
-    """Return the pattern of a character that is repeated; only backslashes are more than one."""
+    """Return the pattern of a repeated character; only backslashes occur more than once."""
     if number == 1:
         return f"(?:{'|'.join(_spellings(char))})"
-    # JSON doubles all of them, or none: if each could be doubled, the time would be exponential.
+    # JSON doubles all of them or none. If each could be doubled, matching would take exponential time.
     ways = ["|".join([*_spellings(char)[:2], r"\\" * times]) for times in (4, 2, 1)]
     return f"(?:{'|'.join(f'(?:{way}){{{number}}}' for way in ways)})"
 
@@ -129,11 +129,11 @@ def _spellings(char: str) -> list[str]:
     escaped = "".join(rf"\\{{1,2}}u{_any_case(units[at : at + 4])}" for at in range(0, len(units), 4))
     percent = "".join(f"%{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogatepass"))
     found = [escaped, percent, re.escape(char)]
-    if char in '"/\\':  # JSON, which may be in a string of JSON
+    if char in '"/\\':  # JSON, possibly inside a JSON string
         found = [escaped, percent, r"\\{4}|\\{2}|\\" if char == "\\" else rf"\\{{0,3}}{char}"]
     if char in " +":
         found += ["%20", "%2[bB]", r"\+", " "]
-    if "\xa0" <= char <= "\xff":  # one byte in Latin-1
+    if "\xa0" <= char <= "\xff":  # also one byte in Latin-1
         found += [f"%{_any_case(f'{ord(char):02x}')}", re.escape(chr(0xDC00 + ord(char)))]
     return found
 

@@ -1,4 +1,4 @@
-"""The meaning of a response: the operation's record, or an error.
+"""Interpret a response: return the operation's record, or raise an error.
 
 An error quotes the service, reports whether the request was carried out, and suggests what to do next.
 """
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from msgctl.http.request import Request
 
 MAX_DIGITS = 18
-"""The most digits that a number of credits may have."""
+"""Maximum digits of a number of credits."""
 MAX_QUOTE = 300
 MAX_BODY = 4000
-"""Characters of a response that an error carries."""
+"""Maximum characters of a response in an error."""
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429})
 """Statuses of a request that was certainly not carried out."""
 DOUBTFUL_REFUSALS = frozenset({200, 400, 520})
-"""Statuses of refusals that leave the outcome in doubt if the service reports an internal failure."""
+"""Statuses of refusals; the outcome is in doubt if the service reports an internal failure."""
 _INTERNAL = frozenset("internal interno interna inesperado inesperada unexpected".split())
 _FAILURE = frozenset("error errors fallo fallos falla fallas failure failures".split())
 _TIMEOUT = re.compile(r"\btimed? ?outs?\b")
 SERVICE_ERROR = 520
-"""The status of the service's own refusals; without its error record it comes from something in between."""
+"""The status of the service's own refusals; without the error record, a proxy or firewall sent it."""
 SAYING = ("error", "msg", "message", "detail", "errors")
-"""Fields in which a service says what is wrong."""
+"""Fields in which a service describes an error."""
 
 CHECK_BEFORE_RETRYING = {
     operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
     operations.URL_SHORT: "Before making it again, check if it exists: msgctl url stats NAME --since today",
     operations.VERIFY_2FA: "The code may be used up: if in doubt, send a new one.",
 }
-"""What to do if it is not known whether a request was carried out; all other operations send."""
+"""Hints for requests with an unknown outcome, by operation; all other operations send."""
 CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
 CHECK_ADDRESS_TOO = (
     "If the values are right, this machine's IP address may not be allowed: see the account's Security menu."
@@ -75,11 +75,11 @@ _CREDENTIALS = frozenset(
     credentials account cliente clave llave direccion acceso autorizado denegado permitido permitida cuenta credenciales
     """.split()
 )
-"""… unless one of these says that it is about the caller."""
+"""… unless one of these words shows that the error is about the caller."""
 
 
 class Response(NamedTuple):
-    """A record as the service sent it (``body``) and as it was read (``document``; numbers are `Number`)."""
+    """A record as the service sent it (``body``), and parsed (``document``, with numbers as `Number`)."""
 
     operation: Operation
     http_status: int
@@ -87,12 +87,12 @@ class Response(NamedTuple):
     document: Mapping[str, Any]
 
     def attached(self) -> dict[str, Any]:
-        """Return what an error has of this response: see `MsgctlError`."""
+        """Return the response details for `MsgctlError`."""
         return attached(self.http_status, self.body, load_json(self.body))
 
 
 def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
-    """Return what an error has of a response: see `MsgctlError`. ``document`` is its JSON, None if it is not whole."""
+    """Return the details of a response for `MsgctlError`. ``document`` is its JSON, None if it is incomplete."""
     text = body.decode(errors="replace")
     found = document if isinstance(document, dict) else {}
     return {
@@ -109,15 +109,15 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
 
 
 def credits_left(response: Response) -> Decimal | None:
-    """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
-    from decimal import Decimal, InvalidOperation  # a short command does without
+    """Return the credits in the ``status`` of a ResponseBalance; None if this is not a number."""
+    from decimal import Decimal, InvalidOperation  # most commands do not need it
 
     text = str(response.document.get("status"))
     try:
         left = Decimal(text)
     except InvalidOperation:
         return None
-    # An exponent of a billion would be written out, and so would ten thousand decimals.
+    # Decimal would write out an exponent of a billion, or ten thousand decimals.
     is_sane = left.is_finite() and abs(left.adjusted()) < MAX_DIGITS and len(text) < 2 * MAX_DIGITS
     return left if is_sane else None
 
@@ -125,10 +125,10 @@ def credits_left(response: Response) -> Decimal | None:
 def parse(
     request: Request, response: httpx.Response, base_url: str, *, is_sandbox: bool = False, any_json: bool = False
 ) -> Response:
-    """Return what a response to a request means. Raises RefusedError, UnreadableError and OutcomeUnknownError.
+    """Return the record in a response. Raises RefusedError, UnreadableError and OutcomeUnknownError.
 
-    ``any_json`` accepts any JSON document of a 2xx response to a request that only reads, and a record without fields
-    any body; the ``document`` is then empty unless it is a JSON object.
+    With ``any_json``, a request that only reads accepts any JSON document of a 2xx response. A record without fields
+    accepts any body. The ``document`` is then empty unless the body is a JSON object.
     """
     operation, status = request.operation, response.status_code
     document, fault = None, str(response.extensions.get("fault", ""))
@@ -198,9 +198,9 @@ def outcome_unknown(request: Request, why: str, **response: Any) -> OutcomeUnkno
 
 
 class Failure(NamedTuple):
-    """A response without the requested record, and the error that it means.
+    """Composes the error for a response without the requested record.
 
-    ``document`` is its JSON, None if it is not whole JSON.
+    ``document`` is the response's JSON, None if it is not a whole document.
     """
 
     request: Request
@@ -226,8 +226,8 @@ class Failure(NamedTuple):
         is_own = self._status == SERVICE_ERROR and (has_error(self._object) or self._object.get("msg"))
         if is_own or self._status in REFUSALS:
             return self.refused()
-        said = self._said()
-        what = f"status {self._status}" + (f": {said}" if said else " without a message")
+        message = self._service_message()
+        what = f"status {self._status}" + (f": {message}" if message else " without a message")
         if self._reads:
             return RefusedError(f"The response is {what}", self._advice(), **self._attached())
         return self.in_doubt(f"the response is {what}")
@@ -235,13 +235,13 @@ class Failure(NamedTuple):
     def refused(self, what: str = "The service refused the request") -> MsgctlError:
         """Return the error for a request that was refused, or that ended in an internal failure of the service."""
         if not self._reads and self._status in DOUBTFUL_REFUSALS and self._is_internal_failure():
-            return self.in_doubt(f"the service failed ({self._status}): {self._said()}")
+            return self.in_doubt(f"the service failed ({self._status}): {self._service_message()}")
         consequence = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         if self.request.operation is operations.VERIFY_2FA:
             consequence = {}
-        said = self._said()
+        message = self._service_message()
         return RefusedError(
-            f"{what} ({self._status}){': ' + said if said else ''}",
+            f"{what} ({self._status}){': ' + message if message else ''}",
             self._advice(),
             consequence=consequence.get(self.request.operation.effect, ""),
             **self._attached(),
@@ -259,8 +259,8 @@ class Failure(NamedTuple):
 
     def unusable(self, reason: str) -> MsgctlError:
         """Return the error for a 2xx response without the requested record."""
-        said = self._said()
-        what = f"response ({self._status}) cannot be used: {reason}" + (f'. It says: "{said}"' if said else "")
+        message = self._service_message()
+        what = f"response ({self._status}) cannot be used: {reason}" + (f'. It says: "{message}"' if message else "")
         if self._reads:
             return UnreadableError(f"The {what}", "Check the base URL; -v shows the request.", **self._attached())
         return self.in_doubt(f"the {what}")
@@ -275,16 +275,16 @@ class Failure(NamedTuple):
     def _attached(self) -> dict[str, Any]:
         return attached(self._status, self.response.content, self.document)
 
-    def _said(self) -> str:
-        """Return what the service or the page says, for a message."""
+    def _service_message(self) -> str:
+        """Return the error text of the service or of an HTML page, shortened for a message."""
         texts = ([_text(level[name]) for name in SAYING if level.get(name)] for level in levels(self.document))
-        said = next(filter(None, texts), [])
-        if not said and self.document is not None:
-            said = [_text(self.document)]
-        elif not said:
+        parts = next(filter(None, texts), [])
+        if not parts and self.document is not None:
+            parts = [_text(self.document)]
+        elif not parts:
             text = self.response.content[:MAX_BODY].decode(errors="replace")
-            said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
-        return shorten(": ".join(said), MAX_QUOTE)
+            parts = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
+        return shorten(": ".join(parts), MAX_QUOTE)
 
     def _advice(self) -> str | None:
         status = self._status
@@ -300,7 +300,7 @@ class Failure(NamedTuple):
             may_be_address = _COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found)
             return CHECK_ADDRESS_TOO if may_be_address and not is_here else None
         if self.response.is_success:
-            return None if _CREDENTIALS.isdisjoint(words(self._said())) else f"{CHECK_CREDENTIALS}."
+            return None if _CREDENTIALS.isdisjoint(words(self._service_message())) else f"{CHECK_CREDENTIALS}."
         if status in (404, 405) and not self._object.get("error"):
             return CHECK_URL
         if status in RETRYABLE_STATUSES or status >= 500:
@@ -308,7 +308,7 @@ class Failure(NamedTuple):
         return "Check the values and the base URL."
 
     def _redirect(self) -> str:
-        """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""
+        """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""
         from httpx import URL, InvalidURL
 
         location = self.response.headers.get("location", "")
@@ -330,5 +330,5 @@ def _quoted(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return the beginning of a JSON value as text: a string as it is, anything else as JSON."""
+    """Return the beginning of a JSON value as text: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else "".join(islice(pieces(value), MAX_QUOTE))

@@ -19,7 +19,7 @@ from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 
-SUMMARY = (
+JOB_FIELDS = (
     *("job", "name", "command", "file", "profile", "state", "until", "recipients", *map(str, Outcome)),
     *("requests", "credits", "states", "created", "updated"),
 )

@@ -35,10 +35,10 @@ def _done(job: Document) -> Text:
 
 COLUMNS = (
     Column("job", kind="strong"),
-    Column("name", spare=1),
-    Column("command", spare=2),
+    Column("name", drop_order=1),
+    Column("command", drop_order=2),
     Column("state"),
-    Column("created", "Created", "ago", spare=3),
+    Column("created", "Created", "ago", drop_order=3),
     Column("recipients", value=_total),
     Column("done", value=_done),
     Column("refused"),

@@ -179,14 +179,14 @@ class Column(NamedTuple):
     """A column: the ``name`` of the value, or the function that takes the ``value`` from a row, and its ``kind``.
 
     Kinds are number, id, state, time, ago, text (the one that wraps), strong and plain; by default they follow from
-    the name, as ``title``, the heading, does. ``spare`` columns are left out of a table that is too wide, the lowest
-    number first.
+    the name, as does ``title``, the heading. Columns with a ``drop_order`` are left out of a table that is too wide, in
+    ascending order; 0 marks a column that every table needs.
     """
 
     name: str
     title: str | None = None
     kind: str = ""
-    spare: int = 0
+    drop_order: int = 0
     value: Callable[[Row], Any] | None = None
 
     @property
@@ -256,7 +256,7 @@ def _fitting(columns: Sequence[Column], rows: Sequence[Row], now: float, width: 
     }
     wrapping = next((column for column in sizes if column.kind == "text"), None)
     longest = sizes[wrapping] if wrapping else 0
-    for left_out in (None, *sorted((each for each in sizes if each.spare), key=lambda each: each.spare)):
+    for left_out in (None, *sorted((each for each in sizes if each.drop_order), key=lambda each: each.drop_order)):
         if left_out:
             del sizes[left_out]
         room = width - sum(sizes.values()) - GAP * (len(sizes) - 1)
@@ -290,7 +290,7 @@ def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
     """Return a row for a narrow terminal: state and phone first, then the details, then the text."""
     cells = {each: shown(each.of(row), each.kind, now) for each in columns if _is_filled(each.of(row))}
     first = [column for column in cells if column.kind in ("state", "strong")]
-    first += [column for column in cells if column.kind == "plain" and not column.spare][:1]
+    first += [column for column in cells if column.kind == "plain" and not column.drop_order][:1]
     texts = [cells[column] for column in cells if column.kind == "text"]
     small = [column for column in cells if column not in first and column.kind != "text"]
     details = [Text(_told(each, cells[each].plain), "dim") for each in sorted(small, key=lambda c: c.kind == "plain")]

@@ -58,23 +58,23 @@ MIN_TEXT = 200
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 """The first fields of responses. What the interface does not know follows, then the texts."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
-_SPARE = {"voice": 1, "dispatch_id": 1}
+_DROP_ORDER = {"voice": 1, "dispatch_id": 1}
 _OWN = {
     "history": (
         Column("time", "Sent"),
-        Column("time", "", "ago", spare=2),
+        Column("time", "", "ago", drop_order=2),
         Column("phone"),
         Column("newest", "Status", "state", value=_newest),
-        Column("command", spare=4),
-        Column("credits", spare=1),
-        Column("profile", spare=3),
-        Column("id", spare=5),
+        Column("command", drop_order=4),
+        Column("credits", drop_order=1),
+        Column("profile", drop_order=3),
+        Column("id", drop_order=5),
         Column("message"),
     ),
     "inbox": (
         Column("time", "Received"),
-        Column("time", "", "ago", spare=2),
-        Column("kind", spare=1),
+        Column("time", "", "ago", drop_order=2),
+        Column("kind", drop_order=1),
         Column("phone"),
         Column("code"),
         Column("text"),
@@ -83,9 +83,9 @@ _OWN = {
         Column("line"),
         Column("phone"),
         Column("outcome"),
-        Column("newest", "Status", "state", spare=2, value=lambda row: row["state"] or row["status"]),
-        Column("credits", spare=1),
-        Column("id", spare=3),
+        Column("newest", "Status", "state", drop_order=2, value=lambda row: row["state"] or row["status"]),
+        Column("credits", drop_order=1),
+        Column("id", drop_order=3),
         Column("error", "Why"),
     ),
     "jobs": jobs.COLUMNS,
@@ -93,7 +93,7 @@ _OWN = {
     "profiles": (
         Column("name", "Profile", value=lambda row: f"{'●' if row['default'] else ' '} {row['name']}"),
         Column("base_url"),
-        Column("client", spare=1),
+        Column("client", drop_order=1),
         Column("key"),
     ),
 }
@@ -133,7 +133,7 @@ def view_of(
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
     if result.view == "job report":  # the file's own columns are left out first
         known = {*(column.name for column in columns), "status", "state"}
-        columns = [*columns, *(Column(name, spare=-1) for name in result.columns if name not in known)]
+        columns = [*columns, *(Column(name, drop_order=-1) for name in result.columns if name not in known)]
     return View(listing(columns, documents, now, width))
 
 
@@ -189,7 +189,7 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
         columns, rows = fields.table(responses, ())
         rows = list(_shortened(rows))
         names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
-        yield from listing([Column(name, spare=_SPARE.get(name, 0)) for name in names], rows, now, width)
+        yield from listing([Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names], rows, now, width)
         return
     for response in responses:
         document = response.document
