@@ -337,7 +337,7 @@ def test_a_recent_ledger_that_cannot_be_read_stops_the_same_job(
         ledger.write_bytes(b"not a ledger" * 1000)
     ledger.chmod(mode)
     os.utime(ledger, (tool.clock.now, tool.clock.now))
-    jobs.sms(everyone, "--yes").refused(3, f"Cannot tell whether job {job} sent this message", ledger.name, "--again")
+    jobs.sms(everyone, "--yes").refused(3, f"Cannot check whether job {job} sent this message", ledger.name, "--again")
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
     assert jobs.sms(everyone, "--yes", "--again").code == 0
     os.utime(ledger, (tool.clock.now - 86_400, tool.clock.now - 86_400))

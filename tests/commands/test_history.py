@@ -338,7 +338,7 @@ def test_clear_without_a_history_deletes_nothing(tool: Tool) -> None:
 
 @pytest.mark.usefixtures("damaged")
 def test_a_damaged_history_is_not_cleared(tool: Tool, path: Path) -> None:
-    tool("history", "clear", "-y").refused(3, "Move it away")
+    tool("history", "clear", "-y").refused(3, "Rename it")
     assert path.read_bytes().startswith(b"no history at all")
 
 

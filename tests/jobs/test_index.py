@@ -19,7 +19,7 @@ import pytest
 from jobs.ledgers import SPEC, opened, phone, rows, write
 from msgctl.jobs import index as module
 from msgctl.jobs.index import FORMAT, NAME
-from msgctl.jobs.ledger import Facts, Ledger, facts
+from msgctl.jobs.ledger import JobFacts, Ledger, facts
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.recipients import RecipientOutcome
@@ -51,7 +51,7 @@ def age(store: Store) -> None:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - 60 * 10**9))
 
 
-def every(store: Store) -> list[tuple[Facts, bool, Any]]:
+def every(store: Store) -> list[tuple[JobFacts, bool, Any]]:
     with store.index() as index:
         return [(index.facts(job), index.is_open(job), index.sums(job)) for job in index.jobs]
 
@@ -71,7 +71,7 @@ def is_read(store: Store, monkeypatch: pytest.MonkeyPatch, job: str = JOB) -> bo
     """Return whether the ledger of a job is read, instead of the index."""
     read: list[Path] = []
 
-    def counted(path: Path) -> Facts:
+    def counted(path: Path) -> JobFacts:
         read.append(path)
         return facts(path)
 

@@ -54,7 +54,7 @@ def test_a_value_is_not_a_template() -> None:
         ("{x:5}", ["{x:5}"]),
         ("{name.__class__}", ["{name.__class__}"]),
         ("{0}", ["{0}"]),
-        ("a { } b", ["{}", "names no column"]),
+        ("a { } b", ["{}", "has no column name"]),
         ("a {na{me}", ["Unmatched", "position 3"]),
         ("{{{", ["Unmatched", "position 3"]),
         ("a } b", ["Unmatched", "position 3", "}}"]),

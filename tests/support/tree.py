@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 from msgctl.cli import main as cli
-from msgctl.cli.tree import Facts, children_of
+from msgctl.cli.tree import CommandFacts, children_of
 
 
 class Node(NamedTuple):
@@ -22,8 +22,8 @@ class Node(NamedTuple):
         return isinstance(self.command, TyperGroup)
 
     @property
-    def facts(self) -> Facts:
-        facts: Facts = self.command.facts
+    def facts(self) -> CommandFacts:
+        facts: CommandFacts = self.command.facts
         return facts
 
     @property

@@ -28,7 +28,7 @@ from msgctl.text import clean
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Facts(NamedTuple):
+class CommandFacts(NamedTuple):
     """What the decorator `command` says of a command.
 
     ``performs`` is the service's operation, and ``effect`` what the command does to the service: that of the operation,
@@ -62,7 +62,7 @@ class _WithGlobalOptions:
                 shared[place].opts = [name for name in each.opts if name not in used]
         attributes |= {"params": [*own, *shared], "add_help_option": False}  # --help is one of the global options
         super().__init__(**attributes)
-        self.facts: Facts = getattr(attributes.get("callback"), "facts", Facts())
+        self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", CommandFacts())
 
 
 class Command(_WithGlobalOptions, TyperCommand):
@@ -148,7 +148,7 @@ def command(
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and effect is not None
-    facts = Facts(examples, performs, effect, in_bulk, asks or in_bulk, has_dry_run)
+    facts = CommandFacts(examples, performs, effect, in_bulk, asks or in_bulk, has_dry_run)
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)

@@ -16,7 +16,7 @@ from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import HISTORY_FIELDS, SECONDS, message_of, number, reading
-from msgctl.jobs.ledger import Facts, facts
+from msgctl.jobs.ledger import JobFacts, facts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
@@ -199,7 +199,7 @@ def _of_jobs(
     Ledgers whose entries are too old to be listed are not opened. ``warn`` is called for each that cannot be read.
     """
     since, until = filters["since"] or "", filters["until"] or "9"
-    known: dict[str, Facts] = {}
+    known: dict[str, JobFacts] = {}
     with store.index() as index:
         for job in index.jobs:
             try:
@@ -221,7 +221,7 @@ def _of_jobs(
     return [entry for entries in found.values() for entry in entries]
 
 
-def _last(known: Facts) -> str:
+def _last(known: JobFacts) -> str:
     """Return the time of a job's newest entry, rounded as SQLite does; a request in flight may be newer than any."""
     if known.is_in_flight:
         return "9"

@@ -13,7 +13,7 @@ from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.errors import ConfigurationError
 from msgctl.history.store import GROUPINGS, SECONDS, reading
-from msgctl.jobs.index import Sum
+from msgctl.jobs.index import MinuteSum
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -76,7 +76,7 @@ def usage(
     return OwnResult(rows, columns, empty="No messages were sent in this period.")
 
 
-def _group(grouping: str, job: str, spec: JobSpec, found: Sum) -> str | None:
+def _group(grouping: str, job: str, spec: JobSpec, found: MinuteSum) -> str | None:
     """Return the group of messages of a job; days begin at midnight of this machine's time zone."""
     if grouping in ("day", "month"):
         day = datetime.fromtimestamp(found.minute).astimezone().date().isoformat()

@@ -35,7 +35,7 @@ KEYS = FileFormat(
     name="the list of --once keys",
     application=0x6D73676F,  # "msgo"
     version=1,
-    fix="Move it away; keys that were used before can then send again.",
+    fix="Rename it; keys that were used before can then send again.",
     # exit_code is NULL from the reservation until the result. Times are seconds since 1970.
     schema=(
         """

@@ -17,7 +17,7 @@ OPTOUTS = FileFormat(
     name="the opt-out list",
     application=0x6D736775,  # "msgu"
     version=1,
-    fix="Restore it from a backup, or move it away and import the numbers again.",
+    fix="Restore it from a backup, or rename it and import the numbers again.",
     # Running jobs read the list for every commit, and wait while a long list is being imported.
     most_wait=60.0,
     schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),

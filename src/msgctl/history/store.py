@@ -32,7 +32,7 @@ FORMAT = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
     version=3,
-    fix="Move it away; then msgctl begins a new one.",
+    fix="Rename it; msgctl then creates a new one.",
     most_wait=2.0,
     schema=(
         # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
@@ -129,7 +129,7 @@ GROUPINGS = tuple(_GROUPS)
 """What messages and credits can be summed by."""
 
 
-class Sum(NamedTuple):
+class GroupSum(NamedTuple):
     """The accepted messages of a group, and all credits that were charged for it."""
 
     group: str | None
@@ -243,7 +243,7 @@ class History:
             {"profile": profile, "base_url": base_url},
         )
 
-    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[Sum]:
+    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[GroupSum]:
         """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
         query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
             FROM ({_SUMMED}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
@@ -251,7 +251,7 @@ class History:
             GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
         with FORMAT.explained(self._path):
             self._db.create_function("country", 1, phones.country_of)
-            return [Sum(*row) for row in self._db.execute(query, filters)]
+            return [GroupSum(*row) for row in self._db.execute(query, filters)]
 
     def contacts(self, account: str, since: str) -> Iterator[tuple[bytes, str]]:
         """Yield the digest and the phone of each single send of an account that may have been carried out since."""

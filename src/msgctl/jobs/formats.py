@@ -1,7 +1,7 @@
 """The records of a file in the text formats: CSV (RFC 4180) and JSON Lines.
 
-A record is the line it begins on and its cells, or the reason why it has none. The first one names the columns. A file
-is read once, from its beginning to its end, so it can be a pipe.
+A record is its first line's number and its cells, or the reason why it has none. The first record contains the names of
+the columns. A file is read once, from beginning to end, so it can be a pipe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Record = tuple[int, "list[str] | str"]
 ZIP_MARK = b"PK\x03\x04"
 DELIMITERS = (",", ";", "\t")
 MAX_RECORD = 1024 * 1024
-"""The longest record that is read, in characters, over all its lines."""
+"""The longest record that is read, in characters over all its lines."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -31,7 +31,7 @@ _STRAY_BYTE = re.compile(r"[\udc80-\udcff]")
 
 
 class Nested(str):
-    """An object or an array in a column of JSON Lines, which is not text."""
+    """An object or array in a column of JSON Lines, which cannot be used as text."""
 
     __slots__ = ()
 
@@ -39,9 +39,9 @@ class Nested(str):
 class Lines:
     """The lines of a text from the first one that is not blank, with their line ends (LF, CR LF or CR).
 
-    The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252 (as older spreadsheets write it). If some lines
-    are UTF-8 and others are not, it is refused: some would be misread. ``begin`` is the line on which the record that
-    is being read begins; its reader sets ``size`` to 0 at its end.
+    The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252 (as older spreadsheets write it). A file with
+    both UTF-8 and Windows-1252 lines is refused, because some would be misread. ``begin`` is the first line of the
+    current record; its reader sets ``size`` to 0 at its end.
     """
 
     def __init__(self, source: BinaryIO, name: str, head: bytes) -> None:
@@ -49,7 +49,7 @@ class Lines:
         self.begin = self.size = self._number = 0
         self.utf8 = int(head.startswith(codecs.BOM_UTF8))
         self.windows_1252 = 0
-        """The first line of this encoding, as ``utf8`` is."""
+        """The first line of this encoding, like ``utf8``."""
         codec, errors = ("utf-16", "strict") if head.startswith(_UTF16_MARKS) else ("utf-8-sig", "surrogateescape")
         self._stream = io.TextIOWrapper(source, codec, errors, newline="")
 
@@ -102,7 +102,8 @@ class Lines:
             line.encode()
             self.utf8 = self.utf8 or self._number
         except UnicodeEncodeError:
-            # Windows-1252 is rarely valid UTF-8: if more characters are than stray bytes, they would be misread.
+            # Windows-1252 text is rarely valid UTF-8. If the line has more valid characters than stray bytes, it is
+            # UTF-8.
             if len(_BEYOND_ASCII.findall(line)) > 2 * len(_STRAY_BYTE.findall(line)):
                 self.utf8 = self.utf8 or self._number
             self.windows_1252 = self.windows_1252 or self._number
@@ -125,8 +126,7 @@ class Lines:
 def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Iterator[Record]:
     """Read CSV.
 
-    Its delimiter is the one that splits the first line into cells without stray quotes, then into a header, then into
-    the most columns.
+    The delimiter is chosen by the cells of the first line: no stray quotes, then a header, then the most columns.
     """
 
     def rank(delimiter: str) -> tuple[bool, bool, int]:
@@ -145,7 +145,7 @@ def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Ite
 
 
 def json_records(lines: Lines) -> Iterator[Record]:
-    """Read one object per line, its numbers with every digit. The columns are the fields of the first one."""
+    """Read one object per line, with all digits of its numbers. The columns are the fields of the first object."""
     names: list[str] | None = None
     for line in lines:
         lines.size = 0
@@ -153,7 +153,7 @@ def json_records(lines: Lines) -> Iterator[Record]:
             continue
         try:
             found = load_json(line.encode())
-            if "\\u" in line:  # it may be half of a surrogate pair, which is not text
+            if "\\u" in line:  # it may be half of a surrogate pair, which cannot be encoded
                 json.dumps(found, ensure_ascii=False).encode()
         except (ShapeError, UnicodeEncodeError):
             found = None
@@ -167,7 +167,7 @@ def json_records(lines: Lines) -> Iterator[Record]:
 
 
 def _json_text(value: Any) -> str:
-    """Return a value as a template uses it: strings and numbers as written, and null as an empty text."""
+    """Return a value for a template: strings and numbers as written, and null as an empty string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dict, list)):

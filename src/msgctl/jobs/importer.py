@@ -1,4 +1,4 @@
-"""Import recipients into a new ledger, before anything is sent: those of a file or of an earlier job."""
+"""Import recipients from a file or an earlier job into a new ledger, before anything is sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from msgctl.phones import Valid, country_of
 from msgctl.storage import files
 
 MAX_EXAMPLES = 20
-"""Rows that are listed for each problem; the ledger lists all."""
+"""Maximum rows that are listed for each problem; the ledger lists all."""
 
 _CACHED_MESSAGES = 1024
 _CACHE_KIB = 4096
@@ -36,13 +36,13 @@ _CACHE_KIB = 4096
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
+    """The counts of a file. ``counts`` are the rows left out, by state; ``examples`` are the first rows of each state.
 
-    ``saved`` are the credits that --gsm7 would save, ``unwritable`` the rows that it could not write, and ``left_out``
-    the symbols that it has left out. ``countries`` are the estimated credits by country (alpha-2). ``national`` are
-    rows that are invalid only because the country of their numbers is not known. ``repeats`` are the recipients who
-    have just got the message, or will get it. ``most_expensive`` is the first of the rows that cost most, if it costs
-    more than the first row.
+    ``saved`` are the credits that --gsm7 would save, ``unwritable`` are the rows that it cannot convert, and
+    ``left_out`` are the symbols that it left out. ``countries`` are the estimated credits by country (alpha-2).
+    ``national`` are rows that are invalid only because the country of their numbers is unknown. ``repeats`` are
+    recipients who recently got the message, or will get it. ``most_expensive`` is the first of the most expensive rows,
+    if it costs more than the first row.
     """
 
     messages: int = 0
@@ -84,7 +84,7 @@ class Tally:
 
 
 class Importer:
-    """A ledger that is being written, under a temporary name until `finish`: a job appears whole or not at all."""
+    """Writes a ledger under a temporary name until `finish`, so that a job appears completely or not at all."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class Importer:
         with LEDGER.explained(self._new):
             self._new.touch(0o600, exist_ok=False)
             self._db = LEDGER.connect(self._new)
-            # An unfinished ledger is worthless, so it does not need to survive a crash.
+            # An unfinished ledger has no use, so it does not need to survive a crash.
             self._db.execute("PRAGMA journal_mode = OFF")
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            self._db.execute("ATTACH '' AS aside")  # a file that SQLite deletes
+            self._db.execute("ATTACH '' AS aside")  # a temporary file, which SQLite deletes
             self._db.execute("BEGIN")
             LEDGER.build(self._db)
             self._db.execute("CREATE TABLE aside.excluded (phone, reason)")
@@ -129,7 +129,7 @@ class Importer:
                 self._db.execute(statement)
 
     def exclude(self, phones: Iterable[str], reason: str) -> None:
-        """Leave out some numbers; call it before `read`. Raises what reading them raises, and ConfigurationError."""
+        """Leave out some numbers; call this before `read`. Raises the iterable's errors, and ConfigurationError."""
         insert = f"INSERT INTO aside.excluded VALUES (?, {len(self._reasons)})"  # noqa: S608 (a number)
         self._reasons.append(reason)
         with LEDGER.explained(self._new):
@@ -188,7 +188,7 @@ class Importer:
         return None if row is None else self._reasons[row[0]]
 
     def _message(self, message: Message) -> int:
-        """Return the number of a message; equal ones have the same."""
+        """Return the number of a message; equal messages share a number."""
         if self._last is None or self._last[0] is not message:
             self._last = (message, self._number(message))
         return self._last[1]
@@ -218,7 +218,7 @@ class Importer:
         )
 
     def repeats(self, store: Store, contacts: Iterable[tuple[bytes, str]], now: float) -> Repeats:
-        """Find recipients who have just got the message, or will get it (see `msgctl.jobs.repeats.find`)."""
+        """Find recipients who recently got the message, or will get it (see `msgctl.jobs.repeats.find`)."""
         with LEDGER.explained(self._new):
             self._db.execute("COMMIT")
             try:
@@ -229,7 +229,7 @@ class Importer:
         return found
 
     def exclude_repeats(self) -> None:
-        """Leave out the recipients that `repeats` has found, and count the others again."""
+        """Leave out the recipients that `repeats` found, and count the others again."""
         before, self.tally = self.tally, Tally()
         with LEDGER.explained(self._new):
             self._db.execute(
@@ -260,12 +260,12 @@ class Importer:
         return digest.hexdigest()
 
     def lines(self) -> list[int]:
-        """Return the lines of the recipients to whom the job will send. Raises ConfigurationError."""
+        """Return the lines of the recipients that the job will send to. Raises ConfigurationError."""
         with LEDGER.explained(self._new):
             return [line for (line,) in self._db.execute("SELECT line FROM recipient WHERE message IS NOT NULL")]
 
     def finish(self) -> None:
-        """Make the ledger durable and give it its name. Raises ConfigurationError."""
+        """Make the ledger durable and give it its final name. Raises ConfigurationError."""
         with LEDGER.explained(self._new):
             with closing(self._db) as db:
                 facts = {"spec": self._spec.dump(), "created": repr(self._created)}
@@ -274,7 +274,7 @@ class Importer:
                 db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
                 db.execute(INDEX)
                 db.execute("COMMIT")
-                # Set here, while no other process can have it open.
+                # Set here, because no other process can have opened the file yet.
                 db.execute("PRAGMA journal_mode = WAL")
             files.sync(self._new)
             self._new.rename(self._path)
@@ -282,7 +282,7 @@ class Importer:
             files.sync(self._path.parent)
 
     def discard(self) -> None:
-        """Delete a ledger that was not finished."""
+        """Delete an unfinished ledger."""
         with suppress(sqlite3.Error):
             self._db.close()
         with suppress(OSError):
@@ -290,7 +290,7 @@ class Importer:
 
 
 def former_recipients(ledger: Ledger, report: Report, without: Collection[int]) -> Recipients:
-    """Return the recipients in a report on a job, except for the lines in ``without``."""
+    """Return the recipients in a job's report, except the lines in ``without``."""
 
     def rows() -> Iterator[Row]:
         for row in report:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.ledger import Facts, facts
+from msgctl.jobs.ledger import JobFacts, facts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER, SUFFIX
 from msgctl.phones import country_of
@@ -30,7 +30,7 @@ FORMAT = FileFormat(
     fix="Delete it; msgctl builds it again.",
     most_wait=1.0,
     schema=(
-        # What one query found in a ledger (as JSON), and the stamp that the ledger had then.
+        # The result of one query of a ledger (as JSON), and the ledger's stamp at that time.
         """CREATE TABLE entry (
             query TEXT NOT NULL, job TEXT NOT NULL, stamp TEXT NOT NULL, value TEXT NOT NULL,
             PRIMARY KEY (query, job)) WITHOUT ROWID""",
@@ -39,8 +39,8 @@ FORMAT = FileFormat(
 NAME = ".index"
 
 SETTLED = 2.0
-"""Seconds since the last change of a ledger before it is in the index: a change may leave the time of a file as it was,
-if it comes so soon after the one before that the file system's clock has not moved on."""
+"""Seconds after its last change at which a ledger may be indexed. Two changes within one tick of the file system's
+clock leave the same time."""
 
 _IS_OPEN = "SELECT EXISTS (SELECT 1 FROM outcome WHERE state IN ('pending', 'sending', 'again', 'sending again'))"
 # An infinite or negative charge, or one of more than twelve digits, is a mistake of the service, as in the history.
@@ -51,10 +51,10 @@ _SUMS = """SELECT minute, country, sum(accepted), total(CASE WHEN charged BETWEE
     GROUP BY minute, country"""
 
 Found = TypeVar("Found")
-"""What a query finds in a ledger."""
+"""The result of a query of a ledger."""
 
 
-class Sum(NamedTuple):
+class MinuteSum(NamedTuple):
     """The accepted messages of a job in one minute (seconds since 1970) to one country, and the credits charged."""
 
     minute: int
@@ -64,7 +64,7 @@ class Sum(NamedTuple):
 
 
 class Index:
-    """What is known of the jobs in a folder; it is written at the end of a ``with`` block.
+    """The index of the jobs in a directory; it is written at the end of a ``with`` block.
 
     Every method raises ConfigurationError if the ledger of the job cannot be read.
     """
@@ -92,7 +92,7 @@ class Index:
                 db.execute(gone, (json.dumps([*self.jobs]),))
 
     def forget(self, job: str) -> None:
-        """Delete what is known of a job."""
+        """Delete a job from the index."""
         path = self._folder / NAME
         with suppress(ConfigurationError, OSError):  # the next change of the index tries again
             if {*self.jobs} <= {job}:
@@ -102,17 +102,17 @@ class Index:
                     db.execute("PRAGMA secure_delete = ON")
                     db.execute("DELETE FROM entry WHERE job = ?", (job,))
 
-    def facts(self, job: str) -> Facts:
+    def facts(self, job: str) -> JobFacts:
         """Return the facts about a job."""
 
         def read(ledger: Path) -> list[Any]:
             found = facts(ledger)
             return [asdict(found.spec), *found[1:]]
 
-        return self._find("facts", job, read, lambda value: Facts(JobSpec(**value[0]), *value[1:]))
+        return self._find("facts", job, read, lambda value: JobFacts(JobSpec(**value[0]), *value[1:]))
 
     def is_open(self, job: str) -> bool:
-        """Return whether a job has recipients who are pending, or in flight."""
+        """Return whether a job has pending recipients, or recipients in flight."""
 
         def read(ledger: Path) -> bool:
             with LEDGER.opened(ledger, read_only=True) as db:
@@ -120,7 +120,7 @@ class Index:
 
         return self._find("open", job, read, bool)
 
-    def sums(self, job: str) -> list[Sum]:
+    def sums(self, job: str) -> list[MinuteSum]:
         """Return the messages and credits of a job."""
 
         def read(ledger: Path) -> list[Any]:
@@ -128,10 +128,10 @@ class Index:
                 db.create_function("country", 1, country_of)
                 return db.execute(_SUMS).fetchall()
 
-        return self._find("sums", job, read, lambda value: [Sum(*each) for each in value])
+        return self._find("sums", job, read, lambda value: [MinuteSum(*each) for each in value])
 
     def _find(self, query: str, job: str, read: Callable[[Path], Any], parse: Callable[[Any], Found]) -> Found:
-        """Return what is known of a job if its ledger has not changed since, or else read it."""
+        """Return the indexed result of a query if the ledger has not changed since; otherwise read the ledger."""
         stamp, changed = self._stamp(job)
         known = self._load(query).get(job)
         if known is not None and known[0] == stamp:
@@ -154,18 +154,18 @@ class Index:
                         self._entries[query] = {job: (stamp, value) for job, stamp, value in rows}
                 except BrokenError:
                     self._is_broken = True
-                except ConfigurationError:  # on a read-only disk, or while another process writes it for long
+                except ConfigurationError:  # the disk is read-only, or another process takes long to write
                     pass
         return self._entries[query]
 
     def _stamp(self, job: str) -> tuple[str, float]:
-        """Return what identifies the content of a ledger, and the time of its last change."""
+        """Return a stamp that identifies the content of a ledger, and the time of its last change."""
         stamp, changed = "", 0.0
         ledger = f"{self._folder}/{job}{SUFFIX}"
         for path in (ledger, f"{ledger}-wal"):
             with suppress(FileNotFoundError):
                 status = os.lstat(path)
-                if status.st_size:  # SQLite leaves an empty log when it only reads
+                if status.st_size:  # SQLite leaves an empty log after it only reads
                     stamp += f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} "
                     changed = max(changed, status.st_mtime)
         return stamp, changed

@@ -1,10 +1,10 @@
-"""A job's ledger: one SQLite file with the state of every recipient, which survives the process, however that ends.
+"""A job's ledger: one SQLite file with the state of every recipient, which survives any end of the process.
 
-The intent of a request is committed before it is sent, and its result after. Commits are synchronous, so both survive
-a power cut. One thread at a time uses a ledger; `store` makes sure that only one process runs its job.
+The intent of a request is committed before the request is sent, and its result afterwards. Commits are synchronous, so
+both survive a power cut. One thread at a time uses a ledger; `store` ensures that only one process runs its job.
 
-At every statement and row, Python's sqlite3 releases the GIL, and the thread waits to get it back. So many recipients
-are read and changed at once, as JSON.
+Python's sqlite3 releases the GIL at every statement and row, and the thread then waits for it. Recipients are therefore
+read and changed many at a time, as JSON.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NEED_LOG: set[sqlite3.Connection] = set()
 ENDED_EARLY = "msgctl ended before the response arrived"
 
 MAX_DIGESTS = 100
-"""The most messages of a job whose digests are among its `Facts`."""
+"""Maximum messages of a job for `JobFacts` to list their digests."""
 
 _READ_AHEAD = 5_000
-"""Recipients that are read at once."""
+"""Recipients that are read together."""
 
 _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones, international)) FROM (
     SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones,
@@ -92,8 +92,8 @@ class _Group(NamedTuple):
         )
 
 
-class _Said(NamedTuple):
-    """The result of a request for some of its recipients; ``request`` is 0 if it was not sent."""
+class _SharedResult(NamedTuple):
+    """A result that several recipients of a request share; ``request`` is 0 if it was not sent."""
 
     request: int
     state: State
@@ -104,10 +104,10 @@ class _Said(NamedTuple):
 
 
 class Ledger:
-    """An open ledger; ``db`` is only for this package. One that is ``read_only`` can be on a read-only disk.
+    """An open ledger; ``db`` is only for this package. A ``read_only`` ledger can be on a read-only disk.
 
-    ``open_zones`` are the time zones to whose recipients may be sent now. Raises ConfigurationError if the file is not
-    a ledger, or cannot be read or written.
+    The window is open in the time zones ``open_zones``. Raises ConfigurationError if the file is not a ledger, or
+    cannot be read or written.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float], read_only: bool = False) -> None:
@@ -132,13 +132,13 @@ class Ledger:
         self._ahead: deque[_Group] = deque()
         self._read_to: dict[str, tuple[int, int]] = {}
         self._intents: dict[int, Sequence[int]] = {}
-        self._results: dict[_Said, dict[int, str | None]] = defaultdict(dict)
+        self._results: dict[_SharedResult, dict[int, str | None]] = defaultdict(dict)
         self._ended: dict[int, str | None] = {}
         self._not_sent: list[int] = []
 
     def close(self) -> None:
         """Close the ledger; afterwards it is complete without its log, unless a thread still uses it."""
-        if self.is_in_use:  # by an abandoned thread, which ends with the process
+        if self.is_in_use:  # an abandoned thread uses it until the process ends
             return
         if self.db in _NEED_LOG:
             try:
@@ -215,22 +215,22 @@ class Ledger:
             return None if due is None else schema.read_time(due)
 
     def end_schedule(self) -> None:
-        """Remove the job from `msgctl job run-due`: from now on, only the user can resume it.
+        """Remove the job from `msgctl job run-due`: only the user can resume it then.
 
-        This uses a separate connection, because an abandoned thread may be using the other one.
+        This uses a separate connection, because an abandoned thread may still use the ledger's own connection.
         """
         with schema.writing(self.path) as db:
             db.execute("DELETE FROM job WHERE name = 'due'")
 
     def change(self, spec: JobSpec) -> None:
-        """Replace the spec, whose limits may have changed."""
+        """Replace the spec, to change its limits."""
         if spec != self.spec:
             with self.transaction():
                 self.db.execute("INSERT OR REPLACE INTO job VALUES ('spec', ?)", (spec.dump(),))
             self.spec = spec
 
     def recover(self) -> None:
-        """Mark as unknown the recipients that an earlier process left in flight or had yet to send to again.
+        """Mark as unknown the recipients that an earlier process left in flight or should have resent to.
 
         Raises ConfigurationError, even for damage that it does not concern.
         """
@@ -243,9 +243,9 @@ class Ledger:
         self._recount()
 
     def resend(self, *outcomes: Outcome, taken_back: Iterable[int] = ()) -> None:
-        """Make refused or unknown recipients pending again, except those handed over to another job.
+        """Make refused or unknown recipients pending again, except recipients handed over to another job.
 
-        ``taken_back`` are lines that are no longer handed over.
+        ``taken_back`` lists lines that are no longer handed over.
         """
         with self.transaction():
             self.db.execute(
@@ -260,7 +260,7 @@ class Ledger:
         self._recount()
 
     def leave_out(self, phones: Iterable[str]) -> int:
-        """Leave out pending recipients, and those to be sent to again, with these numbers. Return how many.
+        """Leave out recipients with these numbers who are pending or to be resent to. Return how many.
 
         Called in a transaction.
         """
@@ -289,7 +289,7 @@ class Ledger:
     # --- sending, in a transaction
 
     def open_to(self, zones: Sequence[str]) -> None:
-        """Let only recipients in these time zones be sent to from now on."""
+        """Send only to recipients in these time zones from now on."""
         if zones != self.open_zones:
             self.open_zones = zones
             self._read_again()
@@ -339,7 +339,7 @@ class Ledger:
         return [number for group in self._ahead for number in (*group.phones, *group.international)]
 
     def withdraw(self, intents: Sequence[Intent]) -> None:
-        """Undo the intents of the open transaction: their recipients are next again."""
+        """Undo the intents of the open transaction, so that their recipients are next again."""
         self._flush()
         for intent in reversed(intents):
             self.totals.move(TRANSITIONS[intent.state, Event.INTENT], intent.state, len(intent.lines))
@@ -349,7 +349,7 @@ class Ledger:
             self._read_next(intent)
 
     def _read_next(self, intent: Intent) -> None:
-        """Put the recipients of an unsent request first again, if their time zones are open."""
+        """Put the recipients of an unsent request first again, if the window is open in their time zones."""
         if intent.zones in self.open_zones:
             numbers = intent.lines, intent.phones, intent.international
             self._ahead.appendleft(_Group(intent.message, intent.state, *numbers, intent.zones))
@@ -367,7 +367,7 @@ class Ledger:
             if after is not State.PENDING:
                 number = intent.number if result.was_sent else 0
                 shown = found.credits if charged(found.credits) is None else paid
-                self._results[_Said(number, after, found.status, shown, lost, _why(result))].update(ids)
+                self._results[_SharedResult(number, after, found.status, shown, lost, _why(result))].update(ids)
             self.totals.move(before, after, len(ids))
             self.totals.credits += paid * len(ids)
             self.totals.lost += lost * len(ids)
@@ -381,7 +381,7 @@ class Ledger:
                 self._read_next(intent)
 
     def note_delivery(self, line: int, state: str | None) -> None:
-        """Write the delivery state of a line; None keeps the one that is known."""
+        """Write the delivery state of a line; None keeps the known state."""
         self.db.execute(
             "UPDATE result SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
             (state, self.clock(), line),
@@ -395,7 +395,7 @@ class Ledger:
         return bool(self._ahead)
 
     def _read(self, zones: str) -> bool:
-        """Read the next recipients in some time zones, after those read before. Return whether any are pending."""
+        """Read the next recipients in some time zones, after earlier reads. Return whether any are pending."""
         message, line = self._read_to.get(zones, (0, 0))
         # A multiple of the batch size, so that requests are full if all recipients get one message.
         number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size
@@ -416,9 +416,9 @@ class Ledger:
         self._read_to.clear()
 
     def _flush(self) -> None:
-        """Write the collected changes to the schema."""
-        for said, ids in self._results.items():
-            self._change(_RESULT, said, ids)
+        """Write the collected changes to the database."""
+        for result, ids in self._results.items():
+            self._change(_RESULT, result, ids)
         if self._ended:
             self._change(_ENDED, (self.clock(),), self._ended)
         if self._not_sent:
@@ -448,11 +448,12 @@ def _why(result: RequestResult) -> str | None:
     return why
 
 
-class Facts(NamedTuple):
+class JobFacts(NamedTuple):
     """The facts about a job that need no slow count of its recipients. Times are in seconds since 1970.
 
-    A job has begun if it made a request, or if it is not scheduled. ``first`` and ``last`` are the times of its
-    responses; None before the first. ``digests`` are those of its messages, in hexadecimal; None if it has many.
+    A job has begun if it made a request, or if it is not scheduled. ``first`` and ``last`` are the times of its first
+    and last response, None before the first. ``digests`` are the digests of its messages in hexadecimal, None if there
+    are many messages.
     """
 
     spec: JobSpec
@@ -465,14 +466,14 @@ class Facts(NamedTuple):
     digests: Sequence[str] | None
 
 
-def facts(path: Path) -> Facts:
+def facts(path: Path) -> JobFacts:
     """Return the facts about a job. Raises ConfigurationError."""
     with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))
         number, in_flight, first, last = db.execute(_REQUESTS).fetchone()
         rows = db.execute("SELECT hex(digest) FROM message LIMIT ?", (MAX_DIGESTS + 1,)).fetchall()
         due = None if (text := found.get("due")) is None else schema.read_time(text)
-        return Facts(
+        return JobFacts(
             spec=JobSpec.load(found["spec"]),
             created=schema.read_time(found["created"]),
             due=due,

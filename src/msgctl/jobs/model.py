@@ -1,4 +1,4 @@
-"""The data in a ledger: the job's spec, its requests and their results, its totals."""
+"""The data in a ledger: the job's spec, its requests and their results, and its totals."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 class JobSpec:
     """The settings of a job; they contain no secrets.
 
-    ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` limits the whole job. ``columns`` are the file's columns except the phone's. The job sends only
-    during ``window`` and ``days`` (see `Window`), in the recipients' time ``zones``. It is due ``at`` a time, in
-    seconds since 1970. After ``canary`` recipients the job pauses. It resends to recipients of the job ``resend_of``.
+    ``fixed`` are the parameters of all its requests, by wire name. ``rate`` is in recipients per second.
+    ``max_credits`` limits the whole job. ``columns`` are the file's columns without the phone column. The job sends
+    only during ``window`` and ``days`` (see `Window`), in the recipients' time ``zones``. It is due ``at`` a time, in
+    seconds since 1970. It pauses after ``canary`` recipients. It resends to recipients of the job ``resend_of``.
     """
 
     command: str
@@ -88,9 +88,10 @@ class JobSpec:
 class Intent(NamedTuple):
     """A request that is about to be sent, to recipients who were in ``state``.
 
-    ``parameters`` contain its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones. ``message``
-    is the number of the message in the ledger. ``international`` has the recipients' international numbers if
-    ``phones`` were not checked. After ``expires``, on the monotonic clock, the opt-out list must be checked again.
+    ``parameters`` contains its message. ``cost`` is per recipient. ``zones`` are the recipients' time zones.
+    ``message`` is the number of the message in the ledger. ``international`` contains the recipients' international
+    numbers if ``phones`` were not checked. After ``expires``, on the monotonic clock, the opt-out list must be checked
+    again.
     """
 
     number: int
@@ -118,7 +119,7 @@ class Intent(NamedTuple):
 class RequestResult(NamedTuple):
     """The result of a request: the outcome of each recipient, in the order of its phones.
 
-    ``body`` is the response if it leaves an outcome in doubt.
+    ``body`` is the response if an outcome is in doubt.
     """
 
     intent: Intent
@@ -128,7 +129,7 @@ class RequestResult(NamedTuple):
     was_sent: bool = True
 
     def charge(self, found: RecipientOutcome) -> tuple[int, int]:
-        """Return the credits charged for a recipient, and the estimate that counts if no charge is reported."""
+        """Return the credits charged for a recipient, and the estimate to use if no charge is reported."""
         return charge(found, self.intent.cost) if self.was_sent else (0, 0)
 
 
@@ -136,8 +137,8 @@ class RequestResult(NamedTuple):
 class Totals:
     """A job in numbers: recipients by state, requests that were sent, credits charged.
 
-    ``lost`` are estimated credits that may have been charged without a response that says so, ``promised`` those of
-    requests in flight.
+    ``lost`` are estimated credits that may have been charged without a response that reports it. ``promised`` are the
+    estimated credits of requests in flight.
     """
 
     states: Counter[State] = field(default_factory=Counter)
@@ -167,15 +168,15 @@ class Totals:
 
     @property
     def sendable(self) -> int:
-        """Rows that can be sent to, each number once."""
+        """Rows that the job sends to, each number once."""
         return self.recipients - sum(self.states[state] for state in LEFT_OUT)
 
     @property
     def sent(self) -> int:
-        """Recipients who got their message, or may have got it, also those who are to be sent to again."""
+        """Recipients who got their message or may have got it, including recipients to resend to."""
         return self.sendable - self.states[State.PENDING]
 
     @property
     def unsent(self) -> int:
-        """Recipients who wait for their request."""
+        """Recipients with an unsent request."""
         return self.states[State.PENDING] + self.states[State.AGAIN]

@@ -1,4 +1,4 @@
-"""What slows a job down or stops it: its rate, its budget, and failures in a row."""
+"""Limits of a job: its rate, its budget, and failures in a row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from msgctl.recipients import ACCEPTED
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""A request has at most a fifth of a second's recipients: one more or less is 2% of ten seconds."""
+"""Seconds of the rate that one request may use: one request more or less is then 2% of ten seconds."""
 
 CATCH_UP = 0.1
-"""Seconds of the rate that may be caught up at once after a delay: 1% of ten seconds."""
+"""Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
 
 FAILURES_IN_A_ROW = 5
 
@@ -24,7 +24,7 @@ FAILURES_IN_A_ROW = 5
 class RateLimiter:
     """Allows ``rate`` recipients per second (None: any number), evenly.
 
-    Times are those of a monotonic clock, in seconds, so setting the machine's clock changes nothing.
+    Times are in seconds on a monotonic clock, so a change of the machine's clock has no effect.
     """
 
     def __init__(self, rate: float | None) -> None:
@@ -40,7 +40,7 @@ class RateLimiter:
         return max(0.0, self._next - now)
 
     def sent(self, size: int, now: float) -> None:
-        """Count a request to so many recipients."""
+        """Count a request to this many recipients."""
         if self._rate is not None:
             self._next = max(self._next, now - CATCH_UP) + size / self._rate
 
@@ -48,16 +48,16 @@ class RateLimiter:
 class Budget:
     """Keeps a job within ``most`` credits, with a separate price for each country.
 
-    The price in a country is known after its first charge. Until then, one request at a time has one recipient there.
-    Afterwards each message is assumed to cost as much as the most expensive one in its country, relative to the
-    estimate. A charge of 0 is not a price: the service may report it later, or never.
+    The price in a country is known after the first charge there. Until then, only one request at a time, to one
+    recipient, goes there. Afterwards, each message is assumed to cost as much as the most expensive one in its country,
+    relative to the estimate. A charge of 0 is not a price: the service may report the price later, or never.
     """
 
     def __init__(self, most: int, known: Mapping[str, tuple[Fraction | None, int]]) -> None:
-        """``known`` has the price of each area (credits per estimated credit), and its estimated credits in doubt."""
+        """``known`` contains each area's price (credits per estimated credit) and its estimated credits in doubt."""
         self.most = most
         self.excess: str | None = None
-        """How the limit was exceeded; only the first message to a country can exceed it."""
+        """A description of how the limit was exceeded; only the first message to a country can exceed it."""
         self._prices = {area: max(Fraction(1), price) for area, (price, _) in known.items() if price}
         self._reserved = Counter({area: in_doubt for area, (_, in_doubt) in known.items()})
         self._first: int | None = None
@@ -72,7 +72,7 @@ class Budget:
             self._reserved[area] += intent.cost
 
     def learn(self, result: RequestResult, totals: Totals) -> None:
-        """Count a charge, which ``totals`` include. If the response does not report it, the estimate counts."""
+        """Count a charge, which ``totals`` already include. If it is not reported, the estimate counts."""
         intent = result.intent
         if intent.number == self._first:
             self._first = None
@@ -95,7 +95,7 @@ class Budget:
     def allows(self, cost: int, phones: Sequence[str], totals: Totals) -> int | None:
         """Return how many of the next recipients may share a request, each estimated at ``cost`` credits.
 
-        Return None if that is not known until a request in flight ends.
+        Return None if this depends on a request in flight.
         """
         if not cost:
             return len(phones)
@@ -114,7 +114,7 @@ class Budget:
         return len(phones)
 
     def _uncertain_credits(self) -> Fraction:
-        """Return the credits that requests in flight, or without a reported charge, may cost."""
+        """Return the credits that requests in flight and requests without a reported charge may cost."""
         return sum((self._prices.get(area, Fraction(1)) * cost for area, cost in self._reserved.items()), Fraction(0))
 
     def used_up(self, totals: Totals) -> ConditionError:
@@ -130,14 +130,14 @@ class Budget:
 
 
 class FailureCounter:
-    """Counts requests that failed one after another in the same way."""
+    """Counts consecutive requests that failed in the same way."""
 
     def __init__(self) -> None:
         self._kind: type[MsgctlError] | None = None
         self._number = 0
 
     def add(self, error: MsgctlError | None) -> bool:
-        """Count a request, None if it was accepted. Return whether it is time to stop."""
+        """Count the error of a request, None if it was accepted. Return whether the job must stop."""
         kind = type(error) if error else None
         self._number = self._number + 1 if kind is self._kind else 1
         self._kind = kind

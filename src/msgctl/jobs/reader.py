@@ -22,19 +22,19 @@ from msgctl.text import shorten
 from msgctl.values import quote
 
 SAMPLE = 50
-"""Rows whose values are examined to find the phone column."""
+"""Rows that are examined to find the phone column."""
 MIN_DIGITS = 7
-"""The fewest digits of a phone number that is found by its content."""
+"""Minimum digits of values in a phone column that is found by its content."""
 
 _PHONE_NAME = re.compile(
     "(?:n[uú]mero(?:de)?)?"
     "(?:phones?|telephone|tel|mobile|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
     "(?:number|n[uú]mero)?"
 )
-"""The name of a column of phone numbers, its words joined: mobile, phone_number, Teléfono móvil."""
+"""The name of a column of phone numbers, with its words joined: mobile, phone_number, Teléfono móvil."""
 _MAX_SHOWN = 40
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
-"""The beginning of JSON Lines, or of an array of objects, which is refused as such."""
+"""The beginning of JSON Lines, or of an array of objects, which has its own error."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 
 
@@ -59,9 +59,9 @@ class InvalidRow(NamedTuple):
 
 
 class Recipients(NamedTuple):
-    """The recipients in a file: its columns (empty names for those without one) and its rows, to be read once.
+    """The recipients in a file: its columns (some may have empty names) and its rows, which can be read once.
 
-    A row without any text is None. A file of numbers, one per line, has ``numbers`` instead of rows. Reading raises
+    A row without text is None. A file with one number per line has ``numbers`` instead of rows. Reading raises
     UsageError if the rest of the file cannot be read.
     """
 
@@ -72,11 +72,11 @@ class Recipients(NamedTuple):
 
 
 class PhoneCells:
-    """Reads the phones of a file: national numbers by ``country``, and no fixed lines if it is for ``sms``.
+    """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
 
-    Without ``check`` the digits are used as they are, for short codes and test numbers. Of several numbers in a cell,
-    ``first_number`` takes the first that can get the message; None does not offer that option. ``national`` finds the
-    country of numbers that are not valid, if no country is known.
+    Without ``check``, the digits are used unchanged, for short codes and test numbers. If a cell has several numbers,
+    ``first_number`` uses the first that can get the message; None means that the command has no such option.
+    ``national`` finds the country of invalid numbers if no country is known.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class PhoneCells:
             raise UsageError("no phone number")
         if len(numbers := _several(text)) > 1:
             return self._first_of(numbers)
-        # Dots in a phone are ignored, so 573001234567.0 would become a number ten times as long.
+        # Dots in a phone are ignored, so 573001234567.0 would get an additional digit.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
         try:
@@ -155,8 +155,9 @@ def opened(
 ) -> Iterator[Recipients]:
     """Open a file of recipients; ``-`` is ``stdin``, which stays open.
 
-    With ``may_be_list`` the file may also have one number per line. ``note`` is called at the end if the text was
-    Windows-1252. Raises UsageError if the file cannot be read or is not text, or has no header or no phone column.
+    With ``may_be_list``, the file may have one number per line instead. ``note`` is called with a message at the end if
+    the text was Windows-1252. Raises UsageError if the file is unreadable or not text, or has no header or phone
+    column.
     """
     phones = phones or PhoneCells()
     name = name_of(file)
@@ -175,7 +176,7 @@ def opened(
         lines = stack.enter_context(closing(formats.Lines(source, name, head)))
         if not lines.first:
             once = " It can be read only once." * (file == "-")
-            hint = f"It should hold recipients: CSV with a header, JSON Lines, or .xlsx.{once}"
+            hint = f"It must contain recipients: CSV with a header, JSON Lines, or .xlsx.{once}"
             raise UsageError(f"{name} is empty", hint)
         if may_be_list and _is_phone(lines.first, least=1):
             yield Recipients(("phone",), "phone", iter(()), lines)
@@ -189,9 +190,9 @@ def opened(
 
 
 def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: str | None = None) -> Iterator[str]:
-    """Yield the numbers in a file: one per line, or any file of recipients; ``country`` is that of national numbers.
+    """Yield the numbers in a file with one per line, or in any file of recipients.
 
-    Raises UsageError for a number that is not valid.
+    National numbers belong to ``country``. Raises UsageError for an invalid number.
     """
     phones = PhoneCells(country)
     with opened(file, stdin, phone_column, phones, may_be_list=True) as found:
@@ -205,7 +206,7 @@ def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: st
 
 
 def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
-    """Yield the numbers of a file with one per line, without a `Row` for each: there can be millions."""
+    """Yield the numbers of a file with one per line, without a `Row` for each, since there can be millions."""
     for line in lines:
         lines.size = 0
         if text := line.strip():
@@ -261,7 +262,7 @@ def _table(name: str, records: Iterator[Record], phone_column: str | None, phone
 
 
 def find_column(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column of exactly this name, or else of the only one that differs only in case."""
+    """Return the index of the column with this name, or else of the only one that differs just in case."""
     if name in columns:
         return columns.index(name) if name else None
     return _only(_key(column) == _key(name) for column in columns)
@@ -275,8 +276,8 @@ def listed(columns: Sequence[str]) -> str:
 def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
     """Return the index of the phone column; None if it is not certain.
 
-    If none was asked for, it is the one called "phone", or else the only one whose name, or all of whose values in the
-    ``sample`` rows, are those of phone numbers.
+    Without --phone-column, it is the column "phone"; or else the only column with a name for phone numbers; or else the
+    only column with phone numbers in all ``sample`` rows.
     """
     found = find_column("phone" if asked is None else asked.strip(), columns)
     if found is None and asked is None:
@@ -289,7 +290,7 @@ def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequ
 def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
     """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name.
 
-    A header that is itself a recipient is refused, too: that person would be left out, or not be excluded.
+    A header that contains a phone number is refused, because this person would be left out, or not excluded.
     """
     index = _find_phone(columns, asked, sample)
     if index is None or (asked is None and _is_phone(columns[index])):
@@ -328,5 +329,5 @@ def _are_phones(cells: Sequence[str]) -> bool:
 
 
 def _key(name: str) -> str:
-    """Return a name in the form that is compared; systems may compose the same letters differently."""
+    """Return a name in a normal form for comparison, since systems may compose the same letters differently."""
     return unicodedata.normalize("NFC", name).casefold()

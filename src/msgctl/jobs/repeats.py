@@ -1,4 +1,4 @@
-"""Find people who have just got the message of a new job, or will get it, so that it is not sent twice by mistake."""
+"""Find people who recently got the message of a new job, or will get it, so that it is not sent twice by mistake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = (
 
 _COMMON_MESSAGE = "SELECT 1 FROM {}.message CROSS JOIN {}.message USING (digest) LIMIT 1"
 _UNFINISHED = "SELECT 1 FROM old.outcome WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
-# A refused recipient did not get the message; every other one got it, may have got it, or will get it.
+# All recipients except refused ones got the message, may have got it, or will get it.
 _OF_JOB = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, :job
     FROM {first}.recipient AS {first_name} CROSS JOIN {second}.recipient AS {second_name}
     CROSS JOIN main.message AS new_message ON new_message.id = new.message
@@ -39,10 +39,10 @@ _OF_CONTACTS = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, NULL FROM 
 
 
 class Repeats(NamedTuple):
-    """The number of recipients of a new job who have just got its message or will get it.
+    """The number of recipients of a new job who recently got its message, or will get it.
 
-    ``jobs`` are the jobs that have sent or will send it, the newest first, and whether they are finished.
-    ``has_singles`` is whether some recipients got it from a single send.
+    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished.
+    ``has_singles`` is true if some recipients got it from a single send.
     """
 
     people: int
@@ -53,7 +53,7 @@ class Repeats(NamedTuple):
 def find(
     store: Store, db: sqlite3.Connection, spec: JobSpec, contacts: Iterable[tuple[bytes, str]], now: float
 ) -> Repeats:
-    """Find who has got the message of a new job from the same account in the last 24 hours, or will get it.
+    """Find recipients who got the message of a new job from the same account in the last 24 hours, or will get it.
 
     ``db`` is the ledger of the new job with the tables of `SCHEMA`, without an open transaction; it lists the repeats
     afterwards. ``contacts`` are the digests and phones of recent single sends of the account. Raises ConfigurationError
@@ -66,7 +66,7 @@ def find(
         try:
             is_finished = _add(store.path(job), job, db, account, since)
         except ConfigurationError as error:
-            if store.changed(job) <= since:  # or it was just removed
+            if store.changed(job) <= since:  # the job is old, or was just removed
                 continue
             raise _unknown(f"job {job} sent this message", error) from error
         if is_finished is not None:
@@ -83,11 +83,11 @@ def find(
 
 def _unknown(what: str, error: ConfigurationError) -> ConfigurationError:
     hint = "\n".join(filter(None, (error.hint, "To send without this check, add --again.")))
-    return ConfigurationError(f"Cannot tell whether {what}: {error.message}", hint)
+    return ConfigurationError(f"Cannot check whether {what}: {error.message}", hint)
 
 
 def _add(path: Path, job: str, db: sqlite3.Connection, account: str, since: float) -> bool | None:
-    """Add the repeats of a job. Return whether the job is finished; None if it has no repeats, or none to add."""
+    """Add the repeats of a job. Return whether the job is finished; None if it adds no repeats."""
     with LEDGER.opened(path, read_only=True) as other:
         spec = JobSpec.load(other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
     if profiles.account(spec.base_url, spec.client) != account:
@@ -95,7 +95,7 @@ def _add(path: Path, job: str, db: sqlite3.Connection, account: str, since: floa
     with LEDGER.explained(path):
         db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
         try:
-            # The smaller job comes first: each of its recipients is looked up in the other one.
+            # The smaller job comes first, because each of its recipients is looked up in the other job.
             schemas = sorted(("main", "old"), key=lambda schema: _size(db, schema))
             if db.execute(_COMMON_MESSAGE.format(*schemas)).fetchone() is None:
                 return None
@@ -116,12 +116,12 @@ def _add(path: Path, job: str, db: sqlite3.Connection, account: str, since: floa
 
 
 def _size(db: sqlite3.Connection, schema: str) -> int:
-    """Return about how many recipients a job has."""
+    """Return the approximate number of a job's recipients."""
     (line,) = db.execute(f"SELECT coalesce(max(line), 0) FROM {schema}.recipient").fetchone()  # noqa: S608
     return int(line)
 
 
 def _number(db: sqlite3.Connection, schema: str) -> str:
-    """Return the column by which the recipients of a job are compared."""
+    """Return the column that is used to compare the recipients of a job."""
     query = f"SELECT 1 FROM {schema}.recipient WHERE message IS NOT NULL AND international IS NOT NULL LIMIT 1"  # noqa: S608
     return "phone" if db.execute(query).fetchone() is None else "international"

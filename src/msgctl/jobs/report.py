@@ -55,7 +55,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
 
 
 def finished(store: Store, before: float, clock: Callable[[], float]) -> Iterator[dict[str, Any]]:
-    """Yield the summaries of the finished jobs created before a time; damaged ones are not among them."""
+    """Yield the summaries of finished jobs created before a time, except damaged jobs."""
     old: list[str] = []
     with store.index() as index:
         for job in index.jobs:
@@ -72,7 +72,7 @@ def finished(store: Store, before: float, clock: Callable[[], float]) -> Iterato
 
 
 def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, float | None]:
-    """Return the state of a job and, if it waits, until when, in seconds since 1970."""
+    """Return the state of a job, and the end of its wait in seconds since 1970, if it waits."""
     due = ledger.due if is_pending else None
     if not running:
         return (SCHEDULED, due) if due is not None else (PAUSED if is_pending else DONE, None)
@@ -89,9 +89,9 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
 
 
 class Report:
-    """Every row of the file with its outcome, in the order of the file; read again at every iteration.
+    """Every row of the file with its outcome, in the order of the file; each iteration reads the ledger again.
 
-    ``only`` narrows it to some outcomes and, with `UNDELIVERED`, to accepted messages that were finally not delivered.
+    ``only`` limits it to some outcomes and, with `UNDELIVERED`, to messages accepted but ultimately not delivered.
     """
 
     def __init__(self, ledger: Ledger, only: Collection[str] = (), *, running: bool) -> None:
@@ -129,7 +129,7 @@ class Report:
 
 
 def is_undelivered(state: str | None) -> bool:
-    """Return whether a delivery state is final and not a delivery."""
+    """Return whether a delivery state is final but not delivered."""
     return state is not None and is_final(state) and not is_delivered(state)
 
 
@@ -141,5 +141,5 @@ def _error(recipient: Recipient, found: Outcome) -> str | None:
     if recipient.error:
         return recipient.error
     if found is Outcome.REFUSED:
-        return f"the service said {recipient.status}"
+        return f"the service responded {recipient.status}"
     return "the response does not mention this number"

@@ -1,9 +1,9 @@
 """Decide which job sends to a recipient after `job resend`: a ledger records recipients handed over to another job.
 
 A resend takes recipients over from its source, with the same line numbers. If the service refuses them again, the
-source can take them back, for itself or for another resend. For each line, the rows of all other jobs lead to the job
-that sends to it. Rows change only while `Store.starting` is held, and are on disk before the new job exists or a line
-is pending. So after a crash at any moment, at most one job sends to a line.
+source can take them back, for itself or for another resend. By following the rows of ``handed_over``, each line leads
+to the one job that sends to it. Rows change only under the lock `Store.starting`, and are on disk before the new job
+exists or a line is pending. Therefore at most one job sends to a line, even after a crash at any moment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RELEASE = "DELETE FROM handed_over WHERE job = ? AND line IN (SELECT value FROM
 
 
 def taken(store: Store, job: str, asker: str | None = None) -> dict[int, str]:
-    """Return the lines of a job to which another job has sent or will send, each with the other job.
+    """Return the lines of a job that another job has sent or will send to, each with the other job.
 
     ``asker`` is a job that may itself take lines over from this one. Raises ConfigurationError.
     """
@@ -37,14 +37,14 @@ def taken(store: Store, job: str, asker: str | None = None) -> dict[int, str]:
             continue
         if os.path.lexists(store.path(other)):
             free = _lines(store, other, State.REFUSED, State.EXCLUDED) - taken(store, other, job).keys()
-        else:  # a deleted job may have sent to all of them if it had begun
+        else:  # a deleted job may have sent to all these lines if it had begun
             free = {line for line, has_begun in rows.items() if not has_begun}
         found |= dict.fromkeys(rows.keys() - free, other)
     return found
 
 
 def refused(store: Store, job: str) -> tuple[set[int], dict[int, str]]:
-    """Return the refused lines to which a job may resend, and the others, each with the job that has `taken` it.
+    """Return the refused lines that a job may resend to, and the other lines, each with the job that has `taken` it.
 
     Raises ConfigurationError.
     """
@@ -53,9 +53,9 @@ def refused(store: Store, job: str) -> tuple[set[int], dict[int, str]]:
 
 
 def take_back(store: Store, job: str, lines: Collection[int], asker: str | None = None) -> None:
-    """Stop other jobs from sending to lines of a job that are not `taken`; its own rows remain.
+    """Stop other jobs from sending to lines of a job that are not `taken`; the job's own rows remain.
 
-    Called while `Store.starting` is held. Raises ConfigurationError.
+    Called under the lock `Store.starting`. Raises ConfigurationError.
     """
     wanted = {*lines}
     for other, rows in _handed_over(store, job).items():
@@ -69,7 +69,7 @@ def take_back(store: Store, job: str, lines: Collection[int], asker: str | None 
 def hand_over(store: Store, source: str, job: str, state: State, lines: Collection[int]) -> None:
     """Hand over lines in a state to a new job that does not exist yet.
 
-    Called while `Store.starting` is held. Raises UsageError if another job sends to one of the lines, and
+    Called under the lock `Store.starting`. Raises UsageError if another job sends to one of the lines, and
     ConfigurationError.
     """
     wanted, text = {*lines}, json.dumps([*lines])
@@ -87,7 +87,7 @@ def hand_over(store: Store, source: str, job: str, state: State, lines: Collecti
 
 
 def begin(store: Store, job: str, ledger: Ledger) -> None:
-    """Record in the source of a resend that it may have sent from now on. Raises ConfigurationError."""
+    """Record in the source of a resend that the resend has begun. Raises ConfigurationError."""
     source = ledger.spec.resend_of
     if source is not None and not ledger.totals.requests and os.path.lexists(store.path(source)):
         with writing(store.path(source)) as db:
@@ -112,7 +112,7 @@ def remove(store: Store, job: str) -> None:
 
 
 def _handed_over(store: Store, job: str) -> Mapping[str, dict[int, bool]]:
-    """Return the lines that a job has handed over, by the other job, and whether the other job has begun."""
+    """Return the lines that a job has handed over, grouped by the other job, and whether that job has begun."""
     found: dict[str, dict[int, bool]] = defaultdict(dict)
     with LEDGER.opened(store.path(job), read_only=True) as db:
         for line, other, has_begun in db.execute("SELECT line, job, has_begun FROM handed_over"):

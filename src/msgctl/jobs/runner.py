@@ -1,4 +1,4 @@
-"""Run a job: send what is pending in its ledger, or check the delivery states of what it sent, within its limits."""
+"""Run a job within its limits: send its pending messages, or check the delivery states of its sent messages."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER, Undecided
 from msgctl.jobs.states import IN_FLIGHT
-from msgctl.jobs.workers import WaitError, Workers
+from msgctl.jobs.workers import Wait, Workers
 from msgctl.phones import price_area
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes, states
 
 CLOCK_CHECK = 1.0
-"""Seconds between checks of the clock while the window is closed: it may be set, or the machine may sleep."""
+"""Seconds between checks of the clock while the window is closed: the clock may be set, or the machine may sleep."""
 
 OPT_OUT_CHECK = 0.5
 """Seconds after which an unsent request checks the opt-out list again, for example after a slow commit."""
@@ -40,10 +40,10 @@ MAX_ATTEMPT = 3600.0
 
 
 class Runner(Workers):
-    """Sends what is pending in a ledger.
+    """Sends the pending messages in a ledger.
 
-    ``totals`` are those of the last commit. ``waits_until`` is the time the window opens for the next recipient, in
-    seconds since 1970; None unless the job waits for it.
+    ``totals`` are the ledger's totals at the last commit. ``waits_until`` is the time when the window opens for the
+    next recipient, in seconds since 1970; None if the job does not wait for it.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Runner(Workers):
         opted_out: Callable[[Collection[str]], Collection[str]] = lambda _: (),
         waits: bool = True,
     ) -> None:
-        """Without ``waits`` the job ends when all who are left must wait for their window.
+        """Without ``waits``, the job ends when all pending recipients must wait for their window.
 
-        ``opted_out`` returns the numbers among its argument that have opted out by now. Any thread may call it.
+        ``opted_out`` returns the numbers in its argument that have opted out. Any thread may call it.
         """
         super().__init__(ledger, connect, ledger.totals.unsent, monotonic)
         spec = ledger.spec
@@ -75,7 +75,7 @@ class Runner(Workers):
         self._closed: list[str] = []
 
     def _is_due(self) -> bool:
-        """Return whether a thread may be served: not while all pending recipients wait for their window."""
+        """Return whether a thread may get work: not while all pending recipients wait for their window."""
         if self._hours is None or self.waits_until is None or self._stopping.is_set():
             return super()._is_due()
         return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
@@ -116,14 +116,16 @@ class Runner(Workers):
         super()._commit(results)
         self.totals = self._ledger.totals.copy()
 
-    def _next(self) -> Intent | None:
+    def _next(self) -> Intent | Wait | None:
         now = self._monotonic()
         if delay := self._limiter.delay(now):
-            raise WaitError(delay)
+            return Wait(delay)
         if self._hours is not None:
             self._ledger.open_to(self._hours.open_zones())
             self.waits_until = None
         size = self._allowed()
+        if size is None:
+            return Wait(None)
         intent = self._ledger.intend(size) if size else None
         if intent is not None:
             if self.budget:
@@ -133,13 +135,13 @@ class Runner(Workers):
             if not self._waits:
                 return None
             self._closed, self.waits_until = closed, self._hours.next_opening(closed)
-            raise WaitError(CLOCK_CHECK)
+            return Wait(CLOCK_CHECK)
         return intent
 
-    def _allowed(self) -> int:
-        """Return how many recipients the next request may have. Raises WaitError until a request in flight has ended.
+    def _allowed(self) -> int | None:
+        """Return how many recipients the next request may have; None if a request in flight must end first.
 
-        At 0 the job is stopped.
+        At 0, the job is stopped.
         """
         totals, spec = self._ledger.totals, self._ledger.spec
         most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
@@ -147,8 +149,10 @@ class Runner(Workers):
         if self.budget and most > 0:
             cost, phones = self._ledger.upcoming(most)
             size = self.budget.allows(cost, phones, totals) if phones else most
-        if size is None or (size <= 0 and any(totals.states[each] for each in IN_FLIGHT)):  # they may come back unsent
-            raise WaitError(None)
+        if size is None or (
+            size <= 0 and any(totals.states[each] for each in IN_FLIGHT)
+        ):  # their requests may not be sent
+            return None
         if size <= 0:
             self.stop(self.budget.used_up(totals) if self.budget and most > 0 else None)
         return max(size, 0)
@@ -183,10 +187,10 @@ class StateResult(NamedTuple):
 
 
 class StatePoller(Workers):
-    """Checks each message whose state is not final, the one unchecked for longest first.
+    """Checks each message without a final state, the least recently checked first.
 
-    ``due`` is the number to check; ``checked`` and ``failed`` count messages, ``first_error`` is that of the first one
-    that failed.
+    ``due`` is the number of messages to check. ``checked`` and ``failed`` count messages; ``first_error`` is the error
+    of the first that failed.
     """
 
     def __init__(
@@ -211,12 +215,12 @@ class StatePoller(Workers):
         return super().finish()
 
     def undecided(self) -> int:
-        """Return how many messages are neither in a final nor in a wanted state."""
+        """Return how many messages are in neither a final state nor a wanted state."""
         return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))
 
-    def _next(self) -> Undecided | None:
+    def _next(self) -> Undecided | Wait | None:
         if delay := self._limiter.delay(self._monotonic()):
-            raise WaitError(delay)
+            return Wait(delay)
         self._limiter.sent(1, self._monotonic())
         return next(self._to_check, None)
 

@@ -1,6 +1,6 @@
 """When a job may send: daily windows in the recipient's own time zone, and the time of ``--at``.
 
-Every instant is an aware ``datetime`` in UTC, and the caller says what time it is.
+Every instant is an aware ``datetime`` in UTC, and the caller passes the current time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
 _NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
 _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
 HORIZON = timedelta(days=366)
-"""How far ahead an opening is looked for."""
+"""How far ahead to search for an opening."""
 
 _TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
 _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
@@ -32,8 +32,8 @@ _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 class Window:
     """The hours of each weekday, Monday first, at which messages may be sent, in minutes since midnight.
 
-    The end is not included; None is a day that is closed. ``is_holiday`` tells the dates that are closed whatever their
-    weekday is.
+    The end is not included; None marks a closed day. ``is_holiday`` returns whether a date is closed whatever its
+    weekday.
     """
 
     week: Sequence[tuple[int, int] | None]
@@ -54,7 +54,7 @@ class Window:
         return cls([opened if day in chosen else None for day in range(7)])
 
     def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
-        """Return whether a message may be sent at a moment to someone who may be in any of these time zones."""
+        """Return whether a message may be sent at a moment to a person who may be in any of these time zones."""
         for name in zones:
             local = moment.astimezone(zone_of(name))
             hours = self.week[local.weekday()]
@@ -66,12 +66,12 @@ class Window:
     def next_open(self, zones: Sequence[str], moment: datetime) -> datetime | None:
         """Return the first instant, not before ``moment``, when the window is open in all zones.
 
-        None if there is no such instant within `HORIZON`: zones that do not agree within a year never do.
+        None if there is no such instant within `HORIZON`: zones whose hours do not overlap within a year never will.
         """
         if self.is_open(zones, moment):
             return moment
-        # A window opens at the minutes where it begins, at midnight, or where clocks change. All offsets from UTC are
-        # whole quarters of an hour, and so are the times of the changes.
+        # A window opens when it begins, at midnight, or when clocks change. All offsets from UTC, and the times when
+        # they change, are multiples of a quarter of an hour.
         begins = {0, *(hours[0] % 15 for hours in self.week if hours)}
         quarter = moment.replace(minute=0, second=0, microsecond=0)
         while quarter <= moment + HORIZON:
@@ -84,10 +84,10 @@ class Window:
 
 
 class ZoneFinder:
-    """Finds the time zones of recipients, and refuses those who could never be sent to.
+    """Finds the time zones of recipients, and refuses recipients for whom the window never opens.
 
-    Zones are one text: their names, with spaces between them. ``found`` are all so far; ``default`` is for numbers that
-    have no zone.
+    Zones are one string: their names, separated by spaces. ``found`` lists all zones so far; ``default`` is for numbers
+    without a zone.
     """
 
     def __init__(self, window: Window, default: str | None, now: float) -> None:
@@ -113,9 +113,9 @@ class ZoneFinder:
 
 
 class SendingHours:
-    """Tells for which zones, as `ZoneFinder` writes them, the window of a job is open.
+    """Finds the zones, as strings of `ZoneFinder`, in which the window of a job is open.
 
-    Windows open and close at whole seconds, so what is open is found out once for each second of the clock.
+    Windows open and close at whole seconds, so the open zones are computed once per second.
     """
 
     def __init__(self, window: Window, zones: Iterable[str], clock: Callable[[], float]) -> None:
@@ -130,24 +130,24 @@ class SendingHours:
         return cls(Window.parse(spec.window, spec.days), spec.zones, clock) if spec.window is not None else None
 
     def open_zones(self) -> list[str]:
-        """Return the zones whose recipients may be sent to now."""
+        """Return the zones in which the window is open now."""
         second = int(self._clock())
         known, found = self._known
         if known != second:
             moment = datetime.fromtimestamp(second, UTC)
             found = [text for text, names in self._zones.items() if self._window.is_open(names, moment)]
-            self._known = (second, found)  # in one step: several threads ask
+            self._known = (second, found)  # in one assignment, because several threads call this
         return found
 
     def next_opening(self, zones: Iterable[str]) -> float | None:
-        """Return when the window opens next for one of these zones, in seconds since 1970; now, if it is open."""
+        """Return when the window next opens in one of these zones, in seconds since 1970; now if it is open."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         openings = [self._window.next_open(self._zones[text], now) for text in zones]
         return min((opening.timestamp() for opening in openings if opening is not None), default=None)
 
 
 def zones_of(digits: str) -> tuple[str, ...]:
-    """Return the time zones in which the owner of an international number may be; empty if it has none."""
+    """Return the possible time zones of an international number's owner; empty if it has none."""
     from phonenumbers import NumberParseException, parse, timezone
 
     try:
@@ -160,9 +160,9 @@ def zones_of(digits: str) -> tuple[str, ...]:
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """Return the instant of ``--at``.
 
-    Without an offset it is a local time of ``local_zone`` or, for None, of this machine; if the clocks go back, the
-    first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or is
-    in the past, and ConfigurationError if the zone does not exist.
+    Without an offset, it is in ``local_zone``, or for None in this machine's time zone; if the clocks go back, it is
+    the first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or
+    is in the past, and ConfigurationError if the zone does not exist.
     """
     moment = _named(" ".join(text.split()), local_zone, now) if ":" in text else None
     if moment is None:
@@ -176,14 +176,14 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
 
 
 def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
-    """Return the instant of a date and time, of ``tomorrow`` and a time, or the next one of a time."""
+    """Return the instant of a date and time, of ``tomorrow`` and a time, or of the next occurrence of a time."""
     today = now.astimezone(None if local_zone is None else zone_of(local_zone)).date()
     day, _, of_day = text.partition(" ")
     if day.lower() in ("today", "tomorrow"):
         return _instant(f"{today + timedelta(days=day.lower() == 'tomorrow')} {of_day}", local_zone)
     if not re.match("[0-9]{1,2}:", text):
         return _instant(text, local_zone)
-    # Another offset may have another date, and the clocks may skip the time on one day.
+    # In another offset the date may be different, and the clocks may skip the time on one of the days.
     days = (today + timedelta(days=number) for number in range(-1, 4))
     return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
 
@@ -198,7 +198,9 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
         moment = wall.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None  # or the clocks skip it
+    return (
+        moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None
+    )  # None if the clocks skip it
 
 
 def _hours(text: str) -> tuple[int, int]:

@@ -26,31 +26,31 @@ _SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due. `commits` is
     # the number of transactions of its runs. `needs_log` exists while the ledger is not complete without its log.
     "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
+    # The messages: the parameters from the recipients' rows (as JSON), and the estimated credits of one recipient.
     """CREATE TABLE message (
         id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
-    # The rows of the file, which do not change. `cells` are their columns except the phone's, as a JSON array; `zones`
-    # are the recipient's time zones, if the job has a window. A row that is not sent to has no message, but an `error`.
-    # `phone` is sent as it is. If the job was created without a number check, people are compared by
-    # `international`, its international form.
+    # The rows of the file, which do not change. `cells` is a JSON array of their columns without the phone column.
+    # `zones` are the recipient's time zones, if the job has a window. A row that is left out has an `error` instead of
+    # a message. `phone` is sent unchanged. If the job was created without a number check, people are compared by
+    # `international`, the international form of `phone`.
     """CREATE TABLE recipient (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, international TEXT, message INTEGER, zones TEXT,
         state TEXT NOT NULL, error TEXT, cells TEXT)""",
     "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
     """CREATE UNIQUE INDEX recipient_international ON recipient (international)
         WHERE message IS NOT NULL AND international IS NOT NULL""",
-    # One row per request: its recipients (a JSON array of lines), and when it ended; it is in flight until then.
-    # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
+    # One row per request: its recipients (a JSON array of lines), and its end, until which it is in flight. `body` is
+    # kept if the outcome is in doubt, so that a message id in it is not lost.
     "CREATE TABLE request (number INTEGER PRIMARY KEY, lines TEXT NOT NULL, ended REAL, body TEXT)",
     "CREATE INDEX request_in_flight ON request (number) WHERE ended IS NULL",
-    # The result of each recipient's newest request. `credits` are its own, `spent` those of earlier ones; `lost` are
-    # estimated credits that may have been charged without a response that says so. `delivery` is the newest delivery
-    # state, asked for at the time `checked`.
+    # The result of each recipient's newest request. `credits` are its own credits, `spent` the credits of earlier
+    # requests, and `lost` the estimated credits that may have been charged without a response that reports it.
+    # `delivery` is the newest delivery state, from the time `checked`.
     """CREATE TABLE result (
         line INTEGER PRIMARY KEY, request INTEGER NOT NULL, state TEXT NOT NULL, id TEXT, status TEXT, credits,
         spent INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
-    # Recipients to whom another job sends instead: a resend of this job, or the job of which this is a resend. Before
-    # that job `has_begun`, its ledger may be missing.
+    # Recipients that another job sends to: a resend of this job, or the source of this resend. Until the other job
+    # `has_begun`, its ledger may be missing.
     """CREATE TABLE handed_over (line INTEGER PRIMARY KEY, job TEXT NOT NULL, has_begun INTEGER NOT NULL)""",
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
@@ -64,7 +64,7 @@ _SCHEMA = (
 )
 
 SUFFIX = ".sqlite3"
-"""How the name of a ledger's file ends, after the job's ID."""
+"""The suffix of a ledger's file name, after the job's ID."""
 
 
 class LedgerFormat(FileFormat):
@@ -80,7 +80,7 @@ class LedgerFormat(FileFormat):
     """
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
-        """Open a ledger, as `FileFormat.open` does. Also raises BrokenError if changes are missing."""
+        """Open a ledger, like `FileFormat.open`. Raises BrokenError if changes are missing, too."""
         written = _read_commits(path)  # first, because another process may be writing
         # Closing a connection that may write would copy a damaged log to the ledger.
         db = super().open(path, read_only=True)
@@ -97,7 +97,7 @@ class LedgerFormat(FileFormat):
 
     @contextmanager
     def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open a ledger for a block, as `FileFormat.opened` does. Invalid values in it are a BrokenError, too."""
+        """Open a ledger for a block, like `FileFormat.opened`. Raises BrokenError for invalid values, too."""
         with self.reading(path), super().opened(path, create=create, read_only=read_only) as db:
             yield db
 
@@ -158,7 +158,7 @@ LEDGER = LedgerFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
     version=6,
-    fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
+    fix="Restore it from a backup, or rename it; nothing else records which messages the job sent.",
     schema=_SCHEMA,
 )
 
@@ -225,7 +225,7 @@ def check_values(db: sqlite3.Connection, spec: JobSpec) -> None:
         db.execute(query).fetchall()  # which fails for text that is not UTF-8
 
 
-# Created when all rows are inserted: the order in which recipients are sent to. SQLite adds the line to every index.
+# The order of sending, created after all rows are inserted. SQLite adds the line to every index.
 INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
 
 CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
@@ -254,7 +254,7 @@ def copy_log(db: sqlite3.Connection, path: Path) -> None:
 
 
 class Recipient(NamedTuple):
-    """A row of the file with its state, and what is known of its message."""
+    """A row of the file with its state and the result of its message."""
 
     line: int
     phone: str
@@ -304,7 +304,7 @@ def read_time(value: str | float) -> float:
 
 
 def pending_zones(db: sqlite3.Connection, zones: Iterable[str]) -> list[str]:
-    """Return those of the given time zones that have pending recipients."""
+    """Return the time zones in ``zones`` that have pending recipients."""
     one = "SELECT 1 FROM outcome WHERE message IS NOT NULL AND zones = ? AND state IN ('pending', 'again') LIMIT 1"
     return [each for each in zones if db.execute(one, (each,)).fetchone()]
 
@@ -331,7 +331,7 @@ def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
 
 
 class Undecided(NamedTuple):
-    """Recipients of accepted messages with one id and without a final state."""
+    """Recipients of accepted messages that share an id and have no final state."""
 
     id: str
     lines: Sequence[int]
@@ -341,8 +341,8 @@ class Undecided(NamedTuple):
 def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Undecided, None, None]:
     """Yield the accepted messages without a final state by id, the least recently checked first.
 
-    States that reach one of ``until`` count as final. Recipients share an id if the service sent only the id of
-    their dispatch.
+    States that reach one in ``until`` count as final. Recipients share an id if the service sent only an id for their
+    dispatch.
     """
     for message, rows in db.execute(
         """SELECT id, json_group_array(json_array(line, phone, delivery)) FROM result JOIN recipient USING (line)
@@ -378,7 +378,7 @@ def deliveries(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def prices(db: sqlite3.Connection, area: Callable[[str], str]) -> dict[str, tuple[Fraction | None, int]]:
-    """Return the highest ratio of charge to estimate in each area, and the estimated credits of unknown charges there.
+    """Return each area's highest ratio of charge to estimate, and its estimated credits with an unknown charge.
 
     ``area`` returns the area of a phone. The ratio is None before the first charge.
     """

@@ -6,9 +6,9 @@
                                        ^                  │                     │
                                        └──the run ended───┴──any other outcome──┘
 
-A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
-``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to. Those who opt out while they are
-pending become ``excluded``; those who were to be sent to again become ``unknown`` again.
+A recipient that may already have got a message stays unknown until a later request is accepted. No transition leaves
+``accepted``. Nothing is sent to ``invalid``, ``duplicate`` and ``excluded`` rows. If a recipient opts out, ``pending``
+becomes ``excluded``, and ``again`` becomes ``unknown``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """The outcome of a recipient, in the words of the report."""
+    """The outcome of a recipient, as in the report."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a recipient."""
+    """An event that changes the state of a recipient."""
 
     INTENT = "its request is about to be sent"
     # These three are the outcomes of `msgctl.recipients`.
@@ -74,7 +74,7 @@ TRANSITIONS = {
     (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.NOT_SENT): State.UNKNOWN,
 }
-"""Every transition there is; any other one is a bug in msgctl."""
+"""All transitions; any other transition is a bug in msgctl."""
 
 LEFT_OUT = (State.INVALID, State.DUPLICATE, State.EXCLUDED)
 """Rows of the file that the job does not send to."""
@@ -82,7 +82,7 @@ IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 
 
 def outcome(state: State, *, running: bool) -> Outcome:
-    """Return the outcome that a state means; a request in flight is pending only while a process waits for it."""
+    """Return the outcome for a state; a request in flight is pending only while a process waits for its response."""
     if state is State.SENDING:
         return Outcome.PENDING if running else Outcome.UNKNOWN
     if state in (State.AGAIN, State.SENDING_AGAIN):

@@ -1,4 +1,4 @@
-"""The folder of jobs: the jobs in it, which of them are running, and the lock that lets one process run a job."""
+"""The directory of jobs: which jobs exist, which are running, and the lock that lets one process run a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msgctl.values import quote
 
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
 _LEFTOVER = re.compile(rf"\.?({_ID.pattern}){re.escape(SUFFIX)}(\.new|-wal|-shm)", re.ASCII)
-"""A ledger whose import was not finished, and what is beside one."""
+"""An unfinished ledger, or a file beside one."""
 _TRIES, _PAUSE = 5, 0.02
 
 
@@ -29,13 +29,13 @@ class AlreadyRunningError(ConfigurationError):
 
 
 class Store:
-    """The ledgers in a folder, one file per job: ``ID.sqlite3``, where ID is its day and a random part."""
+    """The ledgers in a directory, one file per job: ``ID.sqlite3``, where ID is a date and a random part."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def new_id(self, now: float) -> str:
-        """Return an id that no job has, for one made at ``now`` (seconds since 1970)."""
+        """Return an unused id for a job created at ``now`` (seconds since 1970)."""
         day = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d")
         while os.path.lexists(self.path(job := f"{day}-{secrets.token_hex(3)}")):
             pass
@@ -45,18 +45,18 @@ class Store:
         return self.folder / f"{job}{SUFFIX}"
 
     def ids(self) -> list[str]:
-        """Return the ids of all jobs, the oldest day first. Raises ConfigurationError."""
+        """Return the ids of all jobs, oldest date first. Raises ConfigurationError."""
         with LEDGER.explained(self.folder), suppress(FileNotFoundError):
             names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
             return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
 
     def index(self) -> Index:
-        """Return what is known of all jobs, for a ``with`` block. Raises ConfigurationError."""
+        """Return the index of all jobs, for a ``with`` block. Raises ConfigurationError."""
         return Index(self.folder, self.ids())
 
     def find(self, job: str | None) -> str:
-        """Return the id of the newest job with an id or a name; None finds the newest that has begun.
+        """Return the id of the newest job with this id or name; None finds the newest job that has begun.
 
         Raises UsageError if no job has it, and ConfigurationError if an unreadable ledger may be the newest.
         """
@@ -83,7 +83,7 @@ class Store:
         return max(found)[1]
 
     def changed(self, job: str) -> float:
-        """Return when a job's ledger was last changed, in seconds since 1970; 0 if it is not there any more."""
+        """Return when a job's ledger was last changed, in seconds since 1970; 0 if it no longer exists."""
         ledger, latest = self.path(job), 0.0
         with suppress(OSError):
             latest = ledger.lstat().st_mtime
@@ -99,7 +99,7 @@ class Store:
 
     @contextmanager
     def locked(self, job: str) -> Iterator[None]:
-        """Hold the lock of a job, or of a command; the system releases it when the process ends, however it ends.
+        """Hold the lock of a job or a command; the system releases it at any end of the process.
 
         Raises AlreadyRunningError if another process holds it, and ConfigurationError if it cannot be used.
         """
@@ -115,7 +115,7 @@ class Store:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Hold the lock of the directory: jobs begin one after the other, so that each sees all earlier jobs.
+        """Hold the lock of the directory, so that jobs begin one after the other, and each sees all earlier jobs.
 
         Raises ConfigurationError.
         """
@@ -131,7 +131,7 @@ class Store:
     def delete(self, job: str) -> None:
         """Delete a job; the caller holds its lock. Raises ConfigurationError."""
         with LEDGER.explained(self.path(job)):
-            # The ledger goes first: without its log it would lose what was in flight.
+            # The ledger is deleted first: without its log it would lose the requests in flight.
             self.path(job).unlink()
             files.sync(self.folder)
             files.delete(self.path(job))
@@ -139,7 +139,7 @@ class Store:
             self.remove_lock(job)
 
     def tidy(self) -> None:
-        """Delete what unfinished imports and removals left."""
+        """Delete the remains of unfinished imports and removals."""
         with suppress(OSError, ConfigurationError):  # the next run tries again
             for left in os.scandir(self.folder):
                 found = _LEFTOVER.fullmatch(left.name)
@@ -155,7 +155,7 @@ class Store:
 
 
 def _take(descriptor: int) -> bool:
-    """Take a lock; a process that only checks it holds it for a moment. Return whether no other process holds it."""
+    """Take a lock, waiting briefly for processes that only check it. Return whether no other process holds it."""
     for _ in range(_TRIES):
         if _try(descriptor, fcntl.LOCK_EX):
             return True
@@ -164,7 +164,7 @@ def _take(descriptor: int) -> bool:
 
 
 def _try(descriptor: int, lock: int) -> bool:
-    """Take a lock; return whether no other process is in the way. Raises OSError if it cannot be used at all."""
+    """Take a lock; return whether no other process holds it. Raises OSError if it cannot be used."""
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
         return True

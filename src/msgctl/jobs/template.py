@@ -30,10 +30,10 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell of a row. Raises UsageError if it is empty or not text."""
+        """Return the cell in a row. Raises UsageError if it is empty or not text."""
         value = row.values[self.column]
         if isinstance(value, Nested):
-            raise UsageError(f"column {shorten(self.name, 40)} holds an object or a list, not text")
+            raise UsageError(f"column {shorten(self.name, 40)} contains an object or a list, not text")
         if value and not value.isspace():
             return value
         if self.fallback is None:
@@ -42,7 +42,7 @@ class Placeholder(NamedTuple):
 
 
 class Template(tuple[str | Placeholder, ...]):
-    """The literal text and the placeholders of a message. There are no formats, attributes or expressions."""
+    """The literal text and the placeholders of a message, without formats, attributes or expressions."""
 
     __slots__ = ()
 
@@ -78,8 +78,8 @@ class Template(tuple[str | Placeholder, ...]):
 class Message(NamedTuple):
     """The message of one recipient, its segments and its estimated credits.
 
-    ``saved`` are the credits that --gsm7 would save; None if the message cannot be written in GSM-7. ``left_out`` are
-    the symbols that --gsm7 has left out.
+    ``saved`` are the credits that --gsm7 would save; None if the message cannot be written in GSM-7. ``left_out`` lists
+    the symbols that --gsm7 left out.
     """
 
     parameters: Parameters
@@ -101,9 +101,9 @@ def renderer(
     *,
     gsm7: bool = False,
 ) -> Render:
-    """Return what renders the message of each row. Raises UsageError for templates that no row can fill.
+    """Return a function that renders the message of each row. Raises UsageError for templates that no row can fill.
 
-    ``templates`` are by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
+    ``templates`` are by wire name; a sequence becomes an array (if empty, of all columns but the phone column).
     ``check`` returns the text to send or raises UsageError. ``cost`` is the estimated credits of a message; None means
     one credit per SMS segment. ``gsm7`` converts the text to GSM-7.
     """
@@ -140,10 +140,10 @@ def renderer(
 
 
 def _placeholder(inside: str, columns: Sequence[str]) -> Placeholder:
-    """Return the placeholder that is written in braces. Raises UsageError if its column does not exist."""
+    """Return the placeholder for a name in braces. Raises UsageError if the column does not exist."""
     name, bar, fallback = inside.partition("|")
     if not (name := name.strip()):
-        raise UsageError("{} in the message names no column", f"Name one, as in {{name}}. {_LITERAL_BRACES}")
+        raise UsageError("{} in the message has no column name", f"Write it like {{name}}. {_LITERAL_BRACES}")
     index = find_column(name, columns)
     if index is None:
         raise UsageError(

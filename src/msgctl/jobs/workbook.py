@@ -1,4 +1,4 @@
-"""Read Excel workbooks in a child process with limited memory, because a small file can ask for hundreds of gigabytes.
+"""Read Excel workbooks in a child process with limited memory, because a small file can need hundreds of gigabytes.
 
 The child (`main`) gets the workbook on standard input. Each line of its output is JSON: an array with the text of each
 cell of a row, or a string with the reason why it refuses the workbook.
@@ -29,11 +29,11 @@ MAX_SIZE = 2**26
 MAX_MEMORY = 2**30
 MAX_CPU_SECONDS = 60
 MAX_UNPACKED = 2**29
-"""The sum of the sizes of all parts of a workbook. A million rows with ten columns need about 500 MB."""
+"""Maximum sum of the sizes of all parts of a workbook. A million rows with ten columns need about 500 MB."""
 MAX_ROW = 2**20
 """The last row of a sheet in Excel."""
 MAX_CELLS = 10_000_000
-"""The cells from A1 to the last row and column. python-calamine keeps 32 bytes for each, even if it is empty."""
+"""Maximum cells from A1 to the last row and column. python-calamine uses 32 bytes for each, even for empty cells."""
 MAX_DIGITS = 15
 """The digits of a number that Excel keeps."""
 
@@ -50,7 +50,7 @@ _REFERENCE = re.compile(
     [^<>]{0,100}+(?<!/)>                   # and with content, unlike <c r="XFD1" s="1"/>""",
     re.VERBOSE,
 )
-"""The quantifiers are limited: otherwise some texts would take a time that grows with the square of their length."""
+"""The quantifiers are limited, because otherwise some inputs would take quadratic time."""
 
 
 def records(source: BinaryIO, name: str) -> Generator[Record]:
@@ -78,7 +78,7 @@ def records(source: BinaryIO, name: str) -> Generator[Record]:
 
 
 def _ended(code: int) -> str:
-    """Return why the child process did not come to its end."""
+    """Return why the child process failed."""
     reasons = {-signal.SIGABRT: OUT_OF_MEMORY, -signal.SIGXCPU: OUT_OF_TIME}
     return reasons.get(
         code, f"cannot be read: signal {-code} ended the process that reads it" if code < 0 else UNREADABLE
@@ -119,7 +119,7 @@ def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
                 )
             to.write(chunk)
     except BrokenPipeError:
-        pass  # it ended early; its exit code says why
+        pass  # it ended early; its exit code shows why
     except OSError as error:
         raise unreadable(name, error) from None
     finally:
@@ -130,7 +130,7 @@ def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
 # --- the child process
 
 
-class RefusedError(Exception):
+class WorkbookError(Exception):
     """A workbook is refused. The message follows the name of the workbook."""
 
 
@@ -147,7 +147,7 @@ def main() -> None:
         check(content)
         for row in rows(content):
             output.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    except RefusedError as error:
+    except WorkbookError as error:
         output.write(json.dumps(str(error)).encode() + b"\n")
     except MemoryError:
         output.write(json.dumps(OUT_OF_MEMORY).encode() + b"\n")
@@ -161,14 +161,14 @@ def _limit(kind: int, most: int) -> None:
 
 
 def check(content: BinaryIO) -> None:
-    """Check the sizes of a workbook's parts and the references of its cells. Raises RefusedError."""
+    """Check the sizes of a workbook's parts and the references of its cells. Raises WorkbookError."""
     try:
         with zipfile.ZipFile(content) as archive:
             parts = archive.infolist()
             _check_size(sum(part.file_size for part in parts))
             unpacked = 0
             for part in parts:
-                part.file_size = sys.maxsize  # what the workbook states may be wrong: read all there is
+                part.file_size = sys.maxsize  # the stated size may be wrong, so read to the end
                 area = _Area()
                 with archive.open(part) as stream:
                     while chunk := stream.read(_CHUNK):
@@ -176,12 +176,12 @@ def check(content: BinaryIO) -> None:
                         _check_size(unpacked)
                         area.add(chunk)
     except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, ValueError):
-        raise RefusedError(UNREADABLE) from None
+        raise WorkbookError(UNREADABLE) from None
 
 
 def _check_size(size: int) -> None:
     if size > MAX_UNPACKED:
-        raise RefusedError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
+        raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
 
 
 class _Area:
@@ -193,20 +193,20 @@ class _Area:
         self._last_row = self._references = 0
 
     def add(self, chunk: bytes) -> None:
-        """Take the next chunk of the sheet's XML. Raises RefusedError if there are too many cells."""
+        """Count the cells in the next chunk of the sheet's XML. Raises WorkbookError if there are too many."""
         text = self._rest + chunk
         self._rest = text[max(text.rfind(b"<"), len(text) - _MAX_TAG, 0) :]
         found = _REFERENCE.findall(text)
         self._references += len(found)
         last = max((int(row) for row in {row for _, row in found}), default=0)
         if last > MAX_ROW:
-            raise RefusedError(f"has a row {last:,}; the last row of a sheet is {MAX_ROW:,}")
+            raise WorkbookError(f"has a row {last:,}; the last row of a sheet is {MAX_ROW:,}")
         self._columns.update({column for column, _ in found})
         self._last_row = max(self._last_row, *(int(row) for row in {row for column, row in found if column}), 0)
         area = self._last_row * max(map(_number, self._columns), default=0)
-        cells = max(area, self._references - MAX_ROW)  # a row has a reference, too
+        cells = max(area, self._references - MAX_ROW)  # rows also have references
         if cells > MAX_CELLS:
-            raise RefusedError(f"has {cells:,} cells up to the last row and column; the limit is {MAX_CELLS:,}")
+            raise WorkbookError(f"has {cells:,} cells up to the last row and column; the limit is {MAX_CELLS:,}")
 
 
 def _number(column: bytes) -> int:
@@ -218,7 +218,7 @@ def _number(column: bytes) -> int:
 
 
 def rows(content: BinaryIO) -> Iterator[list[str]]:
-    """Yield the rows of the first sheet of a workbook. Raises RefusedError and MemoryError."""
+    """Yield the rows of the first sheet of a workbook. Raises WorkbookError and MemoryError."""
     from python_calamine import CalamineWorkbook
 
     content.seek(0)
@@ -226,22 +226,22 @@ def rows(content: BinaryIO) -> Iterator[list[str]]:
         sheet = CalamineWorkbook.from_filelike(content).get_sheet_by_index(0)
         for number, row in enumerate(sheet.iter_rows(), 1):
             yield _texts(row, number)
-    except (MemoryError, RefusedError, GeneratorExit):
+    except (MemoryError, WorkbookError, GeneratorExit):
         raise
     except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
-        raise RefusedError(UNREADABLE) from None
+        raise WorkbookError(UNREADABLE) from None
 
 
 def _texts(row: Iterable[object], number: int) -> list[str]:
-    """Return the text of each cell of a row. Raises RefusedError."""
+    """Return the text of each cell of a row. Raises WorkbookError."""
     cells = [_cell_text(cell) for cell in row]
     if sum(map(len, cells)) > MAX_RECORD:
-        raise RefusedError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
+        raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
     return cells
 
 
 def _cell_text(cell: object) -> str:
-    """Return a cell as people see it: whole numbers without a decimal point, dates as 2026-12-01."""
+    """Return a cell as Excel shows it: whole numbers without a decimal point, dates as 2026-12-01."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

@@ -1,7 +1,7 @@
 """Threads between a ledger and the service: some make requests, and one writes the ledger.
 
-The writing thread commits what is waiting together, so that one sync of the disk serves many requests, and hands out
-an item of work only after that commit.
+The writing thread commits all waiting results together, so that many requests share one sync of the disk. It hands out
+items of work only after that commit.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from msgctl.jobs.rate_limits import FailureCounter, RateLimiter
 from msgctl.text import plural
 
 MAX_TOGETHER = 20
-"""Threads that are served by one commit. With more, all would wait for the last one and then send at once."""
+"""Maximum threads that share one commit. With more, all would wait for the last one and then send at once."""
 
 PAUSE = 1.0
-"""Seconds that a thread waits after a request that did not reach the service."""
+"""Seconds that a thread waits after a request did not reach the service."""
 
 
-class WaitError(Exception):
-    """There is no work yet: try again after some seconds, or after the next result if None."""
+class Wait(NamedTuple):
+    """No work yet: ask again after some seconds, or after the next result if None."""
 
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
+    seconds: float | None
 
 
-class _HandedIn(NamedTuple):
-    """What a thread hands in: a result, a queue on which it waits for its next item, or that it ended."""
+class _WorkerMessage(NamedTuple):
+    """A worker's message to the writer: a result, its queue for the next item, or its end."""
 
     result: Any = None
     turn: SimpleQueue[Any] | None = None
@@ -43,24 +42,24 @@ class _HandedIn(NamedTuple):
 
 
 class Workers(ABC):
-    """Performs items of work in threads. `start` it, `wait` until it is done, and `finish`.
+    """Performs items of work in threads: `start`, `wait` until all are done, and `finish`.
 
-    A result has ``error`` and ``was_sent``.
+    A result has the attributes ``error`` and ``was_sent``.
     """
 
     def __init__(
         self, ledger: Ledger, connect: Callable[[], Client], due: int, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """``due`` is the number of items; ``connect`` makes the client of a thread."""
+        """``due`` is the number of items; ``connect`` creates the client of a thread."""
         self._ledger = ledger
         self._connect = connect
         self._monotonic = monotonic
         self._limiter = RateLimiter(ledger.spec.rate)
         self._failures = FailureCounter()
         self._running = min(ledger.spec.concurrency, max(1, due))
-        self._handed_in: SimpleQueue[_HandedIn] = SimpleQueue()
+        self._messages: SimpleQueue[_WorkerMessage] = SimpleQueue()
         self._waiting: list[SimpleQueue[Any]] = []
-        self._patience: float | None = None
+        self._timeout: float | None = None
         self._unwritten = 0
         self._stopped_by: MsgctlError | None = None
         self._stopping = Event()
@@ -68,7 +67,7 @@ class Workers(ABC):
 
     @abstractmethod
     def _next(self) -> Any:
-        """Return the next item of work, None if there is no more. Called in a transaction. Raises WaitError."""
+        """Return the next item of work, a `Wait`, or None if there is no more work. Called in a transaction."""
 
     @abstractmethod
     def _perform(self, client: Client, item: Any) -> Any:
@@ -79,11 +78,11 @@ class Workers(ABC):
         """Write a result. Called in a transaction."""
 
     def _is_due(self) -> bool:
-        """Return whether a waiting thread may be served."""
+        """Return whether a waiting thread may get work."""
         return bool(self._waiting)
 
     def start(self) -> None:
-        """Begin, with fewer threads if the system allows no more; if it allows none, that is the error."""
+        """Start the threads, or as many as the system allows; without any, `finish` returns the error."""
         self._ledger.is_in_use = True
         bodies = [("ledger", self._write), *[("sender", self._work)] * self._running]
         for number, (name, body) in enumerate(bodies):
@@ -94,7 +93,7 @@ class Workers(ABC):
                     self.stop(no_more("threads"))
                 if number == 0:
                     self._ended.set()
-                self._handed_in.put(_HandedIn(ended=len(bodies) - number))
+                self._messages.put(_WorkerMessage(ended=len(bodies) - number))
                 break
 
     def wait(self, seconds: float) -> bool:
@@ -102,11 +101,11 @@ class Workers(ABC):
         return self._ended.wait(seconds)
 
     def stop(self, error: Exception | None = None) -> None:
-        """Let requests in flight finish, and send nothing more."""
+        """Send nothing more, but let requests in flight finish."""
         if error is not None and self._stopped_by is None:
             self._stopped_by = error if isinstance(error, MsgctlError) else unexpected(error)
         self._stopping.set()
-        self._handed_in.put(_HandedIn())  # wakes the writing thread up
+        self._messages.put(_WorkerMessage())  # wakes the writing thread up
 
     def finish(self) -> MsgctlError | None:
         """Return the error that ended the work early, after `wait`."""
@@ -124,26 +123,26 @@ class Workers(ABC):
         try:
             client = self._connect()
             try:
-                self._handed_in.put(_HandedIn(turn=turn))
+                self._messages.put(_WorkerMessage(turn=turn))
                 while (item := turn.get()) is not None:
                     result = self._perform(client, item)
                     if result.was_sent:
-                        self._handed_in.put(_HandedIn(result, turn))
+                        self._messages.put(_WorkerMessage(result, turn))
                     else:
-                        self._handed_in.put(_HandedIn(result))
+                        self._messages.put(_WorkerMessage(result))
                         self._stopping.wait(PAUSE)
-                        self._handed_in.put(_HandedIn(turn=turn))
+                        self._messages.put(_WorkerMessage(turn=turn))
             finally:
                 client.close()
         except Exception as error:  # noqa: BLE001 (`finish` returns it)
             self.stop(error)
         finally:
-            self._handed_in.put(_HandedIn(ended=1))
+            self._messages.put(_WorkerMessage(ended=1))
 
     # --- the writing thread
 
     def _write(self) -> None:
-        """Write what is handed in until the last thread has ended. Whatever happens, none is left waiting."""
+        """Write results until the last thread has ended. After an error, no thread is left waiting."""
         while self._running:
             results = self._received()
             if not (results or self._is_due()):
@@ -153,18 +152,18 @@ class Workers(ABC):
             except Exception as error:  # noqa: BLE001 (`finish` returns it)
                 self.stop(error)
                 try:
-                    self._commit(results)  # without new work, which may be what could not be written
+                    self._commit(results)  # without new work, whose intent may have caused the error
                 except Exception:  # noqa: BLE001 (the first error is the one to report)
                     self._unwritten += len(results)
                     self._serve([None] * len(self._waiting))
         self._ended.set()
 
     def _received(self) -> list[Any]:
-        """Wait for results, or until a waiting thread may be served; return the results."""
+        """Wait for results, or until a waiting thread may get work; return the results."""
         results = []
         with suppress(Empty):
             for number in range(MAX_TOGETHER):
-                result, turn, ended = self._handed_in.get(timeout=0 if number else self._patience)
+                result, turn, ended = self._messages.get(timeout=0 if number else self._timeout)
                 self._running -= ended
                 if result is not None:
                     results.append(result)
@@ -173,7 +172,7 @@ class Workers(ABC):
         return results
 
     def _commit(self, results: list[Any]) -> None:
-        self._patience = None
+        self._timeout = None
         with self._ledger.transaction():
             for result in results:
                 self._record(result)
@@ -185,11 +184,12 @@ class Workers(ABC):
     def _items(self, number: int) -> list[Any]:
         """Return the next items of work, at most ``number``. Called in a transaction."""
         items: list[Any] = []
-        try:
-            while len(items) < number:
-                items.append(None if self._stopping.is_set() else self._next())
-        except WaitError as wait:
-            self._patience = wait.seconds
+        while len(items) < number:
+            item = None if self._stopping.is_set() else self._next()
+            if isinstance(item, Wait):
+                self._timeout = item.seconds
+                break
+            items.append(item)
         return items
 
     def _serve(self, items: list[Any]) -> None:

@@ -44,7 +44,7 @@ SENDS = FileFormat(
     name="the record of credits spent by msgctl mcp",
     application=0x6D736770,  # "msgp"
     version=2,
-    fix="Move it away; then the credits of today count from 0 again.",
+    fix="Rename it; today's count then restarts at 0.",
     schema=(_SCHEMA,),
 )
 

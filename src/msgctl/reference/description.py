@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgctl import __version__, operations
 from msgctl.cli.global_options import global_options
-from msgctl.cli.tree import Facts, children_of
+from msgctl.cli.tree import CommandFacts, children_of
 from msgctl.errors import REASONS
 from msgctl.history.store import GROUPINGS
 from msgctl.jobs.states import Outcome
@@ -99,7 +99,7 @@ class Node(NamedTuple):
     children: dict[str, str]
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
-    facts: Facts
+    facts: CommandFacts
 
     @property
     def is_group(self) -> bool:
@@ -117,7 +117,7 @@ def describe(root: Any) -> dict[str, Node]:
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = dict(children_of(command))
-    facts: Facts = command.facts
+    facts: CommandFacts = command.facts
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for each in command.params:
         if not path or each not in global_options():

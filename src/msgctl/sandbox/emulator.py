@@ -138,7 +138,7 @@ STATE = files.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=3,
-    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
+    fix="Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
     schema=(*_SCHEMA, _ACCOUNT),
     most_wait=30.0,
 )

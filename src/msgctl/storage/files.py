@@ -84,7 +84,9 @@ def read_limited(path: Path, limit: int) -> bytes:
     with explained("read", path), path.open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise ConfigurationError(f"{shown(path)} is larger than {limit // 2**20} MiB, the limit", "Name another file.")
+        raise ConfigurationError(
+            f"{shown(path)} is larger than {limit // 2**20} MiB, the limit", "Specify another file."
+        )
     return content
 
 
@@ -96,7 +98,7 @@ def check(path: Path, status: os.stat_result, name: str = "", *, allowed: int = 
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link, not a" if stat.S_ISLNK(status.st_mode) else "not a"
-        fault, fix = f"is {kind} regular file", "Move it away, or name another file."
+        fault, fix = f"is {kind} regular file", "Rename it, or specify another file."
     elif not _is_trusted(status):
         fault, fix = "belongs to another user: check its contents before you take it over", _chown(path)
     elif mode & 0o777 & ~allowed:
@@ -420,7 +422,7 @@ class FileFormat:
                         self.build(db)
             (application,) = db.execute("PRAGMA application_id").fetchone()
             if application != self.application:
-                raise ConfigurationError(f"{shown(path)} is a database, but not {self.name}", "Move it away.")
+                raise ConfigurationError(f"{shown(path)} is a database, but not {self.name}", "Rename it.")
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version != self.version:
                 age = "a newer" if version > self.version else "an older"
