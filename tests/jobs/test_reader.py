@@ -209,7 +209,7 @@ def test_json_of_more_than_one_object_a_line_is_refused_as_json(content: str) ->
 def test_a_nested_value_is_not_text(value: str) -> None:
     (row,) = read(f'{{"phone": "{ANA}", "address": {value}}}').rows
     for text in ("{address}", "{address|a fallback for empty cells}"):
-        with pytest.raises(UsageError, match="column address holds an object or a list, not text"):
+        with pytest.raises(UsageError, match="column address contains an object or a list, not text"):
             Template.parse(text, ["phone", "address"]).fill(row)
 
 

@@ -81,7 +81,9 @@ def test_a_row_with_an_empty_cell_is_invalid(value: str) -> None:
     assert caught.value.message == "column name is empty"
 
 
-@pytest.mark.parametrize(("cell", "fault"), [("", "is empty"), (Nested("[…]"), "holds an object or a list, not text")])
+@pytest.mark.parametrize(
+    ("cell", "fault"), [("", "is empty"), (Nested("[…]"), "contains an object or a list, not text")]
+)
 def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault: str) -> None:
     template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
     with pytest.raises(UsageError, match=f"^column {'n' * 39}… {fault}$"):
