@@ -192,6 +192,7 @@ def test_every_block_is_run_or_checked() -> None:
         "2fa",
         "balance",
         "event",
+        "release",
     }
     assert {each.language for each in BLOCKS} == {
         "console",
@@ -203,7 +204,8 @@ def test_every_block_is_run_or_checked() -> None:
         "python",
         "dockerfile",
     }
-    assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
+    for marker in ("uv", "release"):
+        assert subprocess.run(["sh", "-n", "-c", block(marker).text], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
