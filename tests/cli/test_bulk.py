@@ -106,13 +106,13 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
     assert done.code == 0
     told = " ".join(done.err.split())
     for line in (
-        "Send 3 messages from account environment",
-        "3 of 4 in",
+        "customers.csv · account environment",
+        "3 of 4 1 left out: 1 duplicate",
         "about 3 of 2 not enough",
     ):
         assert line in told
     assert f"Line 4: {ANA}: duplicate of line 2" in done.err
-    assert done.err.index("Send 3 messages") < done.err.index("job show")
+    assert done.err.index("about 3 of 2") < done.err.index("job show")
 
 
 def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service: Service) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from msgctl.history import optouts
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.schedule import described
 from msgctl.jobs.store import Store
 from support.jobs import (
     ANA,
@@ -33,6 +35,7 @@ from support.jobs import (
     table,
 )
 from support.service import Service, drop, respond
+from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool, process
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
@@ -369,13 +372,61 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
     for line, number in ((bulk, signal.SIGKILL), (["job", "resume", "--last"], signal.SIGINT)):
         with subprocess.Popen([sys.executable, "-m", "msgctl", *line], stderr=subprocess.PIPE, text=True) as started:
             assert started.stderr is not None
-            assert any("Waiting for the sending window until 20" in line for line in started.stderr)
+            assert any("Waiting for the sending window until" in line for line in started.stderr)
             shown = process("job", "show", "--last", "--json").document
             assert (shown["state"], shown["until"][14:]) == ("waiting", "00:00Z")
             started.send_signal(number)
         assert started.returncode == (130 if number == signal.SIGINT else -number)
         shown = process("job", "show", "--last", "--json").document
         assert (shown["state"], counts(shown), sends(service)) == ("paused", {"pending": 3}, [])
+
+
+@in_a_terminal
+def test_a_closed_window_is_in_the_summary_the_progress_and_job_show(
+    service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    monkeypatch.setenv("TZ", "America/Bogota")
+    bogota = timezone(timedelta(hours=-5))
+    opens = (datetime.now(bogota) + timedelta(hours=2)).replace(minute=0)
+    hours = f"{opens:%H:%M}-{opens:%H}:30"
+    line = ("sms", "bulk", everyone, "-m", "Hola", "--name", "mayo", "--window", hours)
+    terminal = Terminal(*line, columns=100, env={"NO_COLOR": "1", "TERM": "xterm"})
+    moment = f"{opens:%a} {opens.day} {opens:%b %H:%M}"
+    terminal.answer("messages for about 3 credits? [y/N] ", b"y\n")
+    assert f"Window       {hours.replace('-', '–')}, recipient's time · opens {moment}" in terminal.shown.decode()
+    assert terminal.read_until(f"○ waiting until {moment} · Ctrl-C pauses".encode())
+    terminal.write(b"\x03")
+    assert terminal.read_until(b"Resume[^\n]*: msgctl job resume mayo\r")
+    assert terminal.end() == 130
+    shown = process("job", "show", "mayo", "--json").document
+    assert (shown["state"], shown["window"]) == ("paused", hours)
+    assert datetime.fromisoformat(shown["opens"]) == opens.replace(second=0, microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("hours", "days", "shown"),
+    [
+        ("8-19", None, "08:00-19:00"),
+        ("08:00-19:00", "mon-sat", "Mon-Sat 08:00-19:00"),
+        ("08:00-19:30", "mon,wed-thu", "Mon,Wed-Thu 08:00-19:30"),
+        ("co", None, "Mon-Fri 07:00-19:00, Sat 08:00-15:00, not on public holidays"),
+    ],
+)
+def test_a_window_is_described_in_words(hours: str, days: str | None, shown: str) -> None:
+    assert described(hours, days) == shown
+
+
+def test_a_scheduled_time_outside_the_window_is_a_warning_with_both_times(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    tool.clock.now = MONDAY_MORNING
+    done = jobs.sms(everyone, *OFFICE, "--at", "2026-11-23T23:00-05:00", "--yes")
+    (warning,) = [line for line in done.err.splitlines() if line.startswith("Warning")]
+    assert re.fullmatch(
+        r"Warning: The window is closed at \w+ 2\d Nov \S+: the job waits until Tue 24 Nov \S+", warning
+    )
 
 
 def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(

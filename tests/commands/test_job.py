@@ -73,6 +73,22 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
         assert (done.code, done.err) == (0, told)
 
 
+def test_the_next_step_has_the_name_of_the_job_unless_a_newer_one_has_it_too(
+    jobs: Jobs, service: Service, tool: Tool, home: Path
+) -> None:
+    service.always(accepting(service))
+    first = jobs.send(of_phones(home, [ANA]), "--name", "my orders")
+    show = ("job", "show", first, "--no-color")
+    assert "→ Check the delivery: msgctl job states 'my orders'\n" in tool(*show, screen=True).err
+    service.always(respond({"id": f"m{ANA}", "state": "rejected"}))
+    done = tool("job", "states", "my orders", "--no-color", screen=True)
+    assert done.err.endswith("→ Resend to them: msgctl job resend 'my orders' --only undelivered\n")
+    tool.clock.now += 86_400
+    service.always(accepting(service))
+    jobs.send(of_phones(home, [ANA]), "--name", "my orders")
+    assert f"msgctl job resend {first} --only undelivered\n" in tool(*show, screen=True).err
+
+
 @pytest.mark.every_set
 def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)

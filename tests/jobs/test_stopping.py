@@ -25,7 +25,7 @@ def test_the_first_signal_lets_requests_in_flight_finish(counter: CountingServer
     bulk = new_bulk(300, "--batch-size", str(BATCH))
     running = _held(bulk, counter)
     running.signal(signal.SIGTERM)
-    running.wait_for_line(STOPPING)
+    assert "Send the signal again to stop at once" in running.wait_for_line(STOPPING)
     counter.release()
     done = running.end()
     assert done.code == 130
@@ -41,7 +41,7 @@ def test_the_second_signal_stops_at_once(counter: CountingServer, new_bulk: NewB
     bulk = new_bulk(300, "--batch-size", str(BATCH))
     running = _held(bulk, counter)
     running.signal(signal.SIGINT)
-    running.wait_for_line(STOPPING)
+    assert "Press Ctrl-C again to stop at once" in running.wait_for_line(STOPPING)
     running.signal(signal.SIGTERM)
     done = running.end()
     assert done.code == 130

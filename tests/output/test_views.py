@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from msgctl.cli import foreground
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.history.store import HISTORY_FIELDS
@@ -219,14 +220,15 @@ def job_list(viewer: Viewer, _: Service) -> None:
 
 
 def job_show(viewer: Viewer, _: Service) -> None:
-    viewer.print(OwnResult(JOB, JOB_FIELDS, view="job"))
-    viewer.print(OwnResult({**DONE, "states": {"delivered": 12400}}, JOB_FIELDS, view="job"))
     later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "until": "2026-12-01T14:00:00Z", "states": None}
-    viewer.print(OwnResult(later, JOB_FIELDS, view="job"))
+    window = {"window": "Mon-Sat 08:00-19:00", "opens": "2026-11-23T12:00:00Z"}
+    closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 3, "opted_out": 1}
+    for job in (JOB, {**DONE, "states": {"delivered": 12399, "rejected": 1}}, later, closed):
+        viewer.print(foreground.result(job, reference=job["job"]))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:
-    viewer.print(OwnResult({**DONE, "credits": 12912}, JOB_FIELDS, view="job end"))
+    viewer.print(foreground.result({**DONE, "credits": 12912, "states": None}, view="job end", reference="november"))
 
 
 def job_report(viewer: Viewer, _: Service) -> None:

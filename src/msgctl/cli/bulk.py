@@ -34,18 +34,19 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
-from msgctl.jobs.schedule import Window, ZoneFinder
+from msgctl.jobs.schedule import Window, ZoneFinder, described
+from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten, some_of, timestamp
+from msgctl.text import day_and_time, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
-    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank", "repeats"),
-    *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
+    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "blank", "repeats"),
+    *("window", "opens", "messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
 NO_RULES = Rules()
 
@@ -148,7 +149,8 @@ def make(
                     return _earlier_result(context, store, once_key, earlier)
                 held.callback(_free, importer, reservation)
             _check_repeats(context, store, importer, spec, rules)
-            summary = _approve(context, spec, importer.tally, numbers, test_to, skip_invalid=skip_invalid)
+            opens = None if zones is None else zones.closed_until(spec.at or context.clock())
+            summary = _approve(context, spec, importer.tally, numbers, test_to, opens, skip_invalid=skip_invalid)
             if context.options.dry_run:
                 return summary
             with store.starting():
@@ -163,7 +165,8 @@ def make(
                 importer.discard()
                 store.remove_lock(job)
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-            context.note(f"Job {job}. Check it with: msgctl job show {job}")
+            named = foreground.reference(store, job, spec.name)
+            context.note(f"Job {job}. Check it with: msgctl job show {named}")
             if spec.at is not None:
                 time = foreground.local_time(spec.at)
                 context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
@@ -215,7 +218,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
     if document["state"] in (report.RUNNING, report.WAITING):
         hint = f"Follow it: msgctl job show {job} --follow"
         failure = ConditionError(f"Job {job} is in progress", hint, reason="not_accepted")
-    return foreground.result(document, failure)
+    return foreground.result(document, failure, reference=foreground.reference(store, job, document["name"]))
 
 
 # --- recipients
@@ -224,7 +227,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
     """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
     if files.has_optouts():
-        importer.exclude((each.phone for each in optouts.every()), "opted out")
+        importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
@@ -284,17 +287,27 @@ def _repeat_hint(repeats: Repeats) -> str:
 
 
 def _approve(
-    context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_to: Sequence[str], *, skip_invalid: bool
+    context: Context,
+    spec: JobSpec,
+    tally: Tally,
+    numbers: Numbers,
+    test_to: Sequence[str],
+    opens: float | None,
+    *,
+    skip_invalid: bool,
 ) -> OwnResult:
     """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
 
+    ``opens`` is the time until which the window is closed when the job would begin.
     The message of the first row is sent to ``test_to`` before the question. Raises UsageError, or Cancelled if the
     answer is not yes.
     """
     options = context.options
     invalid = _invalid(_shown(spec.file), tally, skip_invalid=skip_invalid)
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
-    document = _summary(spec, tally, balance)
+    document = _summary(spec, tally, balance, opens)
+    if spec.at is not None and opens is not None:
+        context.warn(f"The window is closed at {day_and_time(spec.at)}: the job waits until {day_and_time(opens)}")
     no_country = _no_country(tally)
     if no_country and not invalid:
         context.note(no_country)
@@ -318,11 +331,11 @@ def _approve(
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
-            context.printer.explain(jobs.plan_parts(document, (context.profile.name, host)))
+            context.printer.explain(jobs.plan_parts(document, (f"account {context.profile.name}", host)))
         _ask(context, spec, tally, numbers, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    optional = ("blank", "repeats", "countries", "most_expensive")
+    optional = ("opted_out", "blank", "repeats", "window", "opens", "countries", "most_expensive")
     columns = [name for name in PLAN_FIELDS if document.get(name) or name not in optional]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
@@ -387,7 +400,8 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
     if tally.messages:
         return None
     if tally.counts[State.EXCLUDED]:
-        return UsageError(f"All recipients in {file} are excluded", consequence="nothing was sent")
+        are_out = "have opted out" if tally.opted_out == tally.recipients else "are excluded"
+        return UsageError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
     first = tally.examples[State.INVALID][0]
     what = f"{file} has no valid rows: line {first.line}: {first.reason}"
     return UsageError(what, consequence="nothing was sent")
@@ -402,7 +416,7 @@ def _no_country(tally: Tally) -> str | None:
     return f"{rows} valid in {phones.country_name(found.country)}: add --country-code {found.country}"
 
 
-def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
+def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:
     """Return what is about to be sent, in numbers; segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
     costly = None
@@ -415,8 +429,11 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "file": spec.file,
         "recipients": tally.recipients,
         **{str(state): tally.counts[state] for state in tally.examples},
+        **({"opted_out": tally.opted_out} if tally.opted_out else {}),
         "blank": tally.blank,
         **({"repeats": tally.repeats} if tally.repeats else {}),
+        **({"window": described(spec.window, spec.days)} if spec.window is not None else {}),
+        **({"opens": timestamp(opens)} if opens is not None else {}),
         "messages": tally.messages,
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -15,6 +16,7 @@ from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.process import signals_handled_by
 from msgctl.config import profiles
+from msgctl.delivery import is_final
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
@@ -31,7 +33,7 @@ from msgctl.jobs import resends, schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
-from msgctl.jobs.report import JOB_FIELDS, RUNNING, WAITING, summary
+from msgctl.jobs.report import JOB_FIELDS, PAUSED, RUNNING, SCHEDULED, WAITING, is_undelivered, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.states import Outcome
@@ -39,7 +41,7 @@ from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import clean, plural
+from msgctl.text import clean, day_and_time, plural
 
 if TYPE_CHECKING:
     from msgctl.output.progress import JobProgress
@@ -52,10 +54,6 @@ FOLLOW_INTERVAL = 1.0
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
-FINISHING = (
-    "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; their outcome will be unknown."
-)
-
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
 """The variables that can take the place of a profile."""
 
@@ -63,13 +61,43 @@ Progress = tuple[int, int, Sequence[tuple[str, int]]]
 """What is done, of how much, and the counts to show beside it."""
 
 
-def result(document: Document, failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
-    """Return a job's summary, without the fields that it does not have yet."""
+def result(
+    document: Document, failure: MsgctlError | None = None, view: str = "job", *, reference: str = ""
+) -> OwnResult:
+    """Return a job's summary, without the fields that it does not have yet, and the next steps for its `reference`."""
     columns = [name for name in JOB_FIELDS if name in document]
-    return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
+    hints = next_steps(document, reference) if reference else ()
+    return OwnResult(document, columns, view=view, failures=[failure] if failure else [], hints=hints)
 
 
-def watch(context: Context, read: Callable[[], Document]) -> OwnResult:
+def reference(store: Store, job: str, name: str | None) -> str:
+    """Return how a command line names a job: by its name, unless a newer job has the same one."""
+    if name and not name.startswith("-"):
+        with suppress(MsgctlError):
+            if store.find(name) == job:
+                return shlex.quote(name)
+    return job
+
+
+def next_steps(job: Document, reference: str) -> list[str]:
+    """Return what a person can do next with a job."""
+    if job["state"] == SCHEDULED:
+        return ["To send it when it is due, run from cron: msgctl job run-due"]
+    if job["state"] in (RUNNING, WAITING):
+        return [f"Follow it: msgctl job show {reference} --follow"]
+    steps = [_resume_hint(reference, job["profile"])] if job["state"] == PAUSED else []
+    if job["unknown"]:
+        steps.append(f"List unknown recipients: msgctl job report {reference} --only unknown")
+    if job["command"] in ("sms bulk", "call bulk"):
+        states = job.get("states") or {}
+        if job["accepted"] > sum(number for state, number in states.items() if is_final(state)):
+            steps.append(f"Check the delivery: msgctl job states {reference}")
+        if any(map(is_undelivered, states)):
+            steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
+    return steps or [f"List the recipients: msgctl job report {reference}"]
+
+
+def watch(context: Context, reference: str, read: Callable[[], Document]) -> OwnResult:
     """Show the summary of a job while it is running, and return the last one; without a terminal, wait for it."""
     document, failure = read(), None
     with ExitStack() as stack:
@@ -87,7 +115,7 @@ def watch(context: Context, read: Callable[[], Document]) -> OwnResult:
                 document = read()
         except KeyboardInterrupt:
             failure = Interrupted("Interrupted")
-    return result(document, failure)
+    return result(document, failure, reference=reference)
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
@@ -97,7 +125,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     """
     delete_old(context.profile, context.clock, context.warn)
     watch = context.stack.enter_context(closing(optouts.Watch()))
-    resends.begin(Store(ledger.path.parent), job, ledger)
+    store = Store(ledger.path.parent)
+    resends.begin(store, job, ledger)
     runner = Runner(
         ledger,
         context.client.sibling,
@@ -107,7 +136,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         waits=waits,
     )
     before = ledger.totals.requests
-    hint = _resume_hint(job, ledger.spec)
+    known_as = reference(store, job, ledger.spec.name)
+    hint = _resume_hint(known_as, ledger.spec.profile)
 
     def progress() -> Progress:
         outcomes = runner.totals.outcomes(running=True)
@@ -133,10 +163,11 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     is_for_later = is_pending and not (is_canary or _is_for_user(ledger, error, signals))
     if ledger.due is not None and not is_for_later:
         ledger.end_schedule()
-    error = _failure(job, ledger, error, interrupted=interrupted and is_pending, sent=sent)
+    error = _failure(known_as, ledger, error, interrupted=interrupted and is_pending, sent=sent)
     if is_canary:
-        context.note(f"Paused after {plural(done, 'recipient')}, because of --canary. {hint}")
-    return result(summary(job, ledger, running=False), error, "job end")
+        paused = f"Paused after {plural(done, 'recipient')}, because of --canary."
+        context.note(paused if context.printer.shows_verdicts else f"{paused} {hint}")
+    return result(summary(job, ledger, running=False), error, "job end", reference=known_as)
 
 
 def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[int]) -> bool:
@@ -178,7 +209,8 @@ def poll_states(
     With ``follow``, repeat the check for at most ``max_wait`` seconds, until each message is in a final state or
     in one of ``until``.
     """
-    hint = f"Continue: msgctl job states {job}{' --follow' * follow}"
+    known_as = reference(Store(ledger.path.parent), job, ledger.spec.name)
+    hint = f"Continue: msgctl job states {known_as}{' --follow' * follow}"
     deadline = None if max_wait is None else context.monotonic() + max_wait
     known: dict[str, int] = {}
     late = 0
@@ -214,7 +246,7 @@ def poll_states(
     elif poller.first_error:
         failed = plural(poller.failed, "delivery state")
         error = poller.first_error.within(f"{failed} could not be checked. The first")
-    return result(summary(job, ledger, running=False), error)
+    return result(summary(job, ledger, running=False), error, reference=known_as)
 
 
 def _checked(poller: StatePoller) -> Progress:
@@ -243,14 +275,9 @@ def _attend(
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    def tell(text: str) -> None:
-        if bar:
-            bar.stop()
-        context.note(text)
-
     bar = _bar(context)
     next_line = context.monotonic() + MINUTE
-    told, interrupted = None, False
+    announced, interrupted = None, False
     try:
         with signals_handled_by(receive), ExitStack() as stack:
             if bar:
@@ -260,18 +287,25 @@ def _attend(
                 if deadline is not None and context.monotonic() >= deadline:
                     work.stop()
                 done, of, counts = progress()
+                until = waits_until()
                 if bar and of:
-                    bar.show(done, of, counts)
+                    bar.show(done, of, counts, until)
                 elif of and (now := context.monotonic()) >= next_line:
                     next_line = now + MINUTE
                     context.note(f"{done:,} of {of:,}{''.join(f', {number:,} {name}' for name, number in counts)}")
-                if (until := waits_until()) not in (None, told):
-                    told = until
-                    tell(f"Waiting for the sending window until {local_time(until)}. Ctrl-C pauses the job.")
+                if not (bar or until in (None, announced)):
+                    announced = until
+                    context.note(f"Waiting for the sending window until {day_and_time(until)}. Ctrl-C pauses the job.")
                 if received and not interrupted:
                     interrupted = True
                     work.stop()
-                    tell(FINISHING)
+                    if bar:
+                        bar.stop()
+                    again = "Press Ctrl-C" if SIGINT in received else "Send the signal"
+                    context.note(
+                        f"Stopping: waiting for requests in flight. {again} again to stop at once; "
+                        "their outcome will be unknown."
+                    )
             return work.finish(), interrupted
     except KeyboardInterrupt:
         work.stop()  # if the second came so soon that the first was not seen
@@ -288,7 +322,7 @@ def _bar(context: Context) -> JobProgress | None:
 
 
 def _failure(
-    job: str, ledger: Ledger, error: MsgctlError | None, *, interrupted: bool, sent: bool
+    reference: str, ledger: Ledger, error: MsgctlError | None, *, interrupted: bool, sent: bool
 ) -> MsgctlError | None:
     """Return the error that a run ends with: what stopped it, or that some recipients were not accepted."""
     totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
@@ -298,20 +332,22 @@ def _failure(
         + [f"{outcomes[each]:,} {each}" for each in found]
     )
     is_over_limit = error is not None and error.reason == "credit_limit"
-    resume = _resume_hint(job, ledger.spec) + " --max-credits N" * is_over_limit
+    resume = _resume_hint(reference, ledger.spec.profile) + " --max-credits N" * is_over_limit
     if (due := ledger.due) is not None:
         when = "The next run" if due <= ledger.clock() else f"At {local_time(due)}, the next run"
         resume = f"{when} of `msgctl job run-due` resumes it. {resume}"
     hints = {
         Outcome.PENDING: resume,
-        Outcome.REFUSED: f"Send to refused recipients again: msgctl job resume {job} --resend-refused",
-        Outcome.UNKNOWN: f"List unknown recipients: msgctl job report {job} --only unknown",
+        Outcome.REFUSED: f"Resend to refused recipients: msgctl job resume {reference} --resend-refused",
+        Outcome.UNKNOWN: f"List unknown recipients: msgctl job report {reference} --only unknown",
     }
     if error is None:
         if interrupted:
             return Interrupted("Interrupted", hints[Outcome.PENDING], consequence=told)
         bad = next((each for each in (Outcome.UNKNOWN, Outcome.REFUSED) if each in found), None)
-        hint = f"List them: msgctl job report {job} --only {bad}"
+        hint = f"List them: msgctl job report {reference} --only {bad}"
+        if bad is Outcome.REFUSED:
+            hint += f"\n{hints[bad]}"
         return ConditionError(told, hint, reason="not_accepted") if bad else None
     what = error.message
     if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
@@ -336,10 +372,10 @@ def ended(job: str, ledger: Ledger) -> MsgctlError | None:
     return _failure(job, ledger, error, interrupted=False, sent=False)
 
 
-def _resume_hint(job: str, spec: JobSpec) -> str:
+def _resume_hint(reference: str, profile: str) -> str:
     """Return how to resume a job; variables that held its account must be set again."""
-    variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (spec.profile == profiles.ENVIRONMENT)
-    return f"Resume{variables}: msgctl job resume {job}"
+    variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (profile == profiles.ENVIRONMENT)
+    return f"Resume{variables}: msgctl job resume {reference}"
 
 
 def local_time(seconds: float) -> str:
@@ -442,7 +478,7 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             if SIGINT not in interrupt.args:
                 raise
             ledger.end_schedule()
-            raise Interrupted("Interrupted", _resume_hint(job, ledger.spec)) from None
+            raise Interrupted("Interrupted", _resume_hint(job, ledger.spec.profile)) from None
 
 
 def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:

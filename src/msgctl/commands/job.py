@@ -87,9 +87,11 @@ def show(
     context.check_fields(JOB_FIELDS)
     store = _store()
     job = which.found(store)
+    found = _summary(context, store, job)
+    reference = foreground.reference(store, job, found["name"])
     if follow:
-        return foreground.watch(context, lambda: _summary(context, store, job))
-    return foreground.result(_summary(context, store, job))
+        return foreground.watch(context, reference, lambda: _summary(context, store, job))
+    return foreground.result(found, reference=reference)
 
 
 @command(
@@ -151,7 +153,7 @@ def resume(
             ledger.resend(*again, taken_back=lines)
         foreground.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
-            context.note(f"Job {job} has nothing pending")
+            context.note(f"Job {job} has nothing pending: there is nothing to resume.")
         return foreground.send(context, job, ledger)
 
 

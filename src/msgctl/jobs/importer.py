@@ -19,7 +19,7 @@ from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER
+from msgctl.jobs.schema import INDEX, LEDGER, OPTED_OUT
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
@@ -38,15 +38,16 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out, by state; ``examples`` are the first rows of each state.
 
-    ``saved`` are the credits that --gsm7 would save, ``unwritable`` are the rows that it cannot convert, and
-    ``left_out`` are the symbols that it left out. ``countries`` are the estimated credits by country (alpha-2).
-    ``national`` are rows that are invalid only because the country of their numbers is unknown. ``repeats`` are
-    recipients who recently got the message, or will get it. ``most_expensive`` is the first of the most expensive rows,
-    if it costs more than the first row.
+    ``opted_out`` are the excluded rows whose people opted out. ``saved`` are the credits that --gsm7 would save,
+    ``unwritable`` are the rows that it cannot convert, and ``left_out`` are the symbols that it left out.
+    ``countries`` are the estimated credits by country (alpha-2). ``national`` are rows that are invalid only because
+    the country of their numbers is unknown. ``repeats`` are recipients who recently got the message, or will get it.
+    ``most_expensive`` is the first of the most expensive rows, if it costs more than the first row.
     """
 
     messages: int = 0
     blank: int = 0
+    opted_out: int = 0
     segments: int = 0
     saved: int = 0
     unwritable: int = 0
@@ -66,6 +67,7 @@ class Tally:
 
     def leave_out(self, row: InvalidRow, state: State) -> None:
         self.counts[state] += 1
+        self.opted_out += row.reason == OPTED_OUT
         if len(self.examples[state]) < MAX_EXAMPLES:
             self.examples[state].append(row._replace(values=()))
 
@@ -248,6 +250,7 @@ class Importer:
                 else:
                     self.tally.add(Row(line, phone, ()), Message(*json.loads(text)))
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
+        self.tally.opted_out = before.opted_out
         self.tally.counts, self.tally.examples = before.counts, before.examples
         self.tally.left_out, self.tally.national = before.left_out, before.national
 

@@ -11,7 +11,7 @@ from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
-from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.schedule import SendingHours, described
 from msgctl.jobs.schema import LEDGER, Recipient
 from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
@@ -20,8 +20,8 @@ from msgctl.text import timestamp
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 
 JOB_FIELDS = (
-    *("job", "name", "command", "file", "profile", "state", "until", "recipients", *map(str, Outcome)),
-    *("requests", "credits", "states", "created", "updated"),
+    *("job", "name", "command", "file", "profile", "state", "until", "window", "opens"),
+    *("recipients", *map(str, Outcome), "opted_out", "requests", "credits", "states", "created", "updated"),
 )
 """The fields of a job's summary."""
 
@@ -35,7 +35,10 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     outcomes = ledger.totals.outcomes(running=running)
     with LEDGER.reading(ledger.path):
         states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
-    state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
+        opted_out = schema.opted_out(ledger.db) if outcomes[Outcome.EXCLUDED] else 0
+    is_pending, window = bool(outcomes[Outcome.PENDING]), ledger.spec.window
+    opens = _opens(ledger) if is_pending else None
+    state, until = _state(ledger, opens, running=running, is_pending=is_pending)
     return {
         "job": job,
         "name": ledger.spec.name,
@@ -44,8 +47,11 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "profile": ledger.spec.profile,
         "state": state,
         **({"until": timestamp(until)} if until is not None else {}),
+        **({"window": described(window, ledger.spec.days)} if window is not None else {}),
+        **({"opens": timestamp(opens)} if opens is not None else {}),
         "recipients": ledger.totals.recipients,
         **{str(name): number for name, number in outcomes.items()},
+        **({"opted_out": opted_out} if opted_out else {}),
         "requests": ledger.totals.requests,
         "credits": ledger.totals.credits,
         **({"states": states} if states else {}),
@@ -71,21 +77,31 @@ def finished(store: Store, before: float, clock: Callable[[], float]) -> Iterato
                     yield document
 
 
-def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, float | None]:
-    """Return the state of a job, and the end of its wait in seconds since 1970, if it waits."""
+def _state(ledger: Ledger, opens: float | None, *, running: bool, is_pending: bool) -> tuple[str, float | None]:
+    """Return the state of a job and, if it waits, until when, in seconds since 1970."""
     due = ledger.due if is_pending else None
     if not running:
         return (SCHEDULED, due) if due is not None else (PAUSED if is_pending else DONE, None)
-    now = ledger.clock()
-    if due is not None and now < due:
+    if due is not None and ledger.clock() < due:
         return WAITING, due
-    hours = SendingHours.of(ledger.spec, ledger.clock) if is_pending else None
-    if hours is not None:
-        with LEDGER.explained(ledger.path):
-            zones = schema.pending_zones(ledger.db, ledger.spec.zones)
-        if zones and not {*hours.open_zones()} & {*zones}:
-            return WAITING, hours.next_opening(zones)
-    return RUNNING, None
+    return (RUNNING, None) if opens is None else (WAITING, opens)
+
+
+def _opens(ledger: Ledger) -> float | None:
+    """Return when the window of a job opens; None if it is open for some pending recipients, or always.
+
+    Before a scheduled job is due, its window matters at that time.
+    """
+    due = ledger.due or 0.0
+    try:
+        hours = SendingHours.of(ledger.spec, lambda: max(ledger.clock(), due))
+    except ConfigurationError:  # the holidays are not installed any more
+        return None
+    if hours is None:
+        return None
+    with LEDGER.reading(ledger.path):
+        zones = schema.pending_zones(ledger.db, ledger.spec.zones)
+    return hours.closed_until(zones) if zones else None
 
 
 class Report:

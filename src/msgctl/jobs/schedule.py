@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import groupby
 from unicodedata import normalize
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -45,13 +46,7 @@ class Window:
 
         Raises UsageError, and ConfigurationError if the holidays of ``co`` are not installed.
         """
-        if hours.lower() == "co":  # Colombia's Ley 2300 of 2023
-            if days is not None:
-                raise UsageError("--window co sets the days itself", "Leave out --days.")
-            return cls([*[_hours("07:00-19:00")] * 5, _hours("08:00-15:00"), None], _colombian_holidays())
-        opened = _hours(hours)
-        chosen = _days(days) if days is not None else range(7)
-        return cls([opened if day in chosen else None for day in range(7)])
+        return cls(_week(hours, days), _colombian_holidays()) if _is_co(hours) else cls(_week(hours, days))
 
     def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
         """Return whether a message may be sent at a moment to a person who may be in any of these time zones."""
@@ -100,6 +95,10 @@ class ZoneFinder:
     def found(self) -> list[str]:
         return [" ".join(names) for names, is_ever_open in self._known.items() if is_ever_open]
 
+    def closed_until(self, time: float) -> float | None:
+        """Return when the window opens after a time; None if it is open then for one of the zones found."""
+        return SendingHours(self._window, self.found, lambda: time).closed_until(self.found)
+
     def zones(self, phone: str) -> str:
         """Return the zones of a phone. Raises UsageError."""
         names = zones_of(phone) or ((self._default,) if self._default else ())
@@ -144,6 +143,11 @@ class SendingHours:
         now = datetime.fromtimestamp(self._clock(), UTC)
         openings = [self._window.next_open(self._zones[text], now) for text in zones]
         return min((opening.timestamp() for opening in openings if opening is not None), default=None)
+
+    def closed_until(self, zones: Iterable[str]) -> float | None:
+        """Return when the window opens for the first of these zones; None if it is open for one of them."""
+        zones = [*zones]
+        return None if {*self.open_zones()} & {*zones} else self.next_opening(zones)
 
 
 def zones_of(digits: str) -> tuple[str, ...]:
@@ -201,6 +205,36 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
     return (
         moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None
     )  # None if the clocks skip it
+
+
+def described(hours: str, days: str | None) -> str:
+    """Return the window of ``--window`` and ``--days`` in words: ``Mon-Sat 08:00-19:00``. Raises UsageError."""
+    parts: list[tuple[str, str]] = []
+    for opened, found in groupby(enumerate(_week(hours, days)), key=lambda day: day[1]):
+        named = [DAYS[day].capitalize() for day, _ in found]
+        if opened is not None:
+            start, end = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in opened)
+            parts.append(("-".join(dict.fromkeys((named[0], named[-1]))), f"{start}-{end}"))
+    if len({times for _, times in parts}) == 1:
+        names, times = ",".join(name for name, _ in parts), parts[0][1]
+        return times if names == "Mon-Sun" else f"{names} {times}"
+    return ", ".join(map(" ".join, parts)) + ", not on public holidays" * _is_co(hours)
+
+
+def _is_co(hours: str) -> bool:
+    """Return whether the window is that of Colombia's Ley 2300 of 2023."""
+    return hours.lower() == "co"
+
+
+def _week(hours: str, days: str | None) -> list[tuple[int, int] | None]:
+    """Return the hours of each weekday, Monday first. Raises UsageError."""
+    if _is_co(hours):
+        if days is not None:
+            raise UsageError("--window co sets the days itself", "Leave out --days.")
+        return [*[_hours("07:00-19:00")] * 5, _hours("08:00-15:00"), None]
+    opened = _hours(hours)
+    chosen = _days(days) if days is not None else range(7)
+    return [opened if day in chosen else None for day in range(7)]
 
 
 def _hours(text: str) -> tuple[int, int]:

@@ -228,6 +228,8 @@ def check_values(db: sqlite3.Connection, spec: JobSpec) -> None:
 # The order of sending, created after all rows are inserted. SQLite adds the line to every index.
 INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
 
+OPTED_OUT = "opted out"
+"""Why a recipient who opted out is left out."""
 CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
 
 
@@ -366,6 +368,12 @@ def refusals_at_the_end(db: sqlite3.Connection, number: int) -> str | None:
     ).fetchall()
     is_refused = len(rows) == number and all(refused for refused, _ in rows)
     return str(rows[0][1]) if is_refused else None
+
+
+def opted_out(db: sqlite3.Connection) -> int:
+    """Count the recipients who are left out because they opted out."""
+    query = "SELECT count(*) FROM outcome WHERE state = 'excluded' AND error = ?"
+    return int(db.execute(query, (OPTED_OUT,)).fetchone()[0])
 
 
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:

@@ -12,11 +12,18 @@ from msgctl.output.fields import cell
 from msgctl.output.result import Document
 from msgctl.output.tables import Column, FieldList, Flow, local_time, state, time_ago
 from msgctl.segments import count
-from msgctl.text import plural, shorten
+from msgctl.text import day_and_time, plural, shorten
 
 OUTCOMES = {"accepted": "ok", "refused": "bad", "unknown": "warn", "pending": "off"}
 """The outcomes of recipients that a job sends to, each with its style."""
-LEFT_OUT = ("invalid", "duplicate", "excluded", "blank")
+LEFT_OUT = {
+    "invalid": "invalid",
+    "duplicate": "duplicate",
+    "opted_out": "opted out",
+    "excluded": "excluded",
+    "blank": "blank",
+}
+"""The counts of rows that are left out, each with its word."""
 
 WIDEST_BAR = 80
 MAX_EXAMPLE = 200
@@ -56,9 +63,9 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
-    pairs = [("Recipients", Text.assemble(f"{_total(job):,}", (_left_out(job, "  plus "), "dim")))]
-    if until := job.get("until"):
-        pairs.append(("Waits until", Text(f"{datetime.fromisoformat(until).astimezone():%Y-%m-%d %H:%M}")))
+    pairs = [("Recipients", _recipients(job, _total(job))), *_window(job)]
+    if (until := job.get("until")) and until != job.get("opens"):
+        pairs.append(("Waits until", Text(_moment(until))))
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
         found = [state(word, number) for word, number in known.items() if number > 0]
@@ -86,30 +93,17 @@ def verdict(job: Document) -> tuple[str, ...]:
     return ("ok", done, plural(job["credits"], "credit")) if job["credits"] else ("ok", done)
 
 
-def hints(job: Document) -> list[str]:
-    """Return how to resume a job, and how to list recipients in doubt."""
-    found = [f"Resume: msgctl job resume {job['job']}"] if job["state"] == "paused" else []
-    if job["unknown"]:
-        found.append(f"List unknown recipients: msgctl job report {job['job']} --only unknown")
-    return found
-
-
 def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[RenderableType]:
-    """Return what is about to be sent. ``account`` is the name of the profile and the host of its service."""
-    is_block = plan["command"] == "block bulk"
-    title = f"{'Block' if is_block else 'Send'} {plural(plan['messages'], _NOUNS.get(plan['command'], 'message'))}"
-    line = Text(title, "bold")
-    if account:
-        line = Text.assemble((title, "bold"), " from account ", (account[0], "bold"), (f"  {account[1]}", "dim"))
-    yield line
+    """Return what is about to be sent. ``account`` are the profile and the host of its service."""
+    about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *(cell(each) for each in account))
+    yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
     yield Text("")
-    told = f"{plan['messages']:,} of {plan['recipients']:,} in {cell(plan['file'])}"
-    pairs = [("Recipients", Text.assemble(told, (_left_out(plan, "  "), "dim")))]
+    pairs = [("Recipients", _recipients(plan, plan["messages"])), *_window(plan)]
     if repeats := plan.get("repeats"):
         pairs.append(
             ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
         )
-    if not is_block:
+    if plan["command"] != "block bulk":
         pairs.append(("Credits", _cost(plan)))
     if plan.get("segments"):
         pairs.append(("Segments", Text(f"{plan['segments']:,}")))
@@ -133,11 +127,27 @@ def bar(job: Document, width: int) -> Text:
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 
-def _left_out(document: Document, before: str) -> str:
-    """Return how many recipients are left out and why: ``3 left out: 2 invalid, 1 duplicate``; or nothing."""
-    found = {name: document[name] for name in LEFT_OUT if document.get(name)}
-    reasons = ", ".join(f"{number:,} {name}" for name, number in found.items())
-    return f"{before}{sum(found.values()):,} left out: {reasons}" if found else ""
+def _recipients(document: Document, sent_to: int) -> Text:
+    """Return how many rows are sent to, and why the others are not: ``5 of 7   2 left out: 1 invalid, 1 blank``."""
+    counts = {name: document.get(name) or 0 for name in LEFT_OUT}
+    counts["excluded"] -= counts["opted_out"]
+    left_out = sum(counts.values())
+    if not left_out:
+        return Text(f"{sent_to:,}")
+    reasons = ", ".join(f"{number:,} {LEFT_OUT[name]}" for name, number in counts.items() if number)
+    return Text.assemble(f"{sent_to:,} of {sent_to + left_out:,}", (f"   {left_out:,} left out: {reasons}", "dim"))
+
+
+def _window(document: Document) -> list[tuple[str, Text]]:
+    """Return the line about the window of a job, if it has one."""
+    if not document.get("window"):
+        return []
+    opens = f" · opens {_moment(document['opens'])}" if document.get("opens") else ""
+    return [("Window", Text(f"{document['window'].replace('-', '–')}, recipient's time{opens}"))]
+
+
+def _moment(stamp: str) -> str:
+    return day_and_time(datetime.fromisoformat(stamp).timestamp())
 
 
 def _cost(plan: Document) -> Text:

@@ -44,7 +44,7 @@ class OwnResult(NamedTuple):
 
     ``columns`` are those of a table, csv and tsv. ``view`` names how a terminal shows them. ``empty`` is what a person
     reads in place of a table without rows. --fields does not apply to the view "request", a dry run; on a terminal the
-    view "doctor" shows the failures.
+    view "doctor" shows the failures. ``hints`` are the next steps, shown on a terminal if nothing has failed.
     """
 
     documents: Document | Iterable[Document]
@@ -52,6 +52,7 @@ class OwnResult(NamedTuple):
     view: str = ""
     empty: str = ""
     failures: Sequence[MsgctlError] = ()
+    hints: Sequence[str] = ()
 
 
 class StreamResult(NamedTuple):

@@ -122,7 +122,7 @@ def view_of(
         if result.view == "job summary":
             return View(jobs.plan_parts(documents))
         is_told = with_verdict and not result.failures
-        hints = jobs.hints(documents) if is_told else ()
+        hints = result.hints if is_told else ()
         if result.view == "job end" and is_told:
             return View(jobs.result_parts(documents, width), jobs.verdict(documents), hints)
         return View(jobs.parts(documents, now, width), (), hints)
