@@ -195,6 +195,7 @@ function __msgctl_table
         echo 'argument - jobs '
         echo 'option --last - Use the newest job that has begun'
         echo 'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
+        echo 'option --to files Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)'
     case 'job states'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job that has begun'

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_calamine import CalamineWorkbook
 
 from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
@@ -143,6 +144,34 @@ def test_an_unknown_job_is_a_usage_error(arguments: tuple[str, ...], jobs: Jobs,
 
 
 # --- report
+
+
+def test_a_report_for_a_spreadsheet(mixed: str, jobs: Jobs, tool: Tool, home: Path) -> None:
+    path = home / "report.xlsx"
+    for more, written in (
+        ((), 10),
+        (("--only", "refused", "--fields", "phone,credits"), 5),
+        (("--only", "excluded"), 0),
+    ):
+        done = jobs("job", "report", mixed, "--to", str(path), *more)
+        assert (done.code, done.out, done.err) == (0, "", f"Wrote {written} rows to ~/report.xlsx.\n")
+        found = CalamineWorkbook.from_path(str(path)).get_sheet_by_index(0).to_python()
+        wanted = jobs.report(mixed, *more)
+        assert [[*row] for row in wanted[:1]] in ([found[0]], [])
+        assert found[1:] == [["" if cell is None else cell for cell in row.values()] for row in wanted]
+    table = jobs("job", "report", mixed, "--to", str(path.with_suffix(".csv")), "--quiet", "--fields", "phone")
+    assert (table.code, table.out, table.err) == (0, "", "")
+    assert path.with_suffix(".csv").read_text(encoding="utf-8-sig").splitlines()[:2] == [
+        '"phone"',
+        f'"{numbers(1)[0]}"',
+    ]
+
+
+def test_a_report_that_cannot_be_written_is_an_error(mixed: str, jobs: Jobs, home: Path) -> None:
+    jobs("job", "report", mixed, "--to", str(home / "report.txt")).refused(2, ".xlsx or .csv", "report.txt")
+    jobs("job", "report", mixed, "--to", str(home / "missing" / "report.csv")).refused(3, "No such file or directory")
+    jobs("job", "report", mixed, "--to", str(home / "report.csv"), "--fields", "phon").refused(2, "Did you mean phone?")
+    assert not (home / "report.csv").exists()
 
 
 @pytest.mark.every_set

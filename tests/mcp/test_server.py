@@ -146,7 +146,7 @@ def test_tools_are_the_commands_without_profiles_keys_and_files() -> None:
         for name, tool in tools.items():
             Draft202012Validator.check_schema(tool.input_schema)
             given = tool.input_schema["properties"]
-            hidden = set("message_file body exclude file profile verbose ignore_optout no_number_check".split())
+            hidden = set("message_file body exclude file to profile verbose ignore_optout no_number_check".split())
             assert not hidden & given.keys(), name
             assert tool.description
             assert tool.annotations is not None

@@ -10,6 +10,7 @@ from datetime import datetime, time
 from functools import partial
 from itertools import count
 from operator import itemgetter
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -184,6 +185,7 @@ def run_due(context: Context) -> OwnResult | None:
     "report",
     "msgctl job report 20261121-3f9a2c -o csv > report.csv",
     "msgctl job report 20261121-3f9a2c --only unknown",
+    "msgctl job report --last --to report.xlsx",
 )
 def report(
     context: Context,
@@ -196,8 +198,19 @@ def report(
             help=f"Only these recipients: {', '.join(OUTCOMES)}, or undelivered (repeatable; commas separate several).",
         ),
     ] = None,
-) -> OwnResult:
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FILE", help="Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)."
+        ),
+    ] = None,
+) -> OwnResult | None:
     """List every recipient and the result, in the order of the file."""
+    path = None if to is None else Path(to)
+    if path:
+        from msgctl.output import spreadsheet
+
+        spreadsheet.writer(path)
     typed = [word for text in only or () for word in text.split(",")]
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
@@ -205,6 +218,11 @@ def report(
     ledger = context.stack.enter_context(_reading(context, store, job))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
+    if path:
+        columns = context.options.fields or found.columns
+        rows = spreadsheet.save(path, columns, found, header=not context.options.no_header)
+        context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
+        return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
     return OwnResult(found, found.columns, view="job report", empty=f"Job {job} has no {kind}recipients")
 

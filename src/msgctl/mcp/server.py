@@ -44,7 +44,10 @@ LOCAL = frozenset(
 )
 """Commands that are tools although they perform no operation. They only read."""
 WITHHELD = frozenset(
-    "--body --message-file --base-url --ignore-optout --no-number-check --resend-unknown --follow --last --once".split()
+    (
+        "--body --message-file --to --base-url --ignore-optout --no-number-check --resend-unknown "
+        "--follow --last --once"
+    ).split()
 )
 """Options that name files or servers, lift a check, do not end, or read any profile. Every send has a key anyway."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})

@@ -201,15 +201,21 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def csv_line(row: Iterable[str]) -> str:
-    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
+def csv_line(row: Iterable[str], **style: Any) -> str:
+    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines.
+
+    ``style`` changes the separator or the quotes, as in `csv.writer`.
+    """
     import csv  # not for tables
 
     line = io.StringIO()
-    texts = (text.replace("\r\n", "\n").replace("\r", "\n") for text in row)
-    guarded = [_guard("\n".join(map(clean, text.split("\n")))) for text in texts]
-    csv.writer(line, lineterminator="\n").writerow(guarded)
+    csv.writer(line, lineterminator="\n", **style).writerow([_guard(clean_lines(text)) for text in row])
     return line.getvalue()
+
+
+def clean_lines(text: str) -> str:
+    """Return clean text with its line ends, as line feeds."""
+    return "\n".join(map(clean, text.replace("\r\n", "\n").replace("\r", "\n").split("\n")))
 
 
 def tsv_line(row: Iterable[str]) -> str:

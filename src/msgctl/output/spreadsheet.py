@@ -1,0 +1,177 @@
+"""Write rows to a file that a spreadsheet opens: an Excel workbook, or csv as Excel in Spanish reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkstemp
+from typing import Any, BinaryIO
+
+from msgctl.errors import UsageError
+from msgctl.output import fields
+from msgctl.output.fields import reach, text_of
+from msgctl.storage import files
+from msgctl.text import shorten
+
+MAX_ROWS = 2**20
+MAX_COLUMNS = 2**14
+MAX_CELL = 2**15 - 1
+"""UTF-16 code units in a cell of Excel."""
+
+USE_CSV = "Write csv: --to FILE.csv"
+
+_DECIMAL = re.compile(r"[0-9]{1,9}\.[0-9]{1,6}")
+_TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
+"""A date or time as `msgctl.jobs.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
+
+Row = Mapping[str, Any]
+Writer = Callable[[BinaryIO, Sequence[str], Iterable[Row], bool], int]
+
+
+def writer(path: Path) -> Writer:
+    """Return the function that writes files with this ending, after checking the path. Raises UsageError."""
+    write = {".xlsx": _workbook, ".csv": _csv}.get(path.suffix.lower())
+    if write is None:
+        raise UsageError(f'--to must end in .xlsx or .csv, not "{shorten(str(path))}"')
+    with files.explained("write", path), suppress(FileNotFoundError):
+        if not stat.S_ISREG(mode := path.lstat().st_mode):
+            kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
+            raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
+    if write is _workbook and not find_spec("xlsxwriter"):
+        from msgctl import extras
+
+        what = "--to FILE.xlsx needs the package xlsxwriter, which is not installed"
+        raise UsageError(what, f"Install it, or use --to FILE.csv: {extras.install('campaigns')}")
+    return write
+
+
+def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True) -> int:
+    """Write these columns of rows to a file, completely or not at all; return the number of rows.
+
+    A new file has the permissions that the umask leaves; a file that is replaced keeps its own. Raises UsageError and
+    ConfigurationError.
+    """
+    write = writer(path)
+    with files.explained("write", path, "nothing was changed"), _replacing(path) as file:
+        return write(file, columns, rows, header)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that replaces another one at the end of the block, unless the block fails. Raises OSError."""
+    descriptor, name = mkstemp(prefix=".msgctl-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fchmod(descriptor, _mode(path))
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions of a file, or those that the umask leaves for a new one."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(path.lstat().st_mode) & 0o777
+    os.umask(mask := os.umask(0o077))  # the umask can only be read by setting it
+    return 0o666 & ~mask
+
+
+def _csv(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+    """Write csv with a byte order mark, since Excel otherwise does not expect UTF-8.
+
+    Excel splits at the list separator of its language: a semicolon where decimals have a comma. A line ``sep=;`` would
+    make it ignore the byte order mark. All cells are quoted: LibreOffice may split at commas, too.
+    """
+    import csv
+
+    def line(cells: Iterable[str]) -> bytes:
+        return fields.csv_line(cells, delimiter=";", quoting=csv.QUOTE_ALL).encode()
+
+    file.write(b"\xef\xbb\xbf")
+    if header:
+        file.write(line(columns))
+    number = 0
+    for row in rows:
+        texts = ((name, text_of(reach(row, name))) for name in columns)
+        file.write(line(text.replace(".", ",") if _is_decimal(name, text) else text for name, text in texts))
+        number += 1
+    return number
+
+
+def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+    """Write a workbook with one sheet, row by row. Raises UsageError for more than Excel can read, and OSError."""
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError, FileSizeError
+
+    if len(columns) > MAX_COLUMNS:
+        raise UsageError(f"A sheet of Excel has at most {MAX_COLUMNS:,} columns, not {len(columns):,}", USE_CSV)
+    try:
+        # Closing the workbook also removes what it keeps on disk until then.
+        with (
+            TemporaryDirectory() as directory,
+            closing(Workbook(file, {"constant_memory": True, "tmpdir": directory})) as book,
+        ):
+            return _fill(book, columns, rows, header)
+    except FileCreateError as error:  # an OSError in it is the reason, such as a full disk
+        raise error.args[0] from None
+    except FileSizeError:
+        raise UsageError("The report is too large for a workbook", USE_CSV) from None
+
+
+def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+    sheet = book.add_worksheet()
+    sheet.set_column(0, len(columns) - 1, 18)
+    sheet.ignore_errors({"number_stored_as_text": f"A1:XFD{MAX_ROWS}"})
+    day, time = (book.add_format({"num_format": form}) for form in ("yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"))
+    if header:
+        sheet.freeze_panes(1, 0)
+        bold = book.add_format({"bold": True})
+        for place, name in enumerate(columns):
+            sheet.write_string(0, place, _fitting(name, name), bold)
+    number = 0
+    for number, row in enumerate(rows, 1):
+        line = number if header else number - 1
+        if line == MAX_ROWS:
+            raise UsageError(f"A sheet of Excel has at most {MAX_ROWS:,} rows, and the report has more", USE_CSV)
+        for place, name in enumerate(columns):
+            value = reach(row, name)
+            text = text_of(value)
+            if isinstance(value, int) or _is_decimal(name, text):
+                sheet.write_number(line, place, float(text))
+            elif (moment := _moment(text)) is not None:
+                sheet.write_datetime(line, place, moment, time if " " in text else day)
+            elif text:
+                sheet.write_string(line, place, _fitting(text, name))
+    return number
+
+
+def _is_decimal(column: str, text: str) -> bool:
+    """Return whether a text is a number of credits with decimals."""
+    return column == "credits" and _DECIMAL.fullmatch(text) is not None
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the time that a text is, if it is one."""
+    with suppress(ValueError):  # there is no 30 February
+        return datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
+    return None
+
+
+def _fitting(text: str, column: str) -> str:
+    """Return the clean text of a cell. Raises UsageError if it is too long for Excel."""
+    cell = fields.clean_lines(text)
+    if len(cell) * 2 > MAX_CELL and len(cell.encode("utf-16-le")) // 2 > MAX_CELL:
+        what = f"A cell of Excel has at most {MAX_CELL:,} characters, and one in the column {shorten(column)} has more"
+        raise UsageError(what, USE_CSV)
+    # Without shared strings, xlsxwriter copies a string of rich text as XML, which may contain a formula.
+    return f"{cell} " if cell.startswith("<r>") else cell

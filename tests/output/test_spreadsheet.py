@@ -1,0 +1,173 @@
+"""Files for spreadsheets: csv and Excel workbooks."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import sys
+import tracemalloc
+import zipfile
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from msgctl import extras
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.output import spreadsheet
+
+INJECTED = '<r></r></is></c><c r="Z9"><f>HYPERLINK("http://198.51.100.1")</f></c><c t="inlineStr"><is><r></r>'
+FORMULAS = ("=1+1", "+57-300", "-1+2", "@SUM(1)", "\t=1+1", INJECTED)
+ROWS: list[dict[str, Any]] = [
+    {"line": 2, "phone": "573001234567", "id": "12e45678", "credits": 1, "name": "María José Ñandú"},
+    {"line": 3, "phone": "003", "id": None, "credits": "1.5", "name": "two; parts,\nand lines\x1b"},
+]
+COLUMNS = tuple(ROWS[0])
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return tmp_path / "report.xlsx"
+
+
+def cells(path: Path) -> list[list[Any]]:
+    """Return the cells of a workbook."""
+    return CalamineWorkbook.from_path(str(path)).get_sheet_by_index(0).to_python()
+
+
+def sheet(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        return archive.read("xl/worksheets/sheet1.xml").decode()
+
+
+def saved(path: Path, *texts: str) -> Path:
+    """Write a file with these texts in one column."""
+    assert spreadsheet.save(path, ("name",), ({"name": text} for text in texts)) == len(texts)
+    return path
+
+
+def test_a_workbook_has_text_numbers_and_times(book: Path) -> None:
+    times = {"day": "2026-12-01", "moment": "2026-12-01 09:05:00", "none": "2026-02-30", "early": "1900-01-01"}
+    assert spreadsheet.save(book, (*COLUMNS, *times), [{**ROWS[0], **times}, ROWS[1]]) == 2
+    header, first, second = cells(book)
+    assert header == [*COLUMNS, *times]
+    assert first[:5] == [2, "573001234567", "12e45678", 1, "María José Ñandú"]
+    assert first[5:] == [date(2026, 12, 1), datetime(2026, 12, 1, 9, 5), "2026-02-30", "1900-01-01"]
+    assert second[:5] == [3, "003", "", 1.5, "two; parts,\nand lines\\x1b"]
+
+
+def test_csv_is_what_excel_in_spanish_reads(tmp_path: Path) -> None:
+    path = tmp_path / "REPORT.CSV"
+    spreadsheet.save(path, COLUMNS, ROWS)
+    assert path.read_bytes().startswith('\ufeff"line";"phone";'.encode())
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header, first, second = csv.reader(file, delimiter=";")
+    assert header == [*COLUMNS]
+    assert first == ["2", "573001234567", "12e45678", "1", "María José Ñandú"]
+    assert second == ["3", "003", "", "1,5", "two; parts,\nand lines\\x1b"]
+
+
+def test_no_cell_is_a_formula(book: Path, tmp_path: Path) -> None:
+    assert "<f>" not in sheet(saved(book, *FORMULAS))
+    assert [text.strip() for (text,) in cells(book)[1:]] == [text.replace("\t", "\\t") for text in FORMULAS]
+    lines = saved(tmp_path / "report.csv", *FORMULAS[:4]).read_text().splitlines()[1:]
+    assert lines == [f'"\'{text}"' for text in FORMULAS[:4]]
+
+
+def test_the_header_can_be_left_out(book: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.csv"
+    for each in (book, path):
+        assert spreadsheet.save(each, ("line",), ROWS, header=False) == 2
+    assert (cells(book), path.read_text(encoding="utf-8-sig")) == ([[2.0], [3.0]], '"2"\n"3"\n')
+
+
+@pytest.mark.parametrize("name", ["report.xlsx", "report.csv"])
+def test_a_file_is_written_completely_or_not_at_all(name: str, tmp_path: Path) -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield from ROWS
+        raise ConfigurationError("The ledger is damaged")
+
+    path = tmp_path / name
+    for content in (None, "before"):
+        if content:
+            path.write_text(content)
+        with pytest.raises(ConfigurationError):
+            spreadsheet.save(path, COLUMNS, broken())
+        assert {each.name: each.read_text() for each in tmp_path.iterdir()} == ({name: content} if content else {})
+
+
+def test_a_new_file_follows_the_umask_and_a_replaced_file_keeps_its_permissions(book: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        saved(book, "one")
+        assert book.stat().st_mode & 0o777 == 0o640
+        book.chmod(0o600)
+        saved(book, "two")
+        assert book.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("mine")
+    link, directory, pipe = (tmp_path / f"{name}.csv" for name in ("link", "directory", "pipe"))
+    link.symlink_to(other)
+    directory.mkdir()
+    os.mkfifo(pipe)
+    for path, kind in ((link, "a symbolic link"), (directory, "a directory"), (pipe, "a device")):
+        with pytest.raises(UsageError, match=kind):
+            saved(path, "new")
+    assert other.read_text() == "mine"
+    with pytest.raises(ConfigurationError, match="No such file or directory"):
+        saved(tmp_path / "missing" / "report.csv", "new")
+
+
+@pytest.mark.parametrize("name", ["report", "report.xls", "report.xlsx.txt", "-", ".csv"])
+def test_another_ending_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f'must end in .xlsx or .csv, not "{name}"')):
+        spreadsheet.writer(Path(name))
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "limit"),
+    [(("name",), "🎉" * 16_384, "32,767 characters"), ([f"c{n}" for n in range(16_385)], "", "16,384 columns")],
+    ids=["cell", "columns"],
+)
+def test_what_excel_cannot_read_is_an_error(columns: Sequence[str], text: str, limit: str, book: Path) -> None:
+    with pytest.raises(UsageError, match=limit) as error:
+        spreadsheet.save(book, columns, [{"name": text}])
+    assert (error.value.hint, book.exists()) == ("Write csv: --to FILE.csv", False)
+
+
+def test_a_workbook_has_at_most_as_many_rows_as_excel(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreadsheet, "MAX_ROWS", 4)
+    saved(book, *"abc")
+    with pytest.raises(UsageError, match="at most 4 rows"):
+        saved(book, *"abcd")
+    assert len(cells(book)) == 4
+
+
+@pytest.mark.parametrize("name", ["report.xlsx", "report.csv"])
+def test_rows_are_not_kept_in_memory(name: str, tmp_path: Path) -> None:
+    saved(tmp_path / name, "imports")
+    tracemalloc.start()
+    try:
+        saved(tmp_path / name, *map(str, range(10)))
+        tracemalloc.reset_peak()
+        spreadsheet.save(tmp_path / name, ("name",), ({"name": f"Name {number}"} for number in range(10_000)))
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_without_the_package_the_error_shows_how_to_install_it(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(UsageError, match="xlsxwriter, which is not installed") as error:
+        spreadsheet.writer(book)
+    assert extras.install("campaigns") in str(error.value.hint)
+    spreadsheet.writer(book.with_suffix(".csv"))
