@@ -1,1 +1,1 @@
-"""Profiles: where the service is, and which credentials to use."""
+"""Profiles: the service's base URL, and the credentials to use."""

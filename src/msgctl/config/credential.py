@@ -1,4 +1,4 @@
-"""Keys that are not in the configuration file: a command of the user prints them, or the system's keychain has them.
+"""Keys outside the configuration file: a user's command prints them, or the system's keychain stores them.
 
 The keychain needs the extra ``msgctl[keyring]``.
 """
@@ -13,20 +13,20 @@ from typing import Any
 from msgctl.errors import ConfigurationError
 
 MAX_SECONDS = 60
-"""The longest that a key command may run, in seconds; it may have to ask the user."""
+"""Time limit of a key command, which may have to ask the user."""
 
 BY_HAND = "Run the command by hand to see why."
 
 DIAGNOSE = "See what is wrong with: keyring diagnose"
 
 SERVICE = "msgctl"
-"""The name of msgctl in the keychain."""
+"""msgctl's service name in the keychain."""
 
 
 def key_of_command(place: str, command: str) -> str:
     """Run a key command in the shell and return the first line that it prints.
 
-    Messages call the setting ``place``. Raises ConfigurationError.
+    Messages refer to the setting as ``place``. Raises ConfigurationError.
     """
     import subprocess
 
@@ -35,7 +35,7 @@ def key_of_command(place: str, command: str) -> str:
             command,
             shell=True,
             check=False,
-            # A pipe holds what the user wants to send; a terminal lets the command ask for a passphrase.
+            # A pipe contains the user's message; on a terminal, the command can ask for a passphrase.
             stdin=None if os.isatty(0) else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env={variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"},
@@ -54,7 +54,7 @@ def key_of_command(place: str, command: str) -> str:
 
 
 def key_in_keychain(place: str, profile: str, address: str | None) -> str:
-    """Return the key of a profile at an address; messages call the setting ``place``. Raises ConfigurationError.
+    """Return the key of a profile at an address; messages refer to it as ``place``. Raises ConfigurationError.
 
     An entry belongs to one address: if the profile's address changes, the key is not sent to the new one.
     """
@@ -90,7 +90,7 @@ def delete_from_keychain(profile: str, address: str | None) -> None:
 
 
 def _entry(profile: str, address: str | None) -> str:
-    """Return the name of an entry. Earlier versions used the profile's name only."""
+    """Return the name of an entry. Earlier versions used only the profile's name."""
     return f"{profile} {address}"
 
 

@@ -1,4 +1,4 @@
-"""The configuration file: profiles in TOML, and anything else the user keeps in it."""
+"""The configuration file: profiles in TOML, and any other content, which is kept."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Document = dict[str, Any]
 
 @dataclass(slots=True, repr=False)
 class ConfigFile:
-    """The content of a configuration file, which may be missing. It may hold keys, so its repr does not show it."""
+    """The content of a configuration file, which may be missing. It may contain keys, so its repr does not show it."""
 
     path: Path
     document: Document
 
     @property
     def profiles(self) -> dict[str, Document]:
-        """The stored profiles by name, to be read or changed."""
+        """The stored profiles by name; the mapping can be changed."""
         table: dict[str, Document] = self.document.setdefault("profiles", {})
         return table
 
     @property
     def default(self) -> str | None:
-        """The name in ``default_profile``, whether or not there is such a profile."""
+        """The name in ``default_profile``, even if there is no such profile."""
         return self.document.get("default_profile")
 
     def place(self, profile: str) -> str:
-        """Return what a message calls a profile: ``FILE: profile NAME``."""
+        """Return the description of a profile for messages: ``FILE: profile NAME``."""
         return f"{files.shown(self.path)}: profile {shorten(profile, 64)}"
 
 
@@ -52,7 +52,7 @@ def _parse(shown: str, content: bytes) -> Document:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{shown}: line {line} is not UTF-8 text", "Save the file as UTF-8.") from None
-    except (ValueError, RecursionError) as error:  # tomllib.TOMLDecodeError and its kin
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise ConfigurationError(f"{shown} is not valid TOML: {clean(str(error))}", "Fix that line.") from None
     profiles = document.get("profiles", {})
     if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
@@ -66,7 +66,7 @@ def _parse(shown: str, content: bytes) -> Document:
 
 @contextmanager
 def changed(path: Path) -> Iterator[ConfigFile]:
-    """Yield the content of a file to be changed, and write it if the block ends without an error.
+    """Yield the content of a file for changes, and write it if the block ends without an error.
 
     Another process that changes it at the same time waits. Raises ConfigurationError.
     """

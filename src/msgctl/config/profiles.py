@@ -1,8 +1,8 @@
-"""Profiles: where the service is, and which credentials and defaults to use.
+"""Profiles: the service's base URL, the credentials and the defaults to use.
 
 A profile chosen with ``-p`` is used unchanged. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the
-profile that MSGCTL_PROFILE or ``default_profile`` specifies. The sandbox takes nothing from the environment, however it
-was chosen, so that it never reaches the real service.
+profile that MSGCTL_PROFILE or ``default_profile`` specifies. The sandbox ignores these variables, however it was
+selected, so that it never reaches the real service.
 
 The environment is trusted less than a profile: a variable by itself never sends a stored key to another address.
 """
@@ -32,7 +32,7 @@ ENVIRONMENT = "environment"
 LARGEST_CLIENT = 2**63 - 1
 MAX_KEY = 4096
 MIN_KEY = 6
-"""Characters that a key needs to be masked wherever it appears (see `msgctl.http.redaction`)."""
+"""Minimum characters of a key for it to be masked everywhere (see `msgctl.http.redaction`)."""
 SHORT_KEY = f"The key has fewer than {MIN_KEY} characters: msgctl masks it only if it is the whole value of a parameter"
 
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
@@ -40,7 +40,7 @@ URL_HINT = (
     "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, "
     "and with allow_http = true for the profile's own address."
 )
-KEY_HINT = "You will find client and key in the account's Security menu."
+KEY_HINT = "The client ID and the key are in the account's Security menu."
 ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
 
 WORDS = ("delivered", "failed", "verified")
@@ -57,9 +57,9 @@ _FIXES = {
     "voice": "--voice NAME",
     "timezone": "--timezone ZONE",
 }
-"""The option of `msgctl profile set` for a setting."""
+"""The options of `msgctl profile set`, by setting."""
 OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days", "words")
-"""The settings that a profile need not have."""
+"""The optional settings of a profile."""
 KEY_SOURCES = ("key", "key_command", "keyring")
 _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
 """Settings that may contain a secret."""
@@ -68,12 +68,12 @@ _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 MAX_BASE_URL = 2048
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
-# A name whose last label is a number would be read as an address (URL Standard, "ends in a number").
+# A name with a number as its last label would be parsed as an address (URL Standard, "ends in a number").
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
 def are_words(value: object) -> bool:
-    """Return whether a value can be the setting ``words``."""
+    """Return whether a value is valid for the setting ``words``."""
     return isinstance(value, dict) and all(
         name in WORDS and isinstance(words, list) and all(isinstance(word, str) and word.strip() for word in words)
         for name, words in value.items()
@@ -90,12 +90,12 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
     "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
 }
-"""What a setting must be, in words and as a test."""
+"""The rule for each setting: its description, and its check."""
 _DEFAULTS = {"history": True, "allow_http": False}
 
 
 class Credential(NamedTuple):
-    """Client identifier (int64) and account key, which every request carries and nothing shows."""
+    """Client ID (int64) and account key, which every request contains and no output shows."""
 
     client: int
     key: str
@@ -109,9 +109,9 @@ class Profile:
     """An account and the defaults for it.
 
     A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
-    variable. ``by`` is ``-p``, ``MSGCTL_PROFILE`` or ``default_profile``, whichever selected the profile, or empty if
-    only the variables did. ``settings`` come from the file, except the settings in ``given``, which variables override.
-    ``own`` is then the profile without the variables. Messages call the profile ``place``.
+    variable. ``by`` is the selector of the profile: ``-p``, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
+    a profile from the variables only. ``settings`` come from the file, except the settings in ``given``, which come
+    from variables. ``own`` is then the profile without the variables. Messages refer to the profile as ``place``.
     """
 
     name: str
@@ -126,13 +126,13 @@ class Profile:
         return f"Profile({self.name!r})"
 
     def checked(self, *names: str) -> Profile:
-        """Return the profile, these settings checked, or all of them but the key itself."""
+        """Return the profile after validating these settings (default: all except the key)."""
         for name in names or ("base_url", "client", "key_source", *OPTIONS):
             getattr(self, name)
         return self
 
     def overridden(self, given: Mapping[str, str]) -> Profile:
-        """Return the profile with the settings that variables override."""
+        """Return the profile with settings overridden by variables."""
         settings: dict[str, Any] = {**self.settings, **given}
         if "key" in given:
             settings = {name: value for name, value in settings.items() if name not in ("key_command", "keyring")}
@@ -157,7 +157,7 @@ class Profile:
 
     @property
     def key_source(self) -> str:
-        """The setting that the key comes from, one of `KEY_SOURCES`."""
+        """The setting that provides the key, one of `KEY_SOURCES`."""
         found = [setting for setting in KEY_SOURCES if self.settings.get(setting) not in (None, False)]
         if len(found) > 1:
             raise ConfigurationError(f"{self.place}: {' and '.join(found)} are both set", "Keep one of them.")
@@ -202,9 +202,9 @@ class Profile:
     voice = property(lambda profile: profile.get("voice"))
     timezone = property(lambda profile: profile.get("timezone"))
     history = property(lambda profile: profile.get("history"))
-    """Whether messages sent with it are recorded on this machine."""
+    """Whether messages sent with the profile are recorded on this machine."""
     keep_days = property(lambda profile: profile.get("keep_days"))
-    """After how many days records of sent messages are deleted; None: never."""
+    """Days after which records of sent messages are deleted; None keeps them indefinitely."""
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:
@@ -242,7 +242,7 @@ THE_SANDBOX = Profile(
 def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
     """Return the profile to use; ``named`` is the value of ``-p``.
 
-    Raises ConfigurationError, and NoProfileError if none is selected.
+    Raises ConfigurationError, and NoProfileError if no profile is selected.
     """
     if named is not None:
         return THE_SANDBOX if named == SANDBOX else stored(config, named, "-p")
@@ -268,7 +268,7 @@ def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) ->
 
 
 def stored(config: ConfigFile, name: str, by: str = "") -> Profile:
-    """Return a stored profile; ``by`` is what names it. Raises ConfigurationError if it is not there."""
+    """Return a stored profile; ``by`` is its selector. Raises ConfigurationError if it does not exist."""
     if name not in config.profiles:
         source = f" (from {by})" if by and by != "-p" else ""
         raise ConfigurationError(
@@ -300,7 +300,7 @@ def is_time_zone(text: str) -> bool:
 
 
 def key_fault(key: str) -> str | None:
-    """Return why a text cannot be a key ("is empty"), or None if it can. The reason does not contain the text."""
+    """Return why a text is not a valid key ("is empty"), or None if it is. The reason does not contain the text."""
     if not key.strip():
         return "is empty"
     if len(key) > MAX_KEY:
@@ -311,7 +311,7 @@ def key_fault(key: str) -> str | None:
 
 
 def name_fault(name: str) -> str | None:
-    """Return why a text cannot be the name of a stored profile, or None if it can."""
+    """Return why a text is not a valid name of a stored profile, or None if it is."""
     if name == SANDBOX:
         return "is the built-in profile of the sandbox"
     if not _PROFILE_NAME.fullmatch(name):
@@ -319,7 +319,7 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-# --- base URLs: which ones the key may be sent to
+# --- base URLs that the key may be sent to
 
 
 def is_loopback(host: str) -> bool:
@@ -330,9 +330,9 @@ def is_loopback(host: str) -> bool:
 
 
 def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
-    """Return why a text cannot be a base URL ("is empty"), or None if it can. A password in it is not repeated.
+    """Return why a text is not a valid base URL ("is empty"), or None if it is. A password in it is not repeated.
 
-    Plain http is refused except to a loopback address, since every request carries the key.
+    Plain http is refused except to a loopback address, since every request contains the key.
     """
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
         return "contains a space or a control character" if text else "is empty"
@@ -343,9 +343,9 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
         return "does not begin with https://"
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     if not authority:
-        return "names no host"
+        return "has no host"
     if "@" in authority:
-        return "contains a user name or password; the credentials are client and key"
+        return "contains a user name or password; the credentials are the client ID and the key"
     if "?" in text or "#" in text:
         return "contains a query or a fragment"
     parts = _AUTHORITY.fullmatch(authority)
@@ -393,10 +393,10 @@ def account(base_url: str, client: int | str) -> str:
 
 
 def ascii_host(host: str) -> str:
-    """Return a host in lower case and in ASCII, as it is looked up (IDNA 2003, RFC 3490).
+    """Return a host in lower case and in ASCII, the form for lookups (IDNA 2003, RFC 3490).
 
-    Raises ValueError if it has no such form, or the form of another name (a sharp s becomes ss): the key is sent to the
-    host that was written or not at all.
+    Raises ValueError if there is no such form, or if it is the form of another name (a sharp s becomes ss), so that the
+    key is only sent to the host as written.
     """
     host = host.lower()
     if host.isascii():
@@ -414,5 +414,5 @@ def without_secrets(text: str) -> str:
 
 
 def percent_encoded(path: str) -> str:
-    """Return a path in ASCII; what is percent-encoded already stays as it is."""
+    """Return a path percent-encoded in ASCII; existing percent-encoding is kept."""
     return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))

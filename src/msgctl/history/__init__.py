@@ -1,1 +1,1 @@
-"""What was sent from this machine: the history, keys of --once, opt-outs, and the spending of `msgctl mcp`."""
+"""Records on this machine: the history of sends, keys of --once, and opt-outs."""

@@ -1,8 +1,8 @@
-"""Idempotency keys: at most one request under each key of an account, across processes and kills.
+"""Idempotency keys: at most one request per key of an account, even with several processes or after a kill.
 
-A key is reserved on disk before its request is sent, and its result is stored as soon as there is one. The sending
-process holds a lock of the key that the system releases when the process ends. So a key that is reserved but not locked
-belongs to a process that died: the outcome of its request is unknown.
+A key is reserved on disk before its request is sent, and the result is stored as soon as it is known. The sending
+process holds a lock of the key, which the system releases when the process ends. A key that is reserved but not locked
+therefore belongs to a process that was killed, and the outcome of its request is unknown.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ DIED = StoredResult(
 
 
 def fingerprint(request: Request) -> str:
-    """Return a digest of a send: of its operation, its recipients in any order, and all other values."""
+    """Return a digest of a send's operation, its recipients in any order, and all other values."""
     values: dict[str, Any] = dict(request.values)
     if isinstance(phones := values.get("phone"), (list, tuple)):
         values["phone"] = sorted(set(phones))
@@ -88,7 +88,7 @@ def fingerprint(request: Request) -> str:
 
 
 def check_key(key: str) -> str:
-    """Return a key as it is stored. Raises UsageError for an empty or very long one."""
+    """Return the stored form of a key. Raises UsageError for an empty or very long key."""
     if not key.strip() or len(key) > MAX_KEY:
         raise UsageError(
             f"--once needs a key of 1 to {MAX_KEY} characters, not {quote(key)}",
@@ -112,9 +112,10 @@ class Reservation:
         self._execute("UPDATE keys SET exit_code=?, http_status=?, body=?, what=?, hint=?", *astuple(result))
 
     def release(self) -> None:
-        """Let the key be used again: its request was refused or never sent.
+        """Let the key be used again, because its request was refused or never sent.
 
-        After an unknown outcome the key keeps that one, since the first request is as doubtful as before.
+        After an earlier unknown outcome the key keeps that outcome, because the first request may still have been
+        carried out.
         """
         if self._before is not None:
             self.settle(self._before)
@@ -153,9 +154,9 @@ class Reservation:
 
 @contextmanager
 def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False) -> Iterator[Reservation]:
-    """Hold a key while its request is made; wait for another process that does.
+    """Hold a key while its request is made; wait for another process that holds it.
 
-    ``wanted`` is the `fingerprint` of what is to be sent, and ``now`` the time in seconds since 1970. If ``earlier`` of
+    ``wanted`` is the `fingerprint` of the send, and ``now`` the time in seconds since 1970. If ``earlier`` of
     the reservation is None, send, then call `settle` or `release`; without either, the outcome is unknown. Raises
     UsageError for a key that was used for something else, and ConfigurationError if the file cannot be used; nothing
     may be sent then.
@@ -182,7 +183,7 @@ def _path() -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock file for the block. It is deleted afterwards; a process that waited for it then makes a new one."""
+    """Hold a lock file for the block and then delete it; a process that waited for it creates a new one."""
     is_ours = False
     while True:
         with files.explained("create", path):

@@ -1,4 +1,4 @@
-"""The opt-out list: people who do not want messages from this machine's user, whatever the account."""
+"""The opt-out list: people who do not want messages from this machine's user, from any account."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OptOut(NamedTuple):
 
 
 def add(phones: Iterable[str], now: float) -> tuple[int, int]:
-    """Add numbers, all or none; return how many were given, and how many of them were new."""
+    """Add all numbers or none; return the number of all and of new ones."""
     with _opened(create=True) as db:
         # Read the whole file before the list is locked: jobs send nothing while it is locked.
         db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL)")
@@ -44,13 +44,13 @@ def add(phones: Iterable[str], now: float) -> tuple[int, int]:
 
 
 def remove(phones: Iterable[str]) -> list[str]:
-    """Remove numbers; return those that were on the list."""
+    """Remove numbers; return the numbers that were on the list."""
     with _opened() as db:
         return [phone for phone in phones if db.execute("DELETE FROM optouts WHERE phone = ?", (phone,)).rowcount]
 
 
 def every() -> Iterator[OptOut]:
-    """Yield the whole list in the order of the numbers."""
+    """Yield the whole list, sorted by number."""
     with _opened() as db:
         yield from map(OptOut._make, db.execute("SELECT phone, added FROM optouts ORDER BY phone"))
 
@@ -93,7 +93,7 @@ class Watch:
 
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the list; without ``create`` one that is not there is empty. Raises ConfigurationError."""
+    """Open the list; without ``create``, a missing list is empty. Raises ConfigurationError."""
     if create or files.has_optouts():
         with OPTOUTS.opened(files.state(files.OPTOUTS), create=True) as db:
             yield db

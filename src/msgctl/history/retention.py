@@ -20,7 +20,7 @@ DAY = 86400
 
 
 def delete_old(profile: Profile, clock: Callable[[], float], warn: Callable[[str], None]) -> None:
-    """Delete entries and finished jobs older than the profile's ``keep_days``, once a day. Keys of --once stay.
+    """Delete entries and finished jobs older than the profile's ``keep_days``, once a day. Keys of --once are kept.
 
     ``warn`` is called with the reason if they cannot be deleted.
     """
@@ -43,7 +43,7 @@ def delete_old(profile: Profile, clock: Callable[[], float], warn: Callable[[str
 
 def _is_due(mark: Path, now: float) -> bool:
     """Return whether a day has passed since the time of a file, and set that time to now."""
-    with suppress(OSError):  # without the mark, msgctl would check for old records at every send
+    with suppress(OSError):  # if the time cannot be set, the next send checks again
         if not mark.exists() or abs(now - mark.stat().st_mtime) >= DAY:
             mark.touch(mode=0o600)
             os.utime(mark, (now, now))

@@ -1,4 +1,4 @@
-"""The history: what was sent from this machine, and the result, in one SQLite file that several processes may use.
+"""The history: sends from this machine and their results, in one SQLite file that several processes may use.
 
 Each send is on disk (synchronous = FULL) before its request goes out, and is updated with the result. If the process is
 killed in between, the outcome stays ``unknown``. WAL mode takes fewer disk syncs than a rollback journal, and readers
@@ -62,7 +62,7 @@ FORMAT = FileFormat(
         ) WITHOUT ROWID
         """,
         "CREATE INDEX entries_by_id ON entries (id)",
-        # Who may have got which message from which account in the last day, so that jobs do not repeat it.
+        # People who may have got a message of an account in the last day, so that jobs do not repeat it.
         """
         CREATE TABLE contacts (
             dispatch INTEGER NOT NULL,
@@ -80,7 +80,7 @@ FORMAT = FileFormat(
 
 _NAME = "history.sqlite3"
 NOT_SENT = "not sent"
-"""The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
+"""The outcome of a request that was certainly not sent; the others are accepted, refused and unknown."""
 
 HISTORY_FIELDS = (
     "time",
@@ -96,7 +96,7 @@ HISTORY_FIELDS = (
     "message",
 )
 MAX_RESPONSE = 4000
-"""How much of a response is stored, in characters."""
+"""Maximum characters of a response that are stored."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _READ = (*(name for name in HISTORY_FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
@@ -105,7 +105,7 @@ _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
     FROM entries JOIN dispatches ON number = dispatch"""
 
 SECONDS = len("2026-12-01T09:00:00")
-"""How much of a time is shown; the rest only orders what was sent in the same second."""
+"""Characters of a time that are shown; the rest only orders sends within the same second."""
 
 DAY = len("2026-12-01")
 """How much of a time is the day."""
@@ -126,11 +126,11 @@ _GROUPS = {
     "profile": "profile",
 }
 GROUPINGS = tuple(_GROUPS)
-"""What messages and credits can be summed by."""
+"""The columns that messages and credits can be summed by."""
 
 
 class GroupSum(NamedTuple):
-    """The accepted messages of a group, and all credits that were charged for it."""
+    """The accepted messages of a group, and all credits charged for it."""
 
     group: str | None
     messages: int
@@ -150,8 +150,8 @@ class Send(NamedTuple):
 class Contact(NamedTuple):
     """The account and the message of a send to people, by its `message_digest`, and their international numbers.
 
-    The numbers are in the order of the request; None stands for an unknown one. `History` forgets contacts that were
-    made before the time ``since``.
+    The numbers are in the order of the request; None stands for an unknown one. `History` deletes contacts from
+    before the time ``since``.
     """
 
     account: str
@@ -161,7 +161,7 @@ class Contact(NamedTuple):
 
 
 class History:
-    """An open history. Creates a missing file and folder (0600 in 0700), unless it is ``read_only``.
+    """An open history. Creates a missing file and directory (0600 in 0700), unless it is ``read_only``.
 
     Every method raises ConfigurationError if the file is unsafe, damaged (`BrokenError`), or cannot be used.
     """
@@ -173,18 +173,18 @@ class History:
             self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA synchronous = FULL")
             if not read_only:
-                # This fails while another process uses a new file; the next one to open it tries again.
+                # This fails while another process uses a new file; the next process that opens it tries again.
                 self._db.execute("PRAGMA busy_timeout = 0")
                 with suppress(sqlite3.OperationalError):
                     self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
 
     def close(self) -> None:
-        with suppress(sqlite3.Error, KeyboardInterrupt):  # what was committed is on disk already
+        with suppress(sqlite3.Error, KeyboardInterrupt):  # all commits are already on disk
             self._db.close()
 
     def begin(self, send: Send, phones: Iterable[str | None], contact: Contact | None = None) -> int:
-        """Store a send that is about to go out, its outcome still unknown, and return its number."""
+        """Store a send with an unknown outcome before its request is sent, and return its number."""
         with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
@@ -224,9 +224,9 @@ class History:
             )
 
     def entries(self, limit: int, **filters: str | None) -> list[Document]:
-        """Return the newest ``limit`` entries that pass the filters, the newest last.
+        """Return the newest ``limit`` entries that match the filters, newest last.
 
-        Filters are ``since`` and ``until`` (beginnings of times as in `Send`, the latter excluded), ``phone``,
+        Filters are ``since`` and ``until`` (beginnings of times as in `Send`; ``until`` is excluded), ``phone``,
         ``profile``, ``command`` and ``state``.
         """
         conditions = {"since": "time >= :since", "until": "time < :until", "state": "state = :state COLLATE NOCASE"}
@@ -254,15 +254,15 @@ class History:
             return [GroupSum(*row) for row in self._db.execute(query, filters)]
 
     def contacts(self, account: str, since: str) -> Iterator[tuple[bytes, str]]:
-        """Yield the digest and the phone of each single send of an account that may have been carried out since."""
+        """Yield the digest and phone of each single send of an account that may have been carried out since a time."""
         query = "SELECT digest, phone FROM contacts WHERE account = ? AND time > ?"
         with FORMAT.explained(self._path):
             yield from map(tuple, self._db.execute(query, [account, since]))
 
     def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
-        """Delete every send, or those of a profile or before a time; return how many entries they had.
+        """Delete all sends, or the sends of a profile or before a time; return the number of their entries.
 
-        Nothing of them is left in the file, except the contacts since ``contacts_before``.
+        Their data is overwritten in the file, except the contacts since ``contacts_before``.
         """
         with FORMAT.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
@@ -288,7 +288,7 @@ class History:
 
 @dataclass
 class Result:
-    """The outcome of each recipient of a send, and the text of a response that leaves any of them unknown."""
+    """The outcome of each recipient of a send, and the text of the response if any outcome is unknown."""
 
     entries: Sequence[RecipientOutcome] = ()
     response: str = ""
@@ -305,7 +305,7 @@ def recorded(
 ) -> Iterator[Result]:
     """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
 
-    The block sets the yielded result; if it raises instead, the outcome follows from the error. ``warn`` is called with
+    The block sets the yielded result; if it raises, the outcome follows from the error. ``warn`` is called with
     the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
     """
     result, begun = Result(), None
@@ -332,7 +332,7 @@ def recorded(
 def _finish(
     begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[ConfigurationError], None]
 ) -> None:
-    """Store the result of a send that was begun, verification codes masked."""
+    """Store the result of a send, with verification codes masked, if its beginning was stored."""
     response = result.response[:MAX_RESPONSE]
     if send.command.startswith("2fa"):
         response = _CODE.sub("******", response)
@@ -345,7 +345,7 @@ def _finish(
 
 
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
-    """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
+    """Return the content of a send as one text: message, audio, template with values, or app name."""
     if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
         text = ", ".join(values.get("body", ())) if body is None else body.decode()
         return f"{values['template']}: {text}" if text else str(values["template"])
@@ -363,18 +363,18 @@ def reading() -> Iterator[History | None]:
     if not os.path.lexists(file):
         yield None
         return
-    # A read-only disk is when the history is needed most.
+    # The history can be read even on a read-only disk.
     with closing(History(file, read_only=not os.access(file.parent, os.W_OK))) as history:
         yield history
 
 
 def _document(row: sqlite3.Row) -> Document:
-    """Return an entry as it is shown."""
+    """Return an entry with the fields that are shown."""
     return {**dict.fromkeys(HISTORY_FIELDS), **dict(row), "credits": number(row["credits"])}
 
 
 def number(text: str | int | None) -> Any:
-    """Return credits as the service sent them: a JSON number, or a text that is not one. None stays None."""
+    """Return credits as the service sent them: a JSON number, or a text if they are not a number. None stays None."""
     with suppress(ShapeError):
         found = load_json(str(text).encode())
         return found if isinstance(found, Number) else text

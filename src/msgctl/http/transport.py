@@ -1,11 +1,11 @@
-"""An httpx transport that limits the whole time of a request, and knows whether the request was sent.
+"""An httpx transport that limits the total time of a request, and records whether the request was sent.
 
 `NetworkTransport` is an `httpx.BaseTransport`, like the in-process sandbox; `httpx.Client` with its cookies, redirects
 and default headers is not used, nor is httpcore's pool, since there is one connection. The limit is
 ``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
 response. ``request.extensions["sent"]`` becomes True before the first byte of the request is sent. The response
-is returned whole; if its body cannot be used, ``response.extensions["fault"]`` says why, and ``["lost"]`` is True if
-the connection was lost or the time was over.
+is returned whole; if its body cannot be used, ``response.extensions["fault"]`` is the reason, and ``["lost"]`` is True
+if the connection was lost or timed out.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
 
 MAX_IDLE = 4.0
-"""Seconds after which a connection is not used again; many servers close theirs after five."""
+"""Seconds after which an idle connection is not reused; many servers close connections after five."""
 PIECE = 16 * 1024
-"""Bytes that are written at once: a socket takes as many or none, so each piece gets what is left of the time."""
+"""Write size; the deadline is checked before each chunk."""
 
-CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if a proxy is in between."
+CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if you use a proxy."
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."
 CHECK_VARIABLES = "Check HTTPS_PROXY and ALL_PROXY."
 OWN_AUTHORITY = (
-    "If the service has its own certificate authority, name its file in SSL_CERT_FILE. "
+    "If the service has its own certificate authority, set SSL_CERT_FILE to its file. "
     "If this system has no certificates, install ca-certificates."
 )
 
 _KEEP_ALIVE = re.compile(rb"\btimeout=([0-9]{1,6})\b", re.I)
 _FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError)
-"""What httpcore raises; httpx has an exception of the same name for each."""
+"""Exceptions of httpcore; httpx has an exception of the same name for each."""
 
 
 class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
     """Carries requests to the service at a base URL over a connection that is kept open; for one thread at a time.
 
-    Nothing is retried here. As httpcore's network backend it opens its connections itself: each step gets what is left
-    of the request's time. Raises ConfigurationError if the proxy or the certificates that the environment names cannot
-    be used.
+    It does not retry. As httpcore's network backend, it opens its connections itself, so that each step is limited to
+    the remaining time of the request. Raises ConfigurationError if the proxy or the certificates that the environment
+    specifies cannot be used.
     """
 
     def __init__(self, base_url: str) -> None:
@@ -72,7 +72,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request once and return its whole response.
 
-        Raises NotReachedError if it was never sent, httpx.HTTPError if it was and no response came, and
+        Raises NotReachedError if the request was not sent, httpx.HTTPError if it was sent without a response, and
         ConfigurationError.
         """
         self.request, self.write_failed, self.peer = request, False, self._host
@@ -91,7 +91,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
             raise self._not_reached(error) from error
         except BaseException as error:
             self.close()
-            # socksio has errors of its own.
+            # socksio has its own exceptions.
             is_of_proxy = self._proxy and isinstance(error, Exception) and not isinstance(error, MsgctlError)
             if is_of_proxy and not request.extensions.get("sent"):
                 raise self._not_reached(error) from error
@@ -115,7 +115,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return left
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
-        """Connect to the first address of a host that accepts; each has its share of the time that is left."""
+        """Try each address of a host in turn, dividing the remaining time between them."""
         shown = f"[{host}]" if ":" in host else host
         self.peer = host if port in (80, 443) else f"{shown}:{port}"
         addresses = look_up(host, port, self.left())
@@ -130,9 +130,9 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         raise failure
 
     def _response(self, request: httpx.Request) -> httpcore.Response:
-        """Return the response, its body still to be read.
+        """Return the response before its body is read.
 
-        One that arrives before the request was sent belongs to an earlier request, and is discarded.
+        A response that arrives before the request was sent belongs to an earlier request, and is discarded.
         """
         url = request.url
         outgoing = httpcore.Request(
@@ -166,7 +166,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return pool.create_connection(origin)
 
     def _read(self, response: httpcore.Response) -> httpx.Response:
-        """Return a response with all of its body, as it came: nothing is decompressed."""
+        """Return a response with its whole body, which is not decompressed."""
         body, most = bytearray(), self.request.extensions.get("max_response", MAX_RESPONSE)
         reserve = self.request.extensions.get("reserve")
         extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
@@ -174,9 +174,9 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         for name, value in response.headers:
             match name.lower():
                 case b"content-encoding" if value.strip().lower() not in (b"identity", b""):
-                    extensions["fault"] = "it is compressed, which was not asked for"
-                case b"keep-alive" if said := _KEEP_ALIVE.search(value):
-                    idle = min(MAX_IDLE, int(said[1]) - 1)  # the server must not close it while a request is sent
+                    extensions["fault"] = "it is compressed, although msgctl did not request compression"
+                case b"keep-alive" if limit := _KEEP_ALIVE.search(value):
+                    idle = min(MAX_IDLE, int(limit[1]) - 1)  # the server must not close the connection during a request
         try:
             for chunk in response.iter_stream():
                 if reserve and len(body) + len(chunk) > MAX_FREE:
@@ -195,7 +195,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return finished(response.status, response.headers, bytes(body), extensions)
 
     def _not_reached(self, error: BaseException) -> NotReachedError:
-        """Return the error for an exception that came before the request was sent."""
+        """Return the error for an exception before the request was sent."""
         peer, cause = self.peer, root_cause(error)
         if isinstance(error, httpcore.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
@@ -208,15 +208,15 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(error, httpcore.ConnectError) or self._proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
             return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
-        said = re.match("[0-9]{3}", str(error))  # httpcore: the status of a proxy, and its reason
-        response = f" and responded with {said[0]}" if said else ""
+        status = re.match("[0-9]{3}", str(error))  # httpcore's text is the proxy's status and reason
+        response = f" and responded with {status[0]}" if status else ""
         return NotReachedError(
             f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False
         )
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that keeps what is written until something is read, so that a request is sent in one packet."""
+    """A connection that buffers writes until the first read, so that a request is sent in one packet."""
 
     def __init__(self, stream: httpcore.NetworkStream, transport: NetworkTransport) -> None:
         self._stream = stream
@@ -232,11 +232,11 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, timeout=self._transport.left())
 
     def _flush(self) -> None:
-        """Write what is pending. A failure is ignored until the response has been read: servers may respond early."""
+        """Write the buffer. A failure is ignored until the response has been read, since servers may respond early."""
         data, self._pending = bytes(self._pending), bytearray()
         if data.startswith(b"CONNECT ") and b":" in (host := self._transport.request.url.raw_host):
             data = data.replace(host + b":", b"[%s]:" % host)  # httpcore leaves out the brackets of an IPv6 address
-        # SOCKS begins with a control character.
+        # SOCKS messages begin with a control character.
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
         extensions = self._transport.request.extensions
         try:
@@ -247,7 +247,7 @@ class _Stream(httpcore.NetworkStream):
                 self._stream.write(data[start : start + PIECE], timeout=left)
         except httpcore.WriteError:
             self._transport.write_failed = True
-            if start == 0 and is_request:  # the system accepted no byte of it
+            if start == 0 and is_request:  # no byte was sent
                 extensions["sent"] = False
                 raise httpcore.ReadError from None
 
@@ -257,7 +257,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
-        self._transport.peer = str(server_hostname)  # httpcore always names it
+        self._transport.peer = str(server_hostname)  # httpcore always passes it
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._transport.left()), self._transport)
 
     def close(self) -> None:
@@ -273,7 +273,7 @@ def _as_httpx(error: BaseException) -> httpx.HTTPError:
 
 
 def describe(error: httpx.HTTPError, seconds: float) -> str:
-    """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
+    """Return the reason why a request failed after it was sent. The exception's own text may quote the request."""
     if isinstance(error, httpx.TimeoutException):
         return f"no whole response came within {in_seconds(seconds)}"
     if isinstance(error, httpx.ProtocolError):
@@ -293,11 +293,11 @@ def finished(
 def look_up(host: str, port: int, seconds: float) -> list[str]:
     """Return the addresses of a host. Raises NotReachedError.
 
-    A lookup has no time limit, so it runs in a thread of its own, which is abandoned at the limit.
+    A lookup has no time limit, so it runs in a separate thread, which is abandoned at the limit.
     """
     with suppress(ValueError):
         return [str(ipaddress.ip_address(host))]
-    import queue  # an IP address needs no lookup
+    import queue  # not needed for an IP address
 
     found: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 
@@ -325,7 +325,7 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
     """Return the proxy that the environment specifies for a service, or None.
 
     Plain http never uses a proxy, because the proxy would see the key. A loopback address does not use one either.
-    Raises ConfigurationError without the proxy's URL, which may contain a password.
+    The text of a ConfigurationError omits the proxy's URL, which may contain a password.
     """
     parts = urlsplit(base_url)
     host = parts.hostname or ""
@@ -349,9 +349,9 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
     return proxy
 
 
-@lru_cache(maxsize=4)  # 13 ms: it reads the certificates of all authorities
+@lru_cache(maxsize=4)  # takes 13 ms to read the certificates of all authorities
 def _tls_context(file: str | None) -> ssl.SSLContext:
-    """Return the settings of TLS: the system's certificates, or those in a file."""
+    """Return a TLS context with the system's certificates, or with the certificates in a file."""
     try:
         return ssl.create_default_context(cafile=file)
     except (OSError, ValueError) as error:
@@ -360,7 +360,7 @@ def _tls_context(file: str | None) -> ssl.SSLContext:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """Return the first exception of a chain: what the system said."""
+    """Return the first exception of a chain, which is the system's error."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -1,1 +1,1 @@
-"""The commands as tools over the Model Context Protocol (MCP), and the limit of what they may spend."""
+"""The commands as tools over the Model Context Protocol (MCP), and the limit of their spending."""

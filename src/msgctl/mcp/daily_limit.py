@@ -1,7 +1,7 @@
-"""The credits that programs used through `msgctl mcp`: the daily limit also applies after restarts and kills.
+"""The credits that programs used through `msgctl mcp`, stored so that a restart or a kill does not reset the limit.
 
-Each send is stored with the credits that it may cost before its request is sent, and with its charge afterwards. If a
-process ends in between, the stored credits count. Servers share the file, so they cannot exceed a limit together.
+Each send is stored with its maximum cost before its request is sent, and with its charge afterwards. If a process ends
+in between, the maximum counts. Servers share the file, so together they cannot exceed the limit.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from msgctl.values import quote
 KEEP_DAYS = 90
 """Days that sends are kept, at least: as long as the keys of --once."""
 
-# One row per send and country (see `price_area`). day is YYYY-MM-DD in UTC. credits is the most that may be charged,
-# and later the charge. price is the highest charge per estimated credit, NULL if the response reports no charge.
+# One row per send and country (see `price_area`). day is YYYY-MM-DD in UTC. credits is the maximum charge, and later
+# the actual charge. price is the highest charge per estimated credit, NULL if the response reports no charge.
 _SCHEMA = """
     CREATE TABLE sends (
         account TEXT NOT NULL,
@@ -49,11 +49,11 @@ SENDS = FileFormat(
 )
 
 Settle = Callable[[Sequence[RecipientOutcome]], int]
-"""Stores the charge of a send, from the outcomes of its recipients, and returns the credits used on its day."""
+"""A function that stores the charge of a send from its recipients' outcomes, and returns the day's used credits."""
 
 
 class LimitError(ConditionError):
-    """A send could exceed the credits of the day; it was not made."""
+    """A send was not made because it could exceed the day's credits."""
 
     nothing_sent = True
 
@@ -62,7 +62,7 @@ class LimitError(ConditionError):
 
 
 class _Send:
-    """A send under a key, at ``estimate`` credits for each recipient."""
+    """A send with a key, estimated at ``estimate`` credits per recipient."""
 
     def __init__(self, account: str, key: str, operation: str, phones: Sequence[str], estimate: int) -> None:
         self.account = account
@@ -74,7 +74,7 @@ class _Send:
         self.spent = 0
 
     def reserve(self, db: sqlite3.Connection, day: date, most: int, *, is_alone: bool) -> bool:
-        """Store the credits that the send may cost. Return False if it needs `_alone` first, because of unknown prices.
+        """Store the send's maximum cost. Return False if prices are unknown: it must first wait for `_one_at_a_time`.
 
         Called in a transaction. Raises LimitError and UsageError.
         """
@@ -105,13 +105,13 @@ class _Send:
         return True
 
     def cost(self, country: str, estimate: int) -> int:
-        """Return the credits that a message to a country may cost; at least the estimate."""
+        """Return the maximum cost of a message to a country, at least the estimate."""
         return math.ceil(round(estimate * max(1.0, self.prices.get(country, 1.0)), 6))
 
     def charges(self, outcomes: Sequence[RecipientOutcome]) -> dict[str, tuple[int, float | None]]:
         """Return the credits charged in each country, and the highest price there.
 
-        Entries that belong to none of the recipients count in the first country.
+        Entries without a known recipient count in the first country.
         """
         found: dict[str, tuple[int, float | None]] = dict.fromkeys(self.recipients, (0, None))
         for each in outcomes:
@@ -137,10 +137,10 @@ def reserved(
     most: int,
     today: Callable[[], date],
 ) -> Iterator[Settle]:
-    """Reserve credits for the send that the block makes under a key, at an estimate for each of the phones.
+    """Reserve credits for the block's send with a key, at an estimate for each phone.
 
-    A message may cost as much as the most expensive earlier message to its country. Until a price there is known, each
-    send has one number, and waits until no other such send is in progress. If a response does not report a charge, the
+    A message is assumed to cost as much as the most expensive earlier message to its country. Until a price there is
+    known, only one send at a time, to one number, goes to that country. If a response does not report a charge, the
     reserved credits count. Raises LimitError if more than ``most`` credits could be charged ``today`` (in UTC), and
     UsageError if the key was used before.
     """
@@ -154,7 +154,7 @@ def reserved(
                 return send.reserve(db, today(), most, is_alone=is_alone)
 
     def change(statement: str, *values: object) -> None:
-        with suppress(ConfigurationError), SENDS.opened(path) as db:  # else the reserved credits count
+        with suppress(ConfigurationError), SENDS.opened(path) as db:  # on failure, the reserved credits count
             db.execute(statement, [*values, account, key])
 
     def settle(outcomes: Sequence[RecipientOutcome]) -> int:
@@ -166,7 +166,7 @@ def reserved(
 
     with ExitStack() as stack:
         if not reserve(is_alone=False):
-            stack.enter_context(_alone())
+            stack.enter_context(_one_at_a_time())
             reserve(is_alone=True)
         try:
             yield settle
@@ -177,8 +177,8 @@ def reserved(
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Let one send of unknown price at a time run, in all processes: wait, and hold a lock for the block."""
+def _one_at_a_time() -> Iterator[None]:
+    """Wait for all other sends with unknown prices, in all processes, and hold a lock for the block."""
     path = files.state(".mcp.lock")
     with files.explained("lock", path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,7 +1,7 @@
 """The commands as tools over the Model Context Protocol (MCP).
 
 A tool call runs its command in this process, with the profile that the server was started with. The command tree
-describes the tools; what reaches files, profiles, keys or other accounts is left out.
+describes the tools, without options and commands that access files, profiles, keys or other accounts.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
 LOCAL = frozenset(
     "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
 )
-"""Commands that are tools although they perform no operation. They only read."""
+"""Commands that are tools although they perform no operation; they only read."""
 WITHHELD = frozenset(
     (
         "--body --message-file --to --base-url --ignore-optout --no-number-check --resend-unknown "
         "--follow --last --once"
     ).split()
 )
-"""Options that name files or servers, lift a check, do not end, or read any profile. Every send has a key anyway."""
+"""Options that access files, servers or other profiles, disable checks or run indefinitely. Every send has a key."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
-"""They keep a send busy after its request; `state watch` does the same."""
+"""Options that track a send after its request; `state watch` does the same."""
 
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z0-9-]*")
 
 DRY_RUN_HELP = "Return the request instead of making it."
-ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
-ONLY_READS = "This server only reads: the user did not start msgctl mcp with --max-credits N"
+ONCE_HELP = "Key of this send: another call with the same key sends nothing. Set it if you may have to repeat a call."
+ONLY_READS = "This server is read-only: the user did not start msgctl mcp with --max-credits N"
 
 SPARE_LEVELS = 150
-"""Of the 255 levels of JSON that the SDK writes; clients read fewer. A deeper document is sent only as text."""
+"""Levels that are left of the SDK's 255 levels of JSON. A deeper document is sent only as text."""
 
 
 class Allowance(NamedTuple):
-    """What may be sent: so many credits a day, and only to these numbers if they are given."""
+    """The limits of sending: the credits per day, and the allowed numbers, if restricted."""
 
     credits: int
     numbers: frozenset[str] | None
 
 
 class Tool(NamedTuple):
-    """A command as a tool. ``parameters`` are those that a client may give, by the names that they have here."""
+    """A command as a tool. ``parameters`` are the parameters that a client may set, by their names in the tool."""
 
     node: Node
     effect: Effect
@@ -87,7 +87,7 @@ class Tool(NamedTuple):
         return found
 
     def described(self, name: str) -> types.Tool:
-        """Return the tool as the protocol describes it."""
+        """Return the tool's description for the protocol."""
         from mcp import types
 
         required = [name for name, parameter in self.parameters.items() if parameter.required]
@@ -124,7 +124,7 @@ class Tool(NamedTuple):
 
 
 class ToolContext(Context):
-    """The run of a tool call: its streams are in memory, and it sends within the limits of the server."""
+    """The context of a tool call, with streams in memory, and the server's limits of sending."""
 
     def __init__(self, server: Context, allowance: Allowance | None, key: str, *, dry_run: bool) -> None:
         self._output, self._errors = io.BytesIO(), io.BytesIO()
@@ -138,7 +138,7 @@ class ToolContext(Context):
             sleep=server.sleep,
         )
         self.profile = server.profile
-        # The name keeps the history, usage and jobs of other profiles out.
+        # The profile's name excludes the history, usage and jobs of other profiles.
         named = replace(server.options, profile=server.profile.name, verbose=0)
         self.options = replace(named, format=Format.JSON, fields=(), dry_run=dry_run)
         self._allowance = allowance
@@ -146,7 +146,7 @@ class ToolContext(Context):
 
     @property
     def printed(self) -> tuple[str, str]:
-        """What was written to standard output and standard error."""
+        """Return the contents of standard output and standard error."""
         return self._output.getvalue().decode().strip(), self._errors.getvalue().decode().strip()
 
     @contextmanager
@@ -173,7 +173,7 @@ class ToolContext(Context):
             yield lambda outcomes: self._check_spent(settle(outcomes))
 
     def _check_spent(self, used: int) -> None:
-        """Tell the client if a send cost so much more than expected that the day's limit is exceeded."""
+        """Warn the client if the charge of a send exceeds the day's limit."""
         if self._allowance and used > self._allowance.credits:
             what = f"This send cost more than expected: {used} credits used today, more than --max-credits"
             self.say(json.dumps({"kind": "note", "message": f"{what} {self._allowance.credits}."}))
@@ -192,17 +192,17 @@ class Toolbox:
 
     @property
     def instructions(self) -> str:
-        """What the client should know."""
-        sandbox = " This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
+        """Return the server's instructions for the client."""
+        sandbox = " This is a sandbox: no messages are really sent." if self._context.profile.is_sandbox else ""
         most = f"You may spend {plural(self._allowance.credits, 'credit')} a day" if self._allowance else ONLY_READS
         return f"Send messages, calls, verification codes and short URLs, and track them.{sandbox} {most}."
 
     def finishes(self, name: str) -> bool:
-        """Return whether a tool changes or sends something, so that a call must not be abandoned."""
+        """Return whether a tool changes or sends something, so that its calls must not be abandoned."""
         return name in self.tools and self.tools[name].effect is not Effect.READS
 
     def call(self, name: str, arguments: Mapping[str, Any], request: str | int | None) -> types.CallToolResult:
-        """Run the command of a tool; ``request`` is the identifier of the call in this session."""
+        """Run the command of a tool; ``request`` identifies the call in this session."""
         given = {argument: value for argument, value in arguments.items() if value is not None}
         key = str(given.pop("once", f"mcp-{uuid5(self._session, repr(request))}"))
         dry_run = given.pop("dry_run", False) is not False or (self._context.options.dry_run and self.finishes(name))
@@ -230,7 +230,7 @@ def _profile_of(job: str) -> str:
 
 
 def serve(context: Context, toolbox: Toolbox) -> None:
-    """Serve the client until standard input ends. A send in progress is then finished."""
+    """Serve the client until standard input ends, and finish a send in progress."""
     import asyncio
 
     import anyio
@@ -269,7 +269,7 @@ def serve(context: Context, toolbox: Toolbox) -> None:
 
 
 def _tools(*, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
-    """Yield the commands that are tools, by the names of the tools."""
+    """Yield the tools with their names."""
     for node in describe(build()).values():
         if node.facts.in_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
             continue
@@ -287,7 +287,7 @@ def _long(parameter: Parameter) -> str:
 
 
 def _name(typed: str) -> str:
-    """Return the name here of a command, an argument or an option: ``--app-name`` is ``app_name``."""
+    """Return a tool's name for a command, an argument or an option: ``--app-name`` becomes ``app_name``."""
     return typed.lstrip("-").replace("-", "_").replace(" ", "_").lower()
 
 
@@ -302,7 +302,7 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
 
 
 def _arguments(name: str, parameter: Parameter, given: Any) -> list[str]:
-    """Return what to type for an argument of a call; nothing if it was left out. Raises UsageError for another type."""
+    """Return an argument in the form of the command line; empty if omitted. Raises UsageError for a wrong type."""
     if given is None:
         return []
     if parameter.value is None and isinstance(given, bool):
@@ -316,7 +316,7 @@ def _arguments(name: str, parameter: Parameter, given: Any) -> list[str]:
 
 
 def _without_others(err: str, offered: Iterable[str]) -> str:
-    """Return errors, one line of JSON each, without hints that name an option that the tool does not offer."""
+    """Return errors as lines of JSON, without hints that mention an option that the tool does not have."""
     lines = []
     for line in err.splitlines():
         error = json.loads(line)
@@ -328,14 +328,14 @@ def _without_others(err: str, offered: Iterable[str]) -> str:
 
 
 def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolResult:
-    """Return what a command printed: its JSON, and each error as one line of JSON."""
+    """Return a command's output: its JSON, and each error as one line of JSON."""
     from mcp import types
 
     if dry_run and out:
         out = f'{{"dry_run": true, "request": {out}}}'
     texts: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in (out, err) if text]
     result = types.CallToolResult(content=texts, is_error=code != 0)
-    with suppress(ValueError, RecursionError):  # not one JSON document, or not one that the SDK can write
+    with suppress(ValueError, RecursionError):  # it is not one JSON document, or the SDK cannot write it
         document = json.loads(out)
         deep = json.loads(f"{'[' * SPARE_LEVELS}{out}{']' * SPARE_LEVELS}")
         result.model_copy(update={"structured_content": deep}).model_dump_json()

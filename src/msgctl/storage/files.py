@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_WAIT = 10.0
-"""Seconds that a change waits for one of another process."""
+"""Seconds that a change waits for a change by another process."""
 PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
@@ -36,10 +36,10 @@ CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
 NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
 
 MAX_LINKS = 40
-"""Symbolic links that are followed from one path, like in Linux."""
+"""Maximum symbolic links that are followed from one path, as in Linux."""
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
-"""The endings of the files that SQLite keeps beside a database."""
+"""The suffixes of the files that SQLite keeps beside a database."""
 
 
 def make_folder(path: Path) -> None:
@@ -47,7 +47,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
-        # Path.mkdir(parents=True) would make the parents with the mode that the umask leaves.
+        # Path.mkdir(parents=True) would create the parents with the default mode.
         if path.parent == path:
             raise
         make_folder(path.parent)
@@ -56,14 +56,14 @@ def make_folder(path: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a private file, or None if it does not exist. The group of root's file may read it.
+    """Return the content of a private file, or None if it does not exist. A file of root may be readable by its group.
 
-    The file is opened once, and the open file is checked: a path could lead to another file a moment later. Raises
-    ConfigurationError if `check` or `check_directory` refuses it, or if it cannot be read.
+    The file is opened once, and the open file is checked, because the path could lead to another file a moment later.
+    Raises ConfigurationError if `check` or `check_directory` refuses it, or if it cannot be read.
     """
     with explained("read", path):
         try:
-            # O_NONBLOCK: a named pipe would wait for its writer.
+            # Without O_NONBLOCK, opening a named pipe would wait for a writer.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except FileNotFoundError:
             return None
@@ -80,7 +80,7 @@ def read(path: Path) -> bytes | None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Return the content of a file that may belong to anyone, and may never end. Raises ConfigurationError."""
+    """Return the content of a file of any owner, which may be endless. Raises ConfigurationError."""
     with explained("read", path), path.open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -91,9 +91,9 @@ def read_limited(path: Path, limit: int) -> bytes:
 
 
 def check(path: Path, status: os.stat_result, name: str = "", *, allowed: int = 0o700) -> None:
-    """Check that a file is a regular one, belongs to this user or to root, and has no permissions but the allowed ones.
+    """Check that a file is regular, belongs to this user or root, and has no permissions other than the allowed ones.
 
-    Messages call the file ``name``, beside its path. Raises ConfigurationError.
+    Messages contain ``name`` and the path. Raises ConfigurationError.
     """
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
@@ -110,7 +110,7 @@ def check(path: Path, status: os.stat_result, name: str = "", *, allowed: int = 
 
 
 def _check_readable(path: Path, status: os.stat_result) -> None:
-    """Check a file like `check`, but let the group of root's file read it."""
+    """Check a file like `check`, but allow a file of root to be readable by its group."""
     check(path, status, allowed=0o740 if status.st_uid == 0 else 0o700)
 
 
@@ -122,7 +122,7 @@ def check_directory(path: Path) -> None:
     try:
         status = path.stat()
     except OSError:
-        return  # it is missing, or its use fails later
+        return  # it is missing, or a later step fails
     mode = stat.S_IMODE(status.st_mode)
     is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and status.st_gid != os.getegid())
     if not _is_trusted(status):
@@ -149,7 +149,7 @@ def _is_trusted(status: os.stat_result) -> bool:
 
 
 def _sudo(status: os.stat_result) -> str:
-    """Return the start of a command that changes a file: only the owner and root can change it."""
+    """Return ``sudo`` and a space if this user needs it to change a file, or an empty string."""
     return "" if os.geteuid() in (0, status.st_uid) else "sudo "
 
 
@@ -159,10 +159,10 @@ def _chown(path: Path) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, so that processes that change it do so one after the other.
+    """Hold the lock of a file, so that processes change it one after the other.
 
-    The lock is a separate file, ``.NAME.lock``, since the file itself is replaced. It is beside the target of a
-    symbolic link, so that every process takes the same lock. Raises ConfigurationError.
+    The lock is a separate file, ``.NAME.lock``, because the file itself is replaced. It is beside the target of a
+    symbolic link, so that all processes use the same lock. Raises ConfigurationError.
     """
     target = _target(path)
     lock = _beside(target, "lock")
@@ -196,9 +196,9 @@ def _take(descriptor: int, lock: Path) -> None:
 def write(path: Path, content: bytes) -> None:
     """Replace a file with a new one (0600), completely or not at all, even if the machine stops at any moment.
 
-    The target of a symbolic link is replaced, not the link. If root replaces a file that its group can read, the group
-    can read the new one too. The caller holds the lock, so a half-written file that already exists is from a process
-    that died. Raises ConfigurationError.
+    The target of a symbolic link is replaced, not the link. If root replaces a file that its group can read, the new
+    file stays readable by the group. The caller holds the lock, so an existing temporary file is from a process that
+    was killed. Raises ConfigurationError.
     """
     target = _target(path)
     new = _beside(target, "new")
@@ -223,7 +223,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def _target(path: Path) -> Path:
-    """Return the path that all symbolic links lead to."""
+    """Return the path with all symbolic links resolved."""
     return Path(os.path.realpath(path))
 
 
@@ -242,7 +242,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
-    """Turn an OSError into ConfigurationError, with a hint: ``Cannot read PATH: Permission denied``."""
+    """Convert an OSError to ConfigurationError, with a hint: ``Cannot read PATH: Permission denied``."""
     try:
         yield
     except OSError as error:
@@ -318,13 +318,13 @@ def shown(path: Path) -> str:
 
 
 def typed(path: Path) -> str:
-    """Return a path as one types it in a shell: quoted if necessary."""
+    """Return a path for a shell command, quoted if necessary."""
     home, below = _split_home(path)
     return clean(home + shlex.quote(below))
 
 
 def _split_home(path: Path) -> tuple[str, str]:
-    """Return ``~/`` and the rest of a path in the home directory, or an empty string and the whole path."""
+    """Return ``~/`` and the rest of a path in the home directory; otherwise an empty string and the whole path."""
     home = os.environ.get("HOME", "").rstrip("/") + "/"
     text = str(path)
     return ("~/", text.removeprefix(home)) if len(home) > 1 and text.startswith(home) else ("", text)
@@ -341,9 +341,9 @@ class BrokenError(ConfigurationError):
 class FileFormat:
     """A kind of SQLite file.
 
-    Messages call it ``name``. Its header contains ``application``, and ``version`` is the version of its tables, which
-    the statements in ``schema`` create. ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait``
-    seconds for another one.
+    ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
+    which the statements in ``schema`` create. ``fix`` is advice for a damaged file. A transaction waits up to
+    ``most_wait`` seconds for another one.
     """
 
     name: str
@@ -355,7 +355,7 @@ class FileFormat:
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
-        """Turn errors of SQLite and the file system into ConfigurationError, with a hint."""
+        """Convert errors of SQLite and the file system to ConfigurationError, with a hint."""
         import sqlite3
 
         try:
@@ -365,25 +365,25 @@ class FileFormat:
             kind, hint = ConfigurationError, CHECK_PERMISSIONS
             # The primary code is the low byte of the extended one.
             match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
-                case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # or without the tables
+                case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # the tables are missing
                     kind, hint = BrokenError, self.fix
                 case sqlite3.SQLITE_FULL:
                     hint = MAKE_ROOM
-                case sqlite3.SQLITE_IOERR:  # also for a full disk or quota
+                case sqlite3.SQLITE_IOERR:  # includes a full disk or quota
                     hint = "Check that the disk works and has space left."
                 case sqlite3.SQLITE_BUSY:
                     hint = "Another program is using it. Try again when it is done."
             raise kind(f"Cannot use {self.name} {shown(path)}: {error}", hint) from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-        """Connect to an existing file, without checking its content, for use by any thread.
+        """Connect to an existing file for use by any thread, without checking its content.
 
-        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file, its
-        directory or a file that SQLite keeps beside it is not safe, OSError and sqlite3.Error if it cannot be used.
+        ``read_only`` works even on a read-only disk. Raises ConfigurationError if the file, its directory or a file
+        that SQLite keeps beside it is not safe, and OSError and sqlite3.Error if it cannot be used.
         """
         import sqlite3
 
-        # SQLite opens a file by its name. In a directory that passes the check, no other user can replace the file
+        # SQLite opens a file by name. In a directory that passes the check, no other user can replace the file
         # afterwards. Closing a separate descriptor of the file would release the locks of this process.
         check_directory(path.parent)
         check(path, path.lstat(), self.name)
@@ -393,7 +393,7 @@ class FileFormat:
                 check(beside, beside.lstat(), self.name, allowed=0o755)
         mode = "rw"
         if read_only:
-            # SQLite reads a write-ahead log only if it may write beside it. Without a log, nothing is missing.
+            # SQLite reads a write-ahead log only if it can write in the directory. Without a log, no data is missing.
             is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
             mode = "ro&immutable=1" if is_frozen else "ro"
         return sqlite3.connect(
@@ -405,20 +405,20 @@ class FileFormat:
         )
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
-        """Open a file of this kind and version; ``create`` makes a missing one and its directory (0600 in 0700).
+        """Open a file of this kind and version; ``create`` creates a missing file and its directory (0600 in 0700).
 
         Raises ConfigurationError, OSError and sqlite3.Error.
         """
         if create:
             make_folder(path.parent)
             with suppress(FileExistsError):
-                path.touch(0o600, exist_ok=False)  # SQLite would make it readable for all
+                path.touch(0o600, exist_ok=False)  # SQLite would create it readable by all
         db = self.connect(path, read_only=read_only)
         with ExitStack() as stack:
             stack.callback(db.close)
             if create and db.execute("PRAGMA application_id").fetchone() == (0,):
                 with transaction(db):
-                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # no process was faster
+                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # it is still empty
                         self.build(db)
             (application,) = db.execute("PRAGMA application_id").fetchone()
             if application != self.application:
@@ -451,7 +451,7 @@ class FileFormat:
             raise BrokenError(f"{self.name.capitalize()} {shown(path)} is damaged: {found}", self.fix)
 
     def build(self, db: sqlite3.Connection) -> None:
-        """Make the tables, in the open transaction, and mark the file as one of this kind."""
+        """Create the tables in the open transaction, and set the file's kind and version."""
         for statement in self.schema:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {self.version}")
@@ -459,14 +459,14 @@ class FileFormat:
 
 
 def delete(path: Path) -> None:
-    """Delete a file and what SQLite keeps beside it. Raises OSError."""
+    """Delete a file and the files that SQLite keeps beside it. Raises OSError."""
     for suffix in ("", *SIDE_FILES):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Commit what the block does, or nothing of it."""
+    """Commit all changes of the block, or none."""
     db.execute(begin)
     try:
         yield
