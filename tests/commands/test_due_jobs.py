@@ -20,7 +20,7 @@ from support.disks import mounted
 from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, folder, of_phones, phones, sends
 from support.service import Service, drop
 from support.terminal import PATIENCE
-from support.tool import Tool, process
+from support.tool import Outcome, Tool, process
 
 LONG_AGO = 1_700_000_000.0
 """A time at which jobs were scheduled that are due by the real clock."""
@@ -43,6 +43,12 @@ def job(jobs: Jobs, home: Path) -> str:
 
 def sent_to(service: Service) -> list[str]:
     return sorted(phone for request in sends(service) for phone in phones(request))
+
+
+def run_due(jobs: Jobs) -> Outcome:
+    """Run the jobs that are due, in this process and after their time."""
+    jobs.tool.clock.now = max(jobs.tool.clock.now, LONG_AGO + 10 * 86_400)
+    return jobs("job", "run-due")
 
 
 def stopped(service: Service, *line: str, signals: tuple[int, ...]) -> int:
@@ -174,17 +180,17 @@ def test_a_due_job_that_cannot_be_sent_is_an_error_and_does_not_keep_the_others_
     other = jobs.send(of_phones(home, ["573001111111"]), "--at", DUE)
     harm(home, job)
     for sent in (["573001111111"], ["573001111111"]):
-        done = process("job", "run-due")
+        done = run_due(jobs)
         assert (done.code, job in done.err) == (3, True), done.err
         assert "bug" not in done.err
         assert sent_to(service) == sent
     assert jobs.shown(other)["state"] == "done"
 
 
-def test_a_lock_that_cannot_be_used_is_an_error(job: str, service: Service, home: Path) -> None:
+def test_a_lock_that_cannot_be_used_is_an_error(job: str, jobs: Jobs, service: Service, home: Path) -> None:
     lock = folder(home) / ".run-due.lock"
     lock.mkdir()
-    process("job", "run-due").refused(3, "Cannot lock", lock.name)
+    run_due(jobs).refused(3, "Cannot lock", lock.name)
     assert sends(service) == []
 
 
@@ -210,17 +216,17 @@ def test_a_full_disk_is_an_error_and_leaves_the_job_due(
         monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
         job = jobs.send(of_phones(home, [ANA, LUIS, EVA]), "--at", DUE)
         disk.fill()
-        done = process("job", "run-due")
+        done = run_due(jobs)
         assert (done.code, sends(service)) == (3, []), done.err
         disk.clear()
-        assert process("job", "run-due").code == 0
+        assert run_due(jobs).code == 0
         assert jobs.shown(job)["state"] == "done"
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
 def test_only_another_run_due_at_work_is_quiet(job: str, jobs: Jobs, service: Service, home: Path) -> None:
     with Store(folder(home)).locked("run-due"):
-        quiet = process("job", "run-due")
+        quiet = run_due(jobs)
     assert (quiet.code, quiet.out, quiet.err, sends(service)) == (0, "", "", [])
 
 
