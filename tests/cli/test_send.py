@@ -336,6 +336,20 @@ def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool:
     assert f"Not delivered to {PHONE} [rejected]" in outcome.err
 
 
+def test_a_wait_on_a_terminal_ends_with_the_last_states(service: Service, tool: Tool) -> None:
+    service.will(TWO_ACCEPTED, respond({"id": "a", "state": "delivered"}), respond({"id": "b", "state": "rejected"}))
+    done = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--no-color", terminal=True)
+    assert f"{PHONE}  ✓ delivered\n{OTHER}  ✗ rejected\n" in done.err
+
+
+def test_a_wait_for_calls_is_about_answers(service: Service, tool: Tool) -> None:
+    call = ("call", "send", PHONE, OTHER, "-m", "Hola", "--voice", "Mia", "--wait")
+    service.will(TWO_ACCEPTED, *[respond({"id": each, "state": "answered"}) for each in "ab"])
+    assert tool(*call).err.endswith("All calls were answered.\n")
+    service.will(TWO_ACCEPTED, respond({"id": "a", "state": "answered"}), respond({"id": "b", "state": "busy"}))
+    assert f"Not answered by {OTHER} [busy] (1 of 2 accepted calls)" in tool(*call).err
+
+
 def test_max_wait_needs_wait(service: Service, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "Hola", "--max-wait", "9").code == 2
     assert not service.received

@@ -247,6 +247,8 @@ def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: 
     sandbox.done("sms", "send", *phones, "-m", "Hola")
     assert [each["phone"] for each in recorded(tool)] == phones[-20:]
     assert len(recorded(tool, "--limit", "100")) == 25
+    assert tool("history").err == "The newest 20 entries. To list more: msgctl history --limit 1000\n"
+    assert tool("history", "--limit", "20").err == ""
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,7 @@ def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
     tool.clock.now += 60
     sandbox.done("state", "get", "--last")
-    assert len(recorded(tool, "--state", "Delivered")) == 1
+    assert len(recorded(tool, "--state", "Delivered")) == len(recorded(tool, "--state", "entregados")) == 1
     assert recorded(tool, "--state", "rejected") == []
 
 

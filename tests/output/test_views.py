@@ -119,6 +119,10 @@ def stats(viewer: Viewer, service: Service) -> None:
     metrics += [{"city": {"property": c, "region": r, "countryIsoCode": cc, "clicks": n}} for c, r, cc, n in cities]
     service.always(respond({**URLS, "clicksNumber": 1341, "metrics": metrics}))
     viewer.run("url", "stats", "offers", "--since", "2026-11-13")
+    hourly = [{"hour": {"property": f"{hour:02}", "clicks": 0}} for hour in range(24)]
+    quiet: list[dict[str, Any]] = [{"date": {"property": "2026-11-21", "clicks": 0}}, *hourly]
+    service.always(respond({**URLS, "clicksNumber": 0, "metrics": quiet}))
+    viewer.run("url", "stats", "offers", "--since", "today")
 
 
 def history(viewer: Viewer, _: Service) -> None:
@@ -217,6 +221,8 @@ def job_list(viewer: Viewer, _: Service) -> None:
     old = {**DONE, "job": "20261119-0af171", "created": "2026-11-19T22:46:23Z", "recipients": 2, "accepted": 2}
     running = {**JOB, "job": "20261121-77aa01", "state": "running", "refused": 12, "unknown": 0, "pending": 48_738}
     viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31002"}, JOB, running], JOB_FIELDS, view="jobs"))
+    viewer.say("\nno refused and unknown ones\n")
+    viewer.print(OwnResult([{**old, "name": "offers"}, DONE], JOB_FIELDS, view="jobs"))
 
 
 def job_show(viewer: Viewer, _: Service) -> None:

@@ -65,20 +65,43 @@ def undelivered(
     for target in targets:
         found = seen.states.get(target.id, ())
         states |= {(target.id, phone): state for phone, state in zip(target.phones or (None,), found, strict=False)}
+    if is_displayed(context):
+        _show(context, accepted, states)
+    noun, done, by = (
+        ("call", "answered", "by") if context.operation is ops.SEND_CALL else ("message", "delivered", "to")
+    )
     missing = []
     for each in accepted:
         state = states.get((each.id, each.phone))
         if state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
-            missing.append(f"{each.phone or 'the message'} [{shorten(state or 'state unknown', 60)}]")
+            missing.append(f"{each.phone or f'the {noun}'} [{shorten(state or 'state unknown', 60)}]")
     if not missing:
         if accepted and not until:
-            context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
+            context.note(f"The {noun} was {done}." if len(accepted) == 1 else f"All {noun}s were {done}.")
         return []
-    what = f"Not delivered to {some_of(missing)} ({len(missing)} of {plural(len(accepted), 'accepted message')})"
+    what = f"Not {done} {by} {some_of(missing)} ({len(missing)} of {plural(len(accepted), f'accepted {noun}')})"
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
     hint = f"{why}To check again: {context.printer.program} state get --last"
     return [ConditionError(what, hint, reason="not_delivered")]
+
+
+def is_displayed(context: Context) -> bool:
+    """Return whether a person sees the states change on the terminal."""
+    return context.printer.shows_verdicts and not context.options.verbose
+
+
+def _show(
+    context: Context,
+    accepted: Iterable[RecipientOutcome],
+    states: Mapping[tuple[str | None, str | None], str | None],
+) -> None:
+    """Print the last state of each message, in place of the display that is gone."""
+    from msgctl.output.tables import Column, listing
+
+    rows = [{"phone": each.phone, "state": states.get((each.id, each.phone)) or "unknown"} for each in accepted]
+    width = context.screen(context.stderr).width or 80
+    context.printer.explain(listing([Column("phone"), Column("state")], rows, context.clock(), width))
 
 
 def follow(
@@ -98,7 +121,7 @@ def follow(
     waiting, is_last, display = list(targets), False, None
     with ExitStack() as stack:
         stack.callback(lambda: learn(context, targets, seen.latest))
-        if context.printer.shows_verdicts and not context.options.verbose:
+        if is_displayed(context):
             from msgctl.output.progress import StateProgress
 
             color, clock = context.screen(context.stderr).color, context.monotonic

@@ -15,7 +15,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import HISTORY_FIELDS, SECONDS, message_of, number, reading
+from msgctl.history.store import HISTORY_FIELDS, SECONDS, message_of, number, reading, same_state
 from msgctl.jobs.ledger import JobFacts, facts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
@@ -42,7 +42,7 @@ MAX_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
-    AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}"""
+    AND (:state IS NULL OR is_same(delivery, :state)) {}"""
 _OF_JOB = f"""
     SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
     delivery, credits, parameters, body
@@ -145,11 +145,13 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     store = Store(files.state("jobs"))
     if listing.job is not None:
         job = store.find(listing.job)
-        found = _of_job(store, job, facts(store.path(job)).spec, most, filters)
+        found = _of_job(store, job, facts(store.path(job)).spec, most + 1, filters)
     else:
         with reading() as history:
-            found = [] if history is None else history.entries(most, **filters)
-        found += _of_jobs(store, most, filters, found, context.warn)
+            found = [] if history is None else history.entries(most + 1, **filters)
+        found += _of_jobs(store, most + 1, filters, found, context.warn)
+    if len(found) > most and listing.limit is None:
+        context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
     found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"
@@ -237,6 +239,7 @@ def _of_job(
     ledger = store.path(job)
     log = ledger.with_name(f"{ledger.name}-wal")
     with LEDGER.opened(ledger, read_only=True) as db:
+        db.create_function("is_same", 2, same_state)
         written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
         given = {
             "limit": most,

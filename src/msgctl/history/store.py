@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from msgctl import operations as ops
 from msgctl import phones
+from msgctl.delivery import is_same
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
@@ -229,7 +230,7 @@ class History:
         Filters are ``since`` and ``until`` (beginnings of times as in `Send`; ``until`` is excluded), ``phone``,
         ``profile``, ``command`` and ``state``.
         """
-        conditions = {"since": "time >= :since", "until": "time < :until", "state": "state = :state COLLATE NOCASE"}
+        conditions = {"since": "time >= :since", "until": "time < :until", "state": "is_same(state, :state)"}
         given = {name: value for name, value in filters.items() if value is not None}
         where = " AND ".join(conditions.get(name, f"{name} = :{name}") for name in given) or "1"
         found = self._read(f"{where} ORDER BY dispatch DESC, position DESC LIMIT :limit", {**given, "limit": limit})
@@ -283,7 +284,13 @@ class History:
 
     def _read(self, condition: str, values: Document) -> list[Document]:
         with FORMAT.explained(self._path):
+            self._db.create_function("is_same", 2, same_state)
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
+
+
+def same_state(state: str | None, wanted: str) -> bool:
+    """Return whether a stored state is the wanted one; None is not known."""
+    return state is not None and is_same(state, wanted)
 
 
 @dataclass

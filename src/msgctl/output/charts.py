@@ -55,7 +55,9 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     if days:
         yield Group("", Text("Days", "bold"), chart(days, width))
     parts: list[RenderableType] = []
-    if by_hour:
+    if by_hour and len(days) == 1 and not any(by_hour.values()):
+        parts.append(Group("", Text.assemble(("Hours", "bold"), ("  no clicks", "dim"))))
+    elif by_hour:
         hours = [(f"{hour:02}:00", by_hour.get(hour, 0)) for hour in range(24)]
         title = Text.assemble(("Hours", "bold"), (f"  of all {plural(len(days), 'day')}" if days else "", "dim"))
         for number in range(in_row):

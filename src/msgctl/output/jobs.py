@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from rich.console import RenderableType
@@ -40,18 +40,19 @@ def _done(job: Document) -> Text:
     return bar(job, 12).append(f"  {(total - job['pending']) * 100 // (total or 1):>3}%")
 
 
-COLUMNS = (
-    Column("job", kind="strong"),
-    Column("name", drop_order=1),
-    Column("command", drop_order=2),
-    Column("state"),
-    Column("created", "Created", "ago", drop_order=3),
-    Column("recipients", value=_total),
-    Column("done", value=_done),
-    Column("refused"),
-    Column("unknown"),
-)
-"""The columns of a list of jobs."""
+def columns(jobs: Iterable[Document]) -> list[Column]:
+    """Return the columns of a list of jobs: the least missed are hidden first."""
+    jobs = [*jobs]
+    return [
+        Column("job", kind="strong"),
+        Column("name"),
+        Column("command", drop_order=3),
+        Column("state"),
+        Column("created", "Created", "ago", drop_order=2),
+        Column("recipients", value=_total),
+        Column("done", value=_done),
+        *(Column(name, drop_order=0 if any(job[name] for job in jobs) else 1) for name in ("refused", "unknown")),
+    ]
 
 
 def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:

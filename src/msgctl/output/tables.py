@@ -22,7 +22,7 @@ from rich.theme import Theme
 from msgctl.delivery import Delivery, classify
 from msgctl.jsontext import Number
 from msgctl.output.fields import Row, cell
-from msgctl.text import clean
+from msgctl.text import clean, plural
 
 THEME = Theme(
     {
@@ -240,6 +240,9 @@ def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: i
         else:
             yield from [each for row in block for each in (Text(""), card(needed, row, now))][is_first:]
         is_first = False
+    if hidden := len(needed) - len(widths) if widths else 0:
+        yield Text("")
+        yield Text(f"{plural(hidden, 'column')} hidden: -o csv shows all", "dim")
     for column in shared:
         yield Text("")
         yield FieldList([(column.heading, Text(cell(column.of(sample[0]))))])

@@ -80,15 +80,14 @@ _OWN = {
         Column("text"),
     ),
     "job report": (
-        Column("line"),
+        Column("line", drop_order=3),
         Column("phone"),
         Column("outcome"),
-        Column("newest", "Status", "state", drop_order=2, value=lambda row: row["state"] or row["status"]),
+        Column("newest", "Status", "state", value=lambda row: row["state"] or row["status"]),
         Column("credits", drop_order=1),
-        Column("id", drop_order=3),
+        Column("id", drop_order=2),
         Column("error", "Why"),
     ),
-    "jobs": jobs.COLUMNS,
     "optouts": (Column("phone"), Column("added", kind="time")),
     "profiles": (
         Column("name", "Profile", value=lambda row: f"{'●' if row['default'] else ' '} {row['name']}"),
@@ -98,6 +97,8 @@ _OWN = {
     ),
 }
 """The columns of msgctl's own lists."""
+_NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente"}
+"""Names of a file's column with the names of people."""
 
 
 def view_of(
@@ -130,10 +131,17 @@ def view_of(
         return View([_balance(documents) if result.view == "balance" else _record(documents, result.columns, now)])
     if result.view == "doctor":
         return View(_checks(documents))
+    if result.view == "jobs":
+        documents = list(documents)
+        return View(listing(jobs.columns(documents), documents, now, width))
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
-    if result.view == "job report":  # the file's own columns are left out first
+    if result.view == "job report":  # the file's own columns are left out first, except the name of a person
         known = {*(column.name for column in columns), "status", "state"}
-        columns = [*columns, *(Column(name, drop_order=-1) for name in result.columns if name not in known)]
+        own = [Column(name, drop_order=-1) for name in result.columns if name not in known]
+        names = [each._replace(drop_order=0) for each in own if each.name.strip().lower() in _NAMES]
+        phone = 1 + next(place for place, column in enumerate(columns) if column.name == "phone")
+        others = [each for each in own if each.name not in {column.name for column in names}]
+        columns = [*columns[:phone], *names, *columns[phone:], *others]
     return View(listing(columns, documents, now, width))
 
 
