@@ -12,7 +12,7 @@ from urllib.parse import quote
 from conftest import KEY
 from hostile.bodies import BODIES, BODY, HTML, NUMBERS, OF_TEXTS, TEXTS, body_of, of_numbers
 from hostile.exit_codes import Verdict
-from support.service import Behaviour, drip, drop, raw, reset, respond, silent, then
+from support.service import Behaviour, drop, raw, reset, respond, then
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,3 @@ RESPONSES: tuple[Hostile, ...] = (
     *_bodies(),
 )
 """The responses that every command gets: never fewer than 60."""
-
-
-SLOW: tuple[Hostile, ...] = (
-    Hostile("silence", silent, Verdict.LOST),
-    Hostile("a head that drips", drip(OK, b"X: y\r\n"), Verdict.LOST),
-    Hostile("interim responses that drip", drip(piece=b"HTTP/1.1 100 Continue\r\n\r\n"), Verdict.LOST),
-    Hostile("a body that drips", drip(OK + b"Content-Length: 100000\r\n\r\n", b" "), Verdict.LOST),
-    Hostile("chunks that drip", drip(CHUNKED, b"1\r\n \r\n"), Verdict.LOST),
-    Hostile("a refusal that drips", drip(b"HTTP/1.1 401 No\r\nContent-Length: 100000\r\n\r\n", b" "), Verdict.REFUSED),
-)
-"""Responses that take as long as the server likes."""

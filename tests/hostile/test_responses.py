@@ -5,14 +5,12 @@ The codes follow from the contract of the command line, see `exit_codes.code`.
 
 from __future__ import annotations
 
-from time import monotonic
-
 import pytest
 
-from hostile.exit_codes import FORMS, JSON, check, run_line
-from hostile.responses import RESPONSES, SLOW, Hostile
+from hostile.exit_codes import FORMS, check, run_line
+from hostile.responses import RESPONSES, Hostile
 from support.request_lines import Line
-from support.service import PATIENCE, Service
+from support.service import Service
 from support.tool import Tool
 
 
@@ -37,10 +35,6 @@ def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
     return [*others, *(alike[turn % len(alike)] for alike in (jobs, sandbox))]
 
 
-def named(lines: list[Line], *paths: str) -> list[Line]:
-    return [line for path in paths for line in lines if line.path == path]
-
-
 @pytest.mark.parametrize("hostile", RESPONSES, ids=name_of)
 def test_every_command_survives_responses_of_every_meaning(
     hostile: Hostile, lines: list[Line], server: Service, tool: Tool
@@ -52,14 +46,3 @@ def test_every_command_survives_responses_of_every_meaning(
         is_shown = hostile.name.endswith("in every field") and not line.sends_a_job
         for form in FORMS if is_shown else [FORMS[(turn + number) % len(FORMS)]]:
             check(hostile.name, hostile.verdict, line, form, run_line(line, tool, form))
-
-
-@pytest.mark.parametrize("hostile", SLOW, ids=name_of)
-def test_a_slow_server_does_not_prolong_a_command(
-    hostile: Hostile, lines: list[Line], server: Service, tool: Tool
-) -> None:
-    server.always(hostile.behaviour)
-    for line in named(lines, "balance show", "block add", "sandbox credit"):
-        started = monotonic()
-        check(hostile.name, hostile.verdict, line, JSON, run_line(line, tool, JSON, "--timeout", "0.2"))
-        assert monotonic() - started < PATIENCE / 2  # the server continues for longer than that

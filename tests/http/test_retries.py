@@ -33,6 +33,7 @@ SLOWNESS: dict[str, Behaviour] = {
     "dripping body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{"),
     "endless body": drip(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"),
     "endless 100 Continue": drip(piece=b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "dripping chunks": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
 }
 
 
@@ -103,6 +104,18 @@ def test_a_send_without_a_response_in_time_is_not_retried(
     assert "may have been carried out" in outcome.err
     assert len(service.received) == 1
     assert tool.clock.slept == []
+
+
+def test_a_refusal_whose_body_never_ends_is_still_a_refusal(service: Service, tool: Tool) -> None:
+    service.always(drip(b"HTTP/1.1 401 No\r\nContent-Length: 100000\r\n\r\n", b" "))
+    for command in BOTH.values():
+        assert tool(*command.line, *LATE).code == 1
+
+
+def test_the_commands_of_the_sandbox_end_in_time(service: Service, tool: Tool) -> None:
+    for behaviour in SLOWNESS.values():
+        service.always(behaviour)
+        assert tool("sandbox", "credit", "5", *LATE).code == 3
 
 
 def test_a_read_without_a_response_in_time_is_retried(service: Service, tool: Tool) -> None:
