@@ -21,9 +21,11 @@ from msgctl.config.profiles import Credential, ascii_host, percent_encoded
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     Interrupted,
+    MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
     UsageError,
+    without_frames,
 )
 from msgctl.http import memory
 from msgctl.http.redaction import MASK, redact, redact_body
@@ -126,7 +128,10 @@ class Client:
     def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
         """Return the parsed response, or raise the error that it means, like `send`."""
         with memory.processing:
-            return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
+            try:
+                return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
+            except MsgctlError as error:
+                raise without_frames(error) from None  # another thread parses next
 
     def _interrupted(self, request: Request) -> Interrupted:
         """Return the error for Ctrl-C, which reports whether the request had been sent."""

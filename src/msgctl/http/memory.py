@@ -10,7 +10,7 @@ from threading import Condition, Lock
 
 from msgctl.http.request import MAX_RESPONSE
 
-MAX_BODIES = 32 * MAX_RESPONSE
+MAX_BODIES = 16 * MAX_RESPONSE
 """Bytes of the bodies of all threads, except for the beginning of each."""
 MAX_FREE = 64 * 1024
 """Bytes of a body that a thread may read at any time; few responses are larger."""

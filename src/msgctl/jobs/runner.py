@@ -35,6 +35,9 @@ CLOCK_CHECK = 1.0
 OPT_OUT_CHECK = 0.5
 """Seconds after which an unsent request checks the opt-out list again, for example after a slow commit."""
 
+MAX_STORED = 256 * 1024
+"""Bytes of a response that are stored if it leaves an outcome in doubt; each thread may hold one."""
+
 MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
 
@@ -174,7 +177,8 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
         return RequestResult(intent, found, error, error.body or None, was_sent)
     is_in_doubt = exit_code(found) != 0
-    return RequestResult(intent, found, body=response.body.decode() if is_in_doubt else None)
+    body = response.body[:MAX_STORED].decode(errors="replace") if is_in_doubt else None
+    return RequestResult(intent, found, body=body)
 
 
 class StateResult(NamedTuple):
