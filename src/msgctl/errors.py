@@ -22,13 +22,33 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """HTTP statuses of errors that may be temporary."""
 
 RAISE_LIMIT = "Raise the limit (see: ulimit -a), or the container's limit"
 
+
+class ExitCode(NamedTuple):
+    """The name of an exit code in the help, and its description in the manual."""
+
+    name: str
+    description: str
+
+
+EXIT_CODES = {
+    0: ExitCode("done", "done"),
+    1: ExitCode("refused", "the service refused the request; nothing was sent"),
+    2: ExitCode("usage", "usage error, found before anything was sent"),
+    3: ExitCode(
+        "configuration", "configuration: no profile, no credentials, or a file that is unreadable or not private"
+    ),
+    4: ExitCode("not reached", "not reached; nothing was sent"),
+    5: ExitCode("outcome unknown", "outcome unknown: the request was sent, but no usable response came back"),
+    6: ExitCode("condition not met", "condition not met"),
+    130: ExitCode("interrupted", "interrupted or cancelled"),
+}
 
 REASONS = {
     "low_balance": "balance check: fewer credits are left than --min",

@@ -101,6 +101,9 @@ class Operation(NamedTuple):
         return {field.name: field for field in self.fields}[name]
 
 
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+"""The HTTP methods that `msgctl api` accepts."""
+
 CALL_VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
 VERIFICATION_VOICES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
 PLAIN_CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")

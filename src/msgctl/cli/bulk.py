@@ -226,7 +226,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
 
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
     """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
-    if files.has_optouts():
+    if optouts.exist():
         importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")

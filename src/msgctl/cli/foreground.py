@@ -40,7 +40,6 @@ from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
-from msgctl.storage import files
 from msgctl.text import clean, day_and_time, plural
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[in
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was created."""
-    if not (_heeds_optouts(ledger) and files.has_optouts()):
+    if not (_heeds_optouts(ledger) and optouts.exist()):
         return
     with ledger.transaction():
         number = ledger.leave_out(each.phone for each in optouts.every())

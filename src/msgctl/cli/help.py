@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from msgctl.errors import EXIT_CODES
+
 if TYPE_CHECKING:
     from msgctl.output.printer import Screen
 
@@ -19,10 +21,6 @@ WIDTH = 80
 NARROW = 70
 """Columns of a terminal below which the boxes would cut words."""
 EXAMPLES = ("msgctl -p sandbox sms send 573001234567 -m 'Hello'", "msgctl sms bulk customers.csv -m 'Hello {name}' -n")
-EXIT_CODES = (
-    "0 done, 1 refused, 2 usage, 3 configuration, 4 not reached,",
-    "5 outcome unknown, 6 condition not met, 130 interrupted",
-)
 GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout etc.): msgctl --help"
 
 
@@ -67,7 +65,10 @@ def _epilog(command: Any, *, is_root: bool) -> list[str]:
     examples = EXAMPLES if is_root else command.facts.examples
     lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     if is_root:
-        return [*lines, "Exit codes:", *(f"  {line}" for line in EXIT_CODES), "", "See also: man msgctl"]
+        # Lines break between two codes, not at other spaces.
+        codes = ", ".join(f"{code} {each.name}".replace(" ", "\xa0") for code, each in EXIT_CODES.items())
+        wrapped = textwrap.wrap(codes, NARROW, initial_indent="  ", subsequent_indent="  ")
+        return [*lines, "Exit codes:", *(line.replace("\xa0", " ") for line in wrapped), "", "See also: man msgctl"]
     return [*lines, GLOBAL_OPTIONS]
 
 

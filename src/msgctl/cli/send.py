@@ -15,7 +15,6 @@ from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
-from msgctl.storage import files
 from msgctl.text import clean, plural, some_of, timestamp
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def send_message(
     if request.is_own_body or numbers.no_number_check:
         reader = phones.Reader(numbers.known(context))
         people = [phone and reader.international(phone) for phone in to]
-    if not options.ignore_optout and files.has_optouts():
+    if not options.ignore_optout:
         _refuse_optouts([phone for phone in (*to, *people) if phone])
     if options.once is None or context.options.dry_run:
         result = run(context, request, people)
@@ -171,7 +170,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
 def _refuse_optouts(numbers: Sequence[str]) -> None:
     from msgctl.history import optouts
 
-    if found := optouts.among(numbers):
+    if optouts.exist() and (found := optouts.among(numbers)):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")

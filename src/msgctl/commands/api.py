@@ -16,7 +16,7 @@ from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Request
-from msgctl.operations import OPERATIONS, Effect, Operation, Place, Record
+from msgctl.operations import METHODS, OPERATIONS, Effect, Operation, Place, Record
 from msgctl.output.result import Format, OwnResult, RawResult
 from msgctl.text import is_unsafe
 from msgctl.values import quote
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 app = group("")
 
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANYTHING = Record("response", ())
 
 

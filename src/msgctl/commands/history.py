@@ -1,7 +1,5 @@
 """`msgctl history`: messages sent from this machine, and their results."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from operator import itemgetter
@@ -14,15 +12,12 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
-from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import HISTORY_FIELDS, SECONDS, message_of, number, reading, same_state
-from msgctl.jobs.ledger import JobFacts, facts
-from msgctl.jobs.model import JobSpec
-from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.states import State
+from msgctl.errors import UsageError
+from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
+from msgctl.history.store import HISTORY_FIELDS, SECONDS, reading
+from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
-from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import files
 from msgctl.text import plural, timestamp
 
@@ -34,31 +29,9 @@ app = group(
     """
 )
 
-RESPONSE = "response"
-"""The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 DAY = 86400
 MAX_LISTED = 1_000_000
-
-_COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
-_WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
-    AND (:state IS NULL OR is_same(delivery, :state)) {}"""
-_OF_JOB = f"""
-    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
-    delivery, credits, parameters, body
-    FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
-    WHERE {_WANTED} AND (:running OR line NOT IN in_flight)
-    ORDER BY number DESC, line DESC LIMIT :limit
-"""  # noqa: S608
-# What a killed process left in flight. Its last write was this intent, so the time of the file is used.
-_LOST = f"""
-    SELECT :written AS time, phone, outcome.state, outcome.id, status, delivery, credits, parameters, NULL
-    FROM outcome JOIN message ON message.id = message
-    WHERE {_WANTED} AND NOT :running AND line IN in_flight ORDER BY line LIMIT :limit
-"""  # noqa: S608
-_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
-"""The outcome of a recipient's newest request, by state: pending or excluded ones had been refused."""
-_TO_PHONE = "AND phone = :phone AND message NOTNULL"  # as in the index
 
 
 @dataclass(frozen=True)
@@ -145,11 +118,11 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     store = Store(files.state("jobs"))
     if listing.job is not None:
         job = store.find(listing.job)
-        found = _of_job(store, job, facts(store.path(job)).spec, most + 1, filters)
+        found = of_job(store, job, facts(store.path(job)).spec, most + 1, filters)
     else:
         with reading() as history:
             found = [] if history is None else history.entries(most + 1, **filters)
-        found += _of_jobs(store, most + 1, filters, found, context.warn)
+        found += of_jobs(store, most + 1, filters, found, context.warn)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
     found = sorted(found, key=itemgetter("time"))[-most:]
@@ -187,83 +160,3 @@ def clear(
         recent = timestamp(context.clock() - DAY)
         deleted = 0 if history is None else history.clear(profile, start, contacts_before=recent)
     context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")
-
-
-def _of_jobs(
-    store: Store,
-    most: int,
-    filters: Mapping[str, str | None],
-    others: Iterable[dict[str, Any]],
-    warn: Callable[[str], None],
-) -> list[dict[str, Any]]:
-    """Return the newest entries of all jobs, and perhaps older ones; they are listed together with ``others``.
-
-    Ledgers whose entries are too old to be listed are not opened. ``warn`` is called for each that cannot be read.
-    """
-    since, until = filters["since"] or "", filters["until"] or "9"
-    known: dict[str, JobFacts] = {}
-    with store.index() as index:
-        for job in index.jobs:
-            try:
-                known[job] = index.facts(job)
-            except ConfigurationError as error:
-                warn(f"Job {job} is not included: {error.message}")
-    found: dict[str, list[dict[str, Any]]] = {job: [] for job in known}
-    newest = sorted(each["time"] for each in others)[-most:]
-    for job in sorted(known, key=lambda job: _last(known[job]), reverse=True):
-        first, last = known[job].first, _last(known[job])
-        if not last or last < since or (len(newest) == most and last <= newest[0]):
-            break
-        if first is None or timestamp(first) < until:
-            try:
-                found[job] = _of_job(store, job, known[job].spec, most, filters)
-            except ConfigurationError as error:
-                warn(f"Job {job} is not included: {error.message}")
-            newest = sorted([*newest, *(each["time"] for each in found[job])])[-most:]
-    return [entry for entries in found.values() for entry in entries]
-
-
-def _last(known: JobFacts) -> str:
-    """Return the time of a job's newest entry, rounded as SQLite does; a request in flight may be newer than any."""
-    if known.is_in_flight:
-        return "9"
-    return "" if known.last is None else timestamp(int(known.last * 1000 + 0.5) / 1000, "milliseconds")
-
-
-def _of_job(
-    store: Store, job: str, spec: JobSpec, most: int, filters: Mapping[str, str | None]
-) -> list[dict[str, Any]]:
-    """Return the newest entries of a job. Raises ConfigurationError."""
-    if filters["command"] not in (None, spec.command) or filters["profile"] not in (None, spec.profile):
-        return []
-    ledger = store.path(job)
-    log = ledger.with_name(f"{ledger.name}-wal")
-    with LEDGER.opened(ledger, read_only=True) as db:
-        db.create_function("is_same", 2, same_state)
-        written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
-        given = {
-            "limit": most,
-            "running": store.is_running(job),
-            "written": timestamp(written[0], "milliseconds"),
-            **filters,
-        }
-        to_phone = "" if filters["phone"] is None else _TO_PHONE
-        rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
-        rows += db.execute(_LOST.format(to_phone), given)
-        return [_entry(job, spec, row) for row in rows]
-
-
-def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
-    if bytes in map(type, row):
-        raise TypeError("a value is not text")
-    found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    values = {**spec.fixed, **json.loads(found["parameters"])}
-    return {
-        **found,
-        "profile": spec.profile,
-        "command": spec.command,
-        "job": job,
-        "outcome": _OUTCOMES.get(found["outcome"], UNKNOWN),
-        "credits": number(found["credits"]),
-        "message": message_of(spec.performs, values, None),
-    }

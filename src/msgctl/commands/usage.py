@@ -1,24 +1,17 @@
 """`msgctl usage`: messages and credits, summed over single sends and jobs."""
 
-from collections import defaultdict
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated
 
 import typer
 
-from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
-from msgctl.errors import ConfigurationError
-from msgctl.history.store import GROUPINGS, SECONDS, reading
-from msgctl.jobs.index import MinuteSum
-from msgctl.jobs.model import JobSpec
-from msgctl.jobs.store import Store
+from msgctl.history.store import GROUPINGS
+from msgctl.history.usage import totals
 from msgctl.output.result import OwnResult
-from msgctl.storage import files
-from msgctl.text import timestamp
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
@@ -51,38 +44,12 @@ def usage(
     context.check_fields(columns)
     filters = {**period.times(context.today()), "profile": context.options.profile}
 
-    totals: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
-    with reading() as history:
-        for each in [] if history is None else history.sums(grouping, filters):
-            totals[each.group][0] += each.messages
-            totals[each.group][1] += each.credits
-    with Store(files.state("jobs")).index() as index:
-        for job in index.jobs:
-            try:
-                spec = index.facts(job).spec
-                if spec.performs is not ops.BLOCK_PHONE and filters["profile"] in (None, spec.profile):
-                    for one in index.sums(job):
-                        if (filters["since"] or "") <= timestamp(one.minute)[:SECONDS] < (filters["until"] or "9"):
-                            group = _group(grouping, job, spec, one)
-                            totals[group][0] += one.messages
-                            totals[group][1] += one.credits
-            except ConfigurationError as error:
-                context.warn(f"Job {job} is not included: {error.message}")
     rows = [
         {grouping: name, "messages": messages, "credits": _plain(charged)}
-        for name, (messages, charged) in sorted(totals.items(), key=lambda item: item[0] or "")
+        for name, messages, charged in totals(grouping, filters, context.warn)
         if messages or charged
     ]
     return OwnResult(rows, columns, empty="No messages were sent in this period.")
-
-
-def _group(grouping: str, job: str, spec: JobSpec, found: MinuteSum) -> str | None:
-    """Return the group of messages of a job; days begin at midnight of this machine's time zone."""
-    if grouping in ("day", "month"):
-        day = datetime.fromtimestamp(found.minute).astimezone().date().isoformat()
-        return day if grouping == "day" else day[: len("2026-12")]
-    groups = {"command": spec.command, "job": job, "country": found.country, "profile": spec.profile}
-    return groups[grouping]
 
 
 def _default(period: Period, today: date) -> str:

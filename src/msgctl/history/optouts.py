@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
+
+if TYPE_CHECKING:
+    import sqlite3
 
 OPTOUTS = FileFormat(
     name="the opt-out list",
@@ -22,6 +25,12 @@ OPTOUTS = FileFormat(
     most_wait=60.0,
     schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),
 )
+
+
+def exist() -> bool:
+    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be checked."""
+    with files.explained("read", path := _path()):
+        return path.exists()
 
 
 class OptOut(NamedTuple):
@@ -65,7 +74,7 @@ class Watch:
     """The current list, kept open for a job that checks it for each commit; any thread may use it."""
 
     def __init__(self) -> None:
-        self._path = files.state(files.OPTOUTS)
+        self._path = _path()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
         self._status: os.stat_result | None = None
@@ -94,10 +103,16 @@ class Watch:
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create``, a missing list is empty. Raises ConfigurationError."""
-    if create or files.has_optouts():
-        with OPTOUTS.opened(files.state(files.OPTOUTS), create=True) as db:
+    if create or exist():
+        with OPTOUTS.opened(_path(), create=True) as db:
             yield db
         return
+    import sqlite3  # few commands need it
+
     with closing(sqlite3.connect(":memory:")) as db:
         OPTOUTS.build(db)
         yield db
+
+
+def _path() -> Path:
+    return files.state("optouts.sqlite3")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgctl import __version__, operations
 from msgctl.cli.global_options import global_options
 from msgctl.cli.tree import CommandFacts, children_of
-from msgctl.errors import REASONS
+from msgctl.errors import EXIT_CODES, REASONS
 from msgctl.history.store import GROUPINGS
 from msgctl.jobs.states import Outcome
 from msgctl.operations import Effect, Operation
@@ -20,22 +20,10 @@ from msgctl.output.result import Format
 from msgctl.sandbox import faults, responses
 from msgctl.sandbox.handlers import KINDS
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SHELLS = ("bash", "zsh", "fish")
 
 SCHEMAS = Path(__file__).parent / "schema"
 """A JSON Schema for each output of msgctl's own."""
-
-EXIT_CODES = {
-    "0": "done",
-    "1": "the service refused the request; nothing was sent",
-    "2": "usage error, found before anything was sent",
-    "3": "configuration: no profile, no credentials, or a file that is unreadable or not private",
-    "4": "not reached; nothing was sent",
-    "5": "outcome unknown: the request was sent, but no usable response came back",
-    "6": "condition not met",
-    "130": "interrupted or cancelled",
-}
 
 OUTPUTS = {
     "block bulk": "job",
@@ -184,7 +172,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "job resend OUTCOME": ("undelivered", "refused"),
         "--by GROUP": GROUPINGS,
         "--voice NAME": tuple(voices),
-        "METHOD": METHODS,
+        "METHOD": operations.METHODS,
         "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
         "SHELL": SHELLS,
     }
@@ -207,7 +195,7 @@ def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the whole description as a JSON object."""
     return {
         "version": __version__,
-        "exit_codes": EXIT_CODES,
+        "exit_codes": {str(code): each.description for code, each in EXIT_CODES.items()},
         "reasons": REASONS,
         "global_options": [_option(option) for option in nodes[""].options],
         "commands": [_command(node) for node in nodes.values() if not node.is_group],

@@ -280,9 +280,6 @@ def config_file(environ: Mapping[str, str]) -> Path:
         raise _no_home() from None
 
 
-OPTOUTS = "optouts.sqlite3"
-
-
 def state(name: str) -> Path:
     """Return a file or directory in the platform's state directory, such as ``history.sqlite3``.
 
@@ -303,12 +300,6 @@ def _no_home() -> ConfigurationError:
     return ConfigurationError(
         "There is no home directory: HOME is not set, and this user has no account", "Set HOME to a directory."
     )
-
-
-def has_optouts() -> bool:
-    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be checked."""
-    with explained("read", path := state(OPTOUTS)):
-        return path.exists()
 
 
 def shown(path: Path) -> str:
