@@ -7,7 +7,6 @@ therefore belongs to a process that was killed, and the outcome of its request i
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -185,12 +184,8 @@ def _path() -> Path:
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock file for the block and then delete it; a process that waited for it creates a new one."""
     is_ours = False
-    while True:
-        with files.explained("create", path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with files.explained("lock", path):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+    while not is_ours:
+        with files.held(path) as descriptor:
             with suppress(FileNotFoundError):
                 is_ours = os.path.samestat(path.stat(), os.fstat(descriptor))
             if is_ours:
@@ -199,6 +194,3 @@ def _locked(path: Path) -> Iterator[None]:
                 finally:
                     with suppress(OSError):
                         path.unlink()
-                return
-        finally:
-            os.close(descriptor)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +19,8 @@ from msgctl.values import quote
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
 _LEFTOVER = re.compile(rf"\.?({_ID.pattern}){re.escape(SUFFIX)}(\.new|-wal|-shm)", re.ASCII)
 """An unfinished ledger, or a file beside one."""
-_TRIES, _PAUSE = 5, 0.02
+MAX_CHECK = 0.1
+"""Seconds that a process holds the lock of a job only to check it."""
 
 
 class AlreadyRunningError(ConfigurationError):
@@ -92,10 +91,7 @@ class Store:
 
     def is_running(self, job: str) -> bool:
         """Return whether a process is running a job. Raises ConfigurationError if that cannot be checked."""
-        path = self._lock(job)
-        with files.explained("lock", path), suppress(FileNotFoundError), path.open("rb") as lock:
-            return not _try(lock.fileno(), fcntl.LOCK_SH)
-        return False
+        return files.is_held(self._lock(job))
 
     @contextmanager
     def locked(self, job: str) -> Iterator[None]:
@@ -103,14 +99,14 @@ class Store:
 
         Raises AlreadyRunningError if another process holds it, and ConfigurationError if it cannot be used.
         """
-        with files.explained("lock", self._lock(job)):
-            files.make_folder(self.folder)
-            descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor):
+        with ExitStack() as stack:
             with files.explained("lock", self._lock(job)):
-                is_taken = _take(descriptor)
-            if not is_taken:
-                raise AlreadyRunningError(f"Job {job} is already running", f"Check progress: msgctl job show {job}")
+                files.make_folder(self.folder)
+            try:
+                stack.enter_context(files.held(self._lock(job), MAX_CHECK))
+            except files.HeldError:
+                error = AlreadyRunningError(f"Job {job} is already running", f"Check progress: msgctl job show {job}")
+                raise error from None
             yield
 
     @contextmanager
@@ -119,14 +115,8 @@ class Store:
 
         Raises ConfigurationError.
         """
-        with files.explained("lock", self.folder):
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            with files.explained("lock", self.folder):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with files.held(self.folder, flags=os.O_RDONLY):
             yield
-        finally:
-            os.close(descriptor)
 
     def delete(self, job: str) -> None:
         """Delete a job; the caller holds its lock. Raises ConfigurationError."""
@@ -152,20 +142,3 @@ class Store:
 
     def _lock(self, job: str) -> Path:
         return lock_of(self.path(job))
-
-
-def _take(descriptor: int) -> bool:
-    """Take a lock, waiting briefly for processes that only check it. Return whether no other process holds it."""
-    for _ in range(_TRIES):
-        if _try(descriptor, fcntl.LOCK_EX):
-            return True
-        time.sleep(_PAUSE)
-    return False
-
-
-def _try(descriptor: int, lock: int) -> bool:
-    """Take a lock; return whether no other process holds it. Raises OSError if it cannot be used."""
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
-        return True
-    return False

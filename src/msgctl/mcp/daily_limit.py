@@ -6,9 +6,7 @@ in between, the maximum counts. Servers share the file, so together they cannot 
 
 from __future__ import annotations
 
-import fcntl
 import math
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -179,12 +177,5 @@ def reserved(
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Wait for all other sends with unknown prices, in all processes, and hold a lock for the block."""
-    path = files.state(".mcp.lock")
-    with files.explained("lock", path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with files.explained("lock", path):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with files.held(files.state(".mcp.lock")):
         yield
-    finally:
-        os.close(descriptor)

@@ -165,32 +165,68 @@ def locked(path: Path) -> Iterator[None]:
     symbolic link, so that all processes use the same lock. Raises ConfigurationError.
     """
     target = _target(path)
-    lock = _beside(target, "lock")
-    with explained("create", lock, "nothing was changed"):
+    lock, unchanged = _beside(target, "lock"), "nothing was changed"
+    with explained("lock", lock, unchanged):
         make_folder(path.parent)
         _check_directories(path)
         if target.exists():
             _check_readable(path, target.stat())
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    with held(lock, MAX_WAIT, consequence=unchanged) as descriptor:
         check(lock, os.fstat(descriptor))
-        with explained("lock", lock, "nothing was changed"):
-            _take(descriptor, lock)
         yield
+
+
+class HeldError(ConfigurationError):
+    """Another process holds a lock."""
+
+
+@contextmanager
+def held(
+    path: Path,
+    wait: float | None = None,
+    *,
+    flags: int = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW,
+    consequence: str = "",
+) -> Iterator[int]:
+    """Hold the lock of a file, and yield its descriptor. The system releases the lock at any end of the process.
+
+    ``flags`` open the file; by default, a missing one is created (0600). Raises HeldError if another process holds the
+    lock for longer than ``wait`` seconds (default: wait indefinitely), and ConfigurationError.
+    """
+    with explained("lock", path, consequence):
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        with explained("lock", path, consequence):
+            if wait is None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            elif not _take(descriptor, wait):
+                what = f"Another program holds {shown(path)}"
+                raise HeldError(what, "Try again when it is done.", consequence=consequence)
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, lock: Path) -> None:
-    """Take a lock. Raises ConfigurationError if another process holds it for too long, and OSError."""
-    deadline = time.monotonic() + MAX_WAIT
+def _take(descriptor: int, wait: float) -> bool:
+    """Take a lock, or return False if another process holds it for too long. Raises OSError."""
+    deadline = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         if time.monotonic() > deadline:
-            what = f"Another program holds {shown(lock)}"
-            raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
+            return False
         time.sleep(PAUSE)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock of a file. Raises ConfigurationError."""
+    with explained("lock", path), suppress(FileNotFoundError), path.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def write(path: Path, content: bytes) -> None:
@@ -274,10 +310,8 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    try:
+    with _needs_home():
         return platformdirs.user_config_path("msgctl") / "config.toml"
-    except RuntimeError:
-        raise _no_home() from None
 
 
 def state(name: str) -> Path:
@@ -287,19 +321,21 @@ def state(name: str) -> Path:
     """
     import platformdirs
 
-    try:
+    with _needs_home():
         directory = platformdirs.user_state_path("msgctl")
-    except RuntimeError:
-        raise _no_home() from None
     check_directory(directory)
     return directory / name
 
 
-def _no_home() -> ConfigurationError:
-    """Return the error for a user without an entry in the password database, as in many containers."""
-    return ConfigurationError(
-        "There is no home directory: HOME is not set, and this user has no account", "Set HOME to a directory."
-    )
+@contextmanager
+def _needs_home() -> Iterator[None]:
+    """Convert the error for a user without an entry in the password database, as in many containers."""
+    try:
+        yield
+    except RuntimeError:
+        raise ConfigurationError(
+            "There is no home directory: HOME is not set, and this user has no account", "Set HOME to a directory."
+        ) from None
 
 
 def shown(path: Path) -> str:
