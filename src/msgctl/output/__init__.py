@@ -1,1 +1,1 @@
-"""Print results: as a table, as JSON, as csv or tsv. Only what a terminal shows loads Rich."""
+"""Print results: as a table, as JSON, as csv or tsv. Only output for a terminal loads Rich."""

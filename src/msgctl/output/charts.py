@@ -18,26 +18,26 @@ from msgctl.output.tables import Flow
 from msgctl.text import plural, shorten
 
 MAX_WIDTH = 120
-"""Columns of a chart, however wide the terminal is."""
+"""Maximum columns of a chart, even on a wider terminal."""
 TWO_COLUMNS = 92
-"""Columns of a terminal from which charts are drawn beside each other."""
+"""Minimum columns of a terminal for two charts side by side."""
 GAP = 4
 MAX_CATEGORIES = 40
 """Categories that are drawn; the interface has 11."""
 MAX_ROWS = 20
-"""Properties of a category that are shown; the rest are summed up in one line."""
+"""Maximum properties of a category that are shown; the others are summed up in one line."""
 MAX_DAYS = 400
-"""Days that are drawn one by one; a response can name the years 1 and 9999."""
+"""Maximum days in a chart; a response can contain the years 1 and 9999."""
 
 _TITLES = {"operatingSystem": "Operating system", "lang": "Language"}
 _COUNT = re.compile(r"[0-9]{1,15}")
 
 Counts = Sequence[tuple[str, int]]
-"""What is counted, each with its clicks."""
+"""Labels with their numbers of clicks."""
 
 
 def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
-    """Return the parts of click statistics: the URL, the total, then the charts, in two columns if there is room."""
+    """Return the parts of click statistics: the URL, the total, and the charts, in two columns if they fit."""
     width = min(width, MAX_WIDTH)
     in_row = 2 if width >= TWO_COLUMNS else 1
     size = (width - GAP * (in_row - 1)) // in_row
@@ -76,7 +76,7 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
 
 
 def chart(counts: Counts, width: int, of: Counts = ()) -> Table:
-    """Return one line per count: label, number, percent, bar. ``of`` are all counts of which these are a part."""
+    """Return one line per count: label, number, percent, bar. ``of`` contains all counts, if these are only a part."""
     scale = max((clicks for _, clicks in of or counts), default=0) or 1
     whole = sum(clicks for _, clicks in of or counts) or 1
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -87,7 +87,7 @@ def chart(counts: Counts, width: int, of: Counts = ()) -> Table:
     grid.add_column(ratio=1, min_width=4)
     for label, clicks in counts:
         style = "" if clicks else "dim"
-        length = max(clicks, scale / 100) if clicks else 0  # any click leaves a mark
+        length = max(clicks, scale / 100) if clicks else 0  # any click gets a visible bar
         share = clicks * 100 / whole
         percent = "<1%" if 0 < share < 1 else f"{share:.0f}%"
         grid.add_row(Text(label, style), Text(f"{clicks:,}", style), percent, Bar(scale, 0, length, color="cyan"))
@@ -108,7 +108,7 @@ def _total(document: Mapping[str, Any], by_day: Mapping[date, int], days: Counts
 
 
 def _summed(found: Sequence[Row], read: Callable[[str], Any]) -> dict[Any, int]:
-    """Return the clicks by day or hour; nothing if one of them is malformed."""
+    """Return the clicks by day or hour; empty if any of them is malformed."""
     clicks: dict[Any, int] = {}
     try:
         for each in found:
@@ -127,7 +127,7 @@ def _hour(text: str) -> int:
 
 
 def _every(by_day: Mapping[date, int]) -> list[tuple[date, int]]:
-    """Return every day from the first to the last, even those without clicks, unless they are too many."""
+    """Return every day from the first to the last, including days without clicks, unless there are too many."""
     days = sorted(by_day)
     if days and (span := (days[-1] - days[0]).days) <= MAX_DAYS:
         days = [days[0] + timedelta(days=number) for number in range(span + 1)]

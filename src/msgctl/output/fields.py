@@ -14,7 +14,7 @@ from msgctl.operations import Record
 from msgctl.text import clean, shorten
 
 MAX_UNKNOWN = 64
-"""Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
+"""Maximum undocumented fields that get a column; a hostile response could have a new field in every entry."""
 MAX_REPEATED = 200
 """Characters of a dispatch's field that is repeated beside each of its entries; a hostile response has a megabyte."""
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
@@ -22,22 +22,22 @@ METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", 
 
 GAP = "  "
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
-"""A cell that a spreadsheet would run as a formula. +57-300 is one; +57300 is a number, and +57 300 123-4567 is text,
-because two of its numbers have only a space between them."""
+"""A cell that a spreadsheet would run as a formula. +57-300 is a formula; +57300 is a number; +57 300 123-4567 is text,
+because only a space separates two of its numbers."""
 
 Row = Mapping[str, Any]
 
 
 def cell(value: Any) -> str:
-    """Return one line of clean text: null is empty, numbers are as they came, arrays and objects compact JSON."""
+    """Return a value as one line of clean text: null is empty, numbers are unchanged, arrays and objects are JSON."""
     return clean(text_of(value))
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text, with its line ends: null is empty, arrays and objects are compact JSON."""
+    """Return a value as text with its line ends: null is empty, arrays and objects are compact JSON."""
     if value is None:
         return ""
-    if isinstance(value, str):  # a number of the service is a string of digits, too
+    if isinstance(value, str):  # includes a `Number` from the service
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -49,7 +49,7 @@ def text_of(value: Any) -> str:
 def reach(value: Any, name: str) -> Any:
     """Return the value at a dotted name, through objects and indexes of arrays; None if it does not exist.
 
-    A whole name wins over its parts: ``dispatch.id`` may be a name of its own, and ``x.y`` the name of a form field.
+    A whole name takes precedence: ``dispatch.id`` may be a field, and ``x.y`` may be the name of a form field.
     """
     rest = name
     while rest:
@@ -66,7 +66,7 @@ def reach(value: Any, name: str) -> Any:
 
 
 def of_record(record: Record) -> tuple[str, ...]:
-    """Return the columns of an operation's responses: those of an entry, then those of the dispatch around it."""
+    """Return the columns of an operation's responses: the fields of an entry, then the fields of its dispatch."""
     if record is operations.RESPONSE_STATISTIC:
         return METRIC_FIELDS
     names = [field.name for field in record.fields]
@@ -79,7 +79,8 @@ def of_record(record: Record) -> tuple[str, ...]:
 def rows_of(response: Response) -> Iterator[Row]:
     """Return the rows of a response: one for each entry or metric, or one for a record without ``data``.
 
-    An entry's row has the fields of its dispatch too: ``dispatch.id`` and ``dispatch.status``, the others as they are.
+    An entry's row includes the fields of its dispatch: ``dispatch.id`` and ``dispatch.status``, and the others under
+    their own names.
     """
     record, document = response.operation.record, response.document
     if record is operations.RESPONSE_STATISTIC:
@@ -107,7 +108,7 @@ def _short(value: Any) -> Any:
 
 
 def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
-    """Return the columns of rows, with what the service sent beyond the interface last."""
+    """Return the columns of rows, with undocumented fields last."""
     known = of_record(record)
     hidden = {"data", "metrics", "urlShort", "urlLong", "clicksNumber"}
     unknown: dict[str, None] = {}
@@ -119,14 +120,14 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
 
 
 def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
-    """Return the columns and the rows of responses to one operation; ``chosen`` are the columns asked for, if any."""
+    """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any."""
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
     for name in chosen:
-        if name.startswith("data.") and not name[5:6].isdecimal():  # data.id is the id of each entry, as id is
+        if name.startswith("data.") and not name[5:6].isdecimal():  # data.id is the same as id, the id of each entry
             rows = [{name: reach(row, name[5:]), **row} for row in rows]
     columns = chosen or columns_of(record, rows)
-    if record is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
+    if record is operations.RESPONSE_STATISTIC:  # no row without metrics, unless other fields are chosen
         rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
     return columns, rows
 
@@ -140,12 +141,12 @@ def metrics_of(document: Row) -> Iterator[tuple[str, Row]]:
 
 
 def _beside_entries(name: str) -> str:
-    """Return the name of a dispatch's field beside those of its entries."""
+    """Return the column name of a dispatch's field."""
     return f"dispatch.{name}" if name in ("id", "status") else name
 
 
 def check(fields: Sequence[str], columns: Iterable[str]) -> None:
-    """Check that the fields asked for are columns, or fields of one. Raises UsageError."""
+    """Check that the chosen fields are columns, or parts of columns. Raises UsageError."""
     known = list(dict.fromkeys(columns))
     for field in fields:
         if {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}.isdisjoint(known):
@@ -160,11 +161,11 @@ def check(fields: Sequence[str], columns: Iterable[str]) -> None:
             )
 
 
-# --- lines, never folded or cut
+# --- lines that are never folded or cut
 
 
 def aligned(columns: Sequence[str], documents: Iterable[Any]) -> Iterator[str]:
-    """Return a header line and one line per document. ``documents`` is walked twice."""
+    """Return a header line and one line per document. ``documents`` is iterated twice."""
     header = [*map(cell, columns)]
     widths = [width_of(name) for name in header]
     for document in documents:
@@ -187,16 +188,16 @@ def cells(columns: Sequence[str], document: Any) -> list[str]:
 
 
 def padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    """Return cells beside each other, each at least as wide as its column, and a line end."""
+    """Return a line of cells, each padded to the width of its column."""
     texts = [text + " " * (width - width_of(text)) for text, width in zip(row, widths, strict=True)]
     return GAP.join(texts).rstrip() + "\n"
 
 
 def width_of(text: str) -> int:
-    """Return the columns that clean text takes on a terminal."""
+    """Return the width of clean text on a terminal, in columns."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # the smallest part of Rich, and only for letters that may be wide
+    from rich.cells import cell_len  # a small part of Rich, only loaded for text with wide characters
 
     return cell_len(text)
 
@@ -206,7 +207,7 @@ def csv_line(row: Iterable[str], **style: Any) -> str:
 
     ``style`` changes the separator or the quotes, as in `csv.writer`.
     """
-    import csv  # not for tables
+    import csv  # not needed for tables
 
     line = io.StringIO()
     csv.writer(line, lineterminator="\n", **style).writerow([_guard(clean_lines(text)) for text in row])
@@ -219,7 +220,7 @@ def clean_lines(text: str) -> str:
 
 
 def tsv_line(row: Iterable[str]) -> str:
-    """Return cells between tabs, without quotes: a tab or newline in a cell becomes ``\\t`` or ``\\n``."""
+    """Return cells separated by tabs, without quotes; a tab or newline in a cell becomes ``\\t`` or ``\\n``."""
     return "\t".join(_guard(clean(text)) for text in row) + "\n"
 
 

@@ -31,7 +31,7 @@ _NOUNS = {"call bulk": "call", "block bulk": "number"}
 
 
 def _total(job: Document) -> int:
-    """Return how many recipients a job sends to, without those left out."""
+    """Return how many recipients a job sends to, without the recipients left out."""
     return sum(job[name] for name in OUTCOMES)
 
 
@@ -56,7 +56,7 @@ def columns(jobs: Iterable[Document]) -> list[Column]:
 
 
 def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
-    """Return one job: its state, how far it is, and the outcome of its recipients."""
+    """Return one job: its state, its progress, and the outcomes of its recipients."""
     created, ago = local_time(job["created"], now), time_ago(job["created"], now)
     about = (f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}")
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
@@ -76,7 +76,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
 
 
 def result_parts(job: Document, width: int, least: int = 2) -> Iterator[RenderableType]:
-    """Return the bar of a job with its counts, if there are at least so many: a verdict tells a single one."""
+    """Return the bar of a job with its counts, if there are at least this many: the verdict shows a single count."""
     yield bar(job, min(width, WIDEST_BAR))
     found = [name for name in OUTCOMES if job[name]]
     if len(found) >= least:
@@ -118,7 +118,7 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
 
 
 def bar(job: Document, width: int) -> Text:
-    """Return the outcomes of a job as one line; every outcome that occurs leaves a mark."""
+    """Return the outcomes of a job as a bar; every outcome that occurs is visible."""
     total = _total(job) or 1
     sizes = {name: max(job[name] * width // total, 1) for name in OUTCOMES if name != "pending" and job[name]}
     if not job["pending"] and sizes:
@@ -156,16 +156,16 @@ def _cost(plan: Document) -> Text:
     countries = plan.get("countries") or {}
     listed = "   " + ", ".join(f"{name} {count:,}" for name, count in countries.items()) if len(countries) > 1 else ""
     if balance is None:
-        told = [("  balance not checked", "dim")]
+        details = [("  balance not checked", "dim")]
     elif balance < needed:
-        told = [(f" of {balance:,}", ""), ("  not enough", "red")]
+        details = [(f" of {balance:,}", ""), ("  not enough", "red")]
     else:
-        told = [(f" of {balance:,}", ""), (f"  {balance - needed:,} left afterwards", "dim")]
-    return Text.assemble((f"about {needed:,}", "bold"), *told, (listed, "dim"))
+        details = [(f" of {balance:,}", ""), (f"  {balance - needed:,} left afterwards", "dim")]
+    return Text.assemble((f"about {needed:,}", "bold"), *details, (listed, "dim"))
 
 
 def _most_expensive(message: Document) -> Text:
-    """Return the message that costs most, and why if a character makes it longer."""
+    """Return the most expensive message, and the characters that make it longer, if any."""
     text = str(message.get("sms") or message.get("message") or "")
     size = plural(message["segments"], "segment")
     strange = count(text).not_gsm7[:3]

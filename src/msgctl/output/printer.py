@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 MAX_HIGHLIGHTED = 100_000
-"""Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
+"""Maximum characters of JSON that are coloured: Rich takes 2 ms per KB."""
 MAX_INDENTED = 500_000
 """Characters of JSON up to which it is indented on a terminal; nobody reads more, and it takes 1 s per MB."""
 MAX_WRITTEN = 65_536
 """Characters that are written at once: a terminal's stream flushes each line."""
 UNFOLDED = 10_000
-"""The width of a pipe, whose lines are not folded."""
+"""The width of a pipe, so that its lines are not folded."""
 FOLLOWED_WIDTH = 20
-"""The width of a column whose rows are printed as they come."""
+"""The width of a column if rows are printed as they arrive."""
 _USUAL_WIDTH = 80
 _MIN_WIDTH = 10
-"""A narrower terminal folds lines itself: they could not be indented and wrapped any more."""
+"""Minimum width for wrapping; a narrower terminal folds the lines itself."""
 
 
 class Screen(NamedTuple):
-    """A stream: its ``width`` in columns (None if nothing is drawn for people), and whether it shows ``color``."""
+    """A stream: its ``width`` in columns (None if it is not a terminal), and whether it shows ``color``."""
 
     stream: TextIO
     width: int | None
     color: bool
 
     def write_bytes(self, data: bytes) -> None:
-        """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
+        """Write UTF-8 bytes unchanged, whatever the encoding of the stream. A text-only stream gets decoded text."""
         buffer = getattr(self.stream, "buffer", None)
         if buffer is None:
             self.stream.write(data.decode("utf-8", "replace"))
@@ -52,22 +52,22 @@ class Screen(NamedTuple):
 
 
 def terminal_width(stream: TextIO) -> int:
-    """Return the columns of a terminal: COLUMNS, else what the terminal says; at least `_MIN_WIDTH`."""
+    """Return the columns of a terminal: COLUMNS, or else the terminal's width; at least `_MIN_WIDTH`."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
         return max(int(wanted), _MIN_WIDTH)
     try:
         return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _MIN_WIDTH)
-    except (OSError, ValueError):  # a stream that claims to be a terminal but has no file descriptor
+    except (OSError, ValueError):  # a stream that reports a terminal but has no file descriptor
         return _USUAL_WIDTH
 
 
 class Printer:
-    """Prints results in one format; ``chosen`` are the fields asked for (none: all of them).
+    """Prints results in one format; ``chosen`` are the fields to print (none: all).
 
-    ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` is printed
-    beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970, and ``program`` is how
-    a command line in a hint begins that uses the same profile: ``msgctl -p sandbox``.
+    ``errors`` is the screen for the verdict above a table and the hints below it. ``aside`` is printed beside the next
+    verdict, or below a result without one. ``clock`` returns seconds since 1970. ``program`` is the command prefix for
+    hints, such as ``msgctl -p sandbox``.
     """
 
     def __init__(
@@ -94,21 +94,21 @@ class Printer:
         self.aside = ""
 
     def print(self, result: Result) -> None:
-        """Print what a command returned, and flush."""
+        """Print the result of a command, and flush."""
         chosen = () if isinstance(result, OwnResult) and result.view == "request" else self._chosen
         if isinstance(result, RawResult):
             self._raw(result)
         elif isinstance(result, TextResult):
             self._text(result)
         elif isinstance(result, ServiceResult) and not result.responses:
-            pass  # its failures say why
+            pass  # its failures explain why
         elif self._is_drawn and not chosen:
             self._show(result)
         elif isinstance(result, ServiceResult):
             self._service(result, chosen)
         elif isinstance(result, StreamResult):
             self._stream(result, chosen or result.columns)
-        else:  # what comes one by one is printed whole
+        else:  # documents that arrive one by one are printed completely
             documents = list(result.documents) if isinstance(result.documents, Iterator) else result.documents
             if self._format is Format.JSON and not chosen:
                 self._own_json(documents)
@@ -120,12 +120,12 @@ class Printer:
             self.aside = ""
 
     def explain(self, parts: Iterable[RenderableType]) -> None:
-        """Print something for a person to read before a question."""
+        """Print details for the user before a question."""
         errors = _console(self._errors)
         with errors.capture() as drawn:
             for part in parts:
                 errors.print(part)
-        for line in drawn.get().splitlines():  # columns are padded with blanks
+        for line in drawn.get().splitlines():  # Rich pads lines with blanks
             errors.file.write(f"{line.rstrip()}\n")
 
     # --- tables

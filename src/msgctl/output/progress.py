@@ -1,4 +1,4 @@
-"""Live displays on a terminal, drawn by Rich: the progress of a job, and delivery states that are awaited."""
+"""Live displays on a terminal, drawn by Rich: the progress of a job, and the delivery states of messages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from msgctl.output.tables import SIGNS, Flow, console, state
 from msgctl.text import clean, day_and_time, plural
 
 NARROW = 70
-"""Columns of a terminal below which a job's rate and the time left are not shown."""
+"""Minimum columns of a terminal for a job's rate and remaining time."""
 
 
 class JobProgress(Progress):
-    """A bar with the rate and the time left, above the counts so far. It draws only when `show` is called."""
+    """A bar with the rate and the remaining time, above the counts so far. It draws only when `show` is called."""
 
     def __init__(self, stream: TextIO, *, color: bool, monotonic: Callable[[], float]) -> None:
         self._counts: Sequence[tuple[str, int]] = ()
@@ -63,12 +63,12 @@ class JobProgress(Progress):
             Text(plural(number, "credit"), "dim") if name == "credits" else state(name, number)
             for name, number in self._counts
         ]
-        # Not filled with blanks to the edge, where the ^C that a terminal shows would begin a new line.
+        # Lines are not padded to the edge, because the ^C that a terminal prints would then begin a new line.
         yield Padding(Flow(counts, "   "), (0, 0, 0, 2), expand=False)
 
 
 class _Pace(ProgressColumn):
-    """Recipients per second and the time left, once they are known."""
+    """Recipients per second and the remaining time, once they are known."""
 
     def render(self, task: Task) -> Text:
         speed, left = task.speed or 0, task.time_remaining
@@ -77,7 +77,7 @@ class _Pace(ProgressColumn):
 
 
 class JobDisplay(Live):
-    """The summary of a job that another process runs."""
+    """A live summary of a job that another process runs."""
 
     def __init__(self, stream: TextIO, *, color: bool, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -90,12 +90,12 @@ class JobDisplay(Live):
         )
 
     def show(self, job: Document) -> None:
-        """Draw the job as it is now."""
+        """Draw the job's current state."""
         self.update(Group(*jobs.parts(job, self._clock(), self.console.width)), refresh=True)
 
 
 class StateProgress(Live):
-    """The messages that are waited for, with their states, until the wait is over."""
+    """A live list of messages with their states, until the wait is over."""
 
     def __init__(
         self, stream: TextIO, *, color: bool, ids: Sequence[str], max_wait: float, monotonic: Callable[[], float]
@@ -116,7 +116,7 @@ class StateProgress(Live):
         )
 
     def show(self, states: Mapping[str, str], waiting: int) -> None:
-        """Draw the states known now; ``waiting`` messages are not done."""
+        """Draw the current states; ``waiting`` is the number of messages in progress."""
         for each, word in states.items():
             if self._states[each] != word:
                 self._states[each], self._since[each] = word, self._monotonic()

@@ -1,6 +1,6 @@
 """The results that commands return. One place prints them (`msgctl.cli.main.run`), in the requested format.
 
-They are named tuples, since each run defines them: a dataclass takes seven times as long.
+They are named tuples, because every run defines them, and a dataclass takes seven times as long to define.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Document = Mapping[str, Any]
 
 
 class Format(StrEnum):
-    """How a result is printed; the values are those of ``--output``."""
+    """The output format; the values are the choices of ``--output``."""
 
     TABLE = "table"
     JSON = "json"
@@ -27,9 +27,9 @@ class Format(StrEnum):
 
 
 class ServiceResult(NamedTuple):
-    """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing.
+    """Responses of the service to one operation. ``asked`` is the number of requests; some responses may be missing.
 
-    ``outcomes`` are those of the recipients, ``values`` what was asked of the operation, by wire name.
+    ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
     """
 
     responses: Sequence[Response]
@@ -40,11 +40,11 @@ class ServiceResult(NamedTuple):
 
 
 class OwnResult(NamedTuple):
-    """A document of msgctl's own, or a list of them, which may be made while it is printed.
+    """One of msgctl's own documents, or several; an iterator is printed as it is consumed.
 
-    ``columns`` are those of a table, csv and tsv. ``view`` names how a terminal shows them. ``empty`` is what a person
-    reads in place of a table without rows. --fields does not apply to the view "request", a dry run; on a terminal the
-    view "doctor" shows the failures. ``hints`` are the next steps, shown on a terminal if nothing has failed.
+    ``columns`` are the columns of a table, csv and tsv. ``view`` selects the view on a terminal. ``empty`` is shown on
+    a terminal instead of a table without rows. --fields does not apply to the view "request", a dry run. On a terminal,
+    the view "doctor" shows the failures. ``hints`` are the next steps, shown on a terminal if nothing has failed.
     """
 
     documents: Document | Iterable[Document]
@@ -56,7 +56,7 @@ class OwnResult(NamedTuple):
 
 
 class StreamResult(NamedTuple):
-    """Documents of msgctl's own that come without end, each printed as soon as it comes; as JSON, one per line."""
+    """An endless stream of msgctl's own documents, each printed as soon as it arrives; as JSON, one per line."""
 
     documents: Iterable[Document]
     columns: Sequence[str]
@@ -65,7 +65,7 @@ class StreamResult(NamedTuple):
 
 
 class TextResult(NamedTuple):
-    """A text for another program, printed exactly; as JSON, ``document``."""
+    """A text for another program, printed unchanged; with JSON output, ``document`` is printed."""
 
     text: str
     document: Document
@@ -73,7 +73,7 @@ class TextResult(NamedTuple):
 
 
 class RawResult(NamedTuple):
-    """The body of any response, printed as it came, below the lines of its ``head``."""
+    """The body of any response, printed unchanged below the lines of its ``head``."""
 
     body: bytes
     head: Sequence[str] = ()
@@ -81,4 +81,4 @@ class RawResult(NamedTuple):
 
 
 Result = ServiceResult | OwnResult | StreamResult | TextResult | RawResult
-"""What a command returns. Its ``failures`` are reported after it; the first one decides the exit code."""
+"""The result of a command. Its ``failures`` are reported after it; the first one decides the exit code."""

@@ -1,4 +1,4 @@
-"""How a terminal shows things, drawn by Rich from clean text: states, verdicts, hints, tables, cards and records.
+"""The parts of views on a terminal, drawn by Rich from clean text: states, verdicts, hints, tables, cards, records.
 
 Colours are the 16 of the terminal's own theme.
 """
@@ -45,7 +45,7 @@ THEME = Theme(
 )
 
 SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
-"""One sign for each kind of state, so that a state can be read without colour."""
+"""One sign for each kind of state, so that states are distinct without colour."""
 
 _KINDS = {
     word: kind
@@ -70,9 +70,9 @@ def kind_of(state: str) -> str | None:
 
 
 def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:
-    """Return a console that shows text as it is: no markup, no emoji codes, no highlighting.
+    """Return a console that shows text unchanged: no markup, no emoji codes, no highlighting.
 
-    Without a ``width`` it follows the terminal's.
+    Without a ``width``, it uses the terminal's width.
     """
     return Console(
         file=stream,
@@ -89,16 +89,16 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
 
 
 def state(word: str, number: int | None = None) -> Text:
-    """Return a state as a sign and the service's own word, with how many are in it: ``✗ 4 rejected``."""
+    """Return a state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
     kind = kind_of(word)
     shown = clean(word) if number is None else f"{number:,} {clean(word)}"
     return Text(shown) if kind is None else Text(f"{SIGNS[kind]} {shown}", kind)
 
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
-    """Return one line that says what happened, with its counts."""
-    told = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
-    return signed(kind, Flow([told, Text(aside, "dim")] if aside else [told]))
+    """Return one line with the result and its counts."""
+    content = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
+    return signed(kind, Flow([content, Text(aside, "dim")] if aside else [content]))
 
 
 def signed(kind: str, content: RenderableType) -> Table:
@@ -111,7 +111,7 @@ def signed(kind: str, content: RenderableType) -> Table:
 
 
 class Flow:
-    """Parts beside each other, as many as fit on a line; a part that fits on one line is never broken."""
+    """Parts side by side, as many as fit on a line; a part that fits on one line is never broken."""
 
     def __init__(self, parts: Sequence[Text], gap: str = "  ") -> None:
         self._parts = parts
@@ -132,22 +132,22 @@ class Flow:
 
 
 def hint(text: str) -> Text:
-    """Return what to do next. It is printed without wrapping, so that a command in it can be copied."""
+    """Return a hint for the next step. It is not wrapped, so that a command in it can be copied."""
     return Text(f"→ {clean(text)}", "dim")
 
 
 # --- tables
 
 SAMPLE = 500
-"""Rows that widths are taken from; a longer value in a later row is folded."""
+"""Rows that determine the widths; a longer value in a later row is folded."""
 BLOCK = 100
-"""Rows drawn at once: a long table is drawn in blocks with the same widths, so that memory stays flat."""
+"""Rows per block: a long table is drawn in blocks with the same widths, to limit memory."""
 MIN_TEXT = 30
-"""The least width of a wrapping text, unless it needs less."""
+"""Minimum width of a wrapping text, unless it needs less."""
 GAP = 2
 
 HEAD = box.Box(str(box.SIMPLE_HEAD), ascii=True)
-"""Rich would change SIMPLE_HEAD in a locale without its line; ours is replaced sign by sign when it is written."""
+"""A custom style, since Rich replaces SIMPLE_HEAD if the locale lacks its line; `process` replaces each sign."""
 
 TITLES = {
     "id": "ID",
@@ -163,7 +163,7 @@ TITLES = {
     "not_gsm7": "Not in GSM-7",
 }
 COUNTED = ("credits", "messages", "clicks")
-"""Fields whose name is the unit of their number."""
+"""Fields with a unit as their name."""
 KINDS = {
     **dict.fromkeys(("status", "state", "outcome"), "state"),
     **dict.fromkeys(("id", "dispatch.id", "dispatch_id", "client"), "id"),
@@ -203,25 +203,25 @@ class Column(NamedTuple):
 
 
 def title(name: str) -> str:
-    """Return the heading of a field; the service may have fields of any name."""
+    """Return the heading of a field; the service's fields may have any name."""
     words = clean(name).replace("_", " ").replace(".", " ")
     return TITLES.get(name) or words[:1].upper() + words[1:]
 
 
 def kind_of_field(name: str, *values: Any) -> str:
-    """Return the kind of a field: number for whole numbers; the interface has identifiers as strings."""
-    told = [value for value in values if value not in (None, "")]
-    is_number = told and all(
+    """Return the kind of a field: number for whole numbers, since IDs are strings in the API."""
+    present = [value for value in values if value not in (None, "")]
+    is_number = present and all(
         (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, Number) and len(value) < 9)
-        for value in told
+        for value in present
     )
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
 def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: int) -> Iterator[RenderableType]:
-    """Return rows as a table, or as one card per row if even the needed columns do not fit.
+    """Return rows as a table, or as one card per row if the columns do not fit.
 
-    A text that all rows share is printed once, below the table. ``now`` is the time in seconds since 1970.
+    A text shared by all rows is printed once, below the table. ``now`` is the time in seconds since 1970.
     """
     left = iter(rows)
     sample = list(islice(left, SAMPLE))
@@ -249,7 +249,7 @@ def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: i
 
 
 def _fitting(columns: Sequence[Column], rows: Sequence[Row], now: float, width: int) -> dict[Column, int] | None:
-    """Return the columns that there is room for, each with its width; None if the needed ones do not fit.
+    """Return the columns that fit, each with its width; None if even the necessary columns do not fit.
 
     Rich's own measuring takes five times as long.
     """
@@ -271,7 +271,7 @@ def _fitting(columns: Sequence[Column], rows: Sequence[Row], now: float, width: 
 
 
 def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, header: bool) -> Table:
-    """Return rows below each other, in columns of the given widths; a bold header above a dim rule, no other lines."""
+    """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = Table(
         box=HEAD,
         show_edge=False,
@@ -290,19 +290,19 @@ def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, hea
 
 
 def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
-    """Return a row for a narrow terminal: state and phone first, then the details, then the text."""
+    """Return a row for a narrow terminal: state and phone, then the details, then the text."""
     cells = {each: shown(each.of(row), each.kind, now) for each in columns if _is_filled(each.of(row))}
     first = [column for column in cells if column.kind in ("state", "strong")]
     first += [column for column in cells if column.kind == "plain" and not column.drop_order][:1]
     texts = [cells[column] for column in cells if column.kind == "text"]
     small = [column for column in cells if column not in first and column.kind != "text"]
-    details = [Text(_told(each, cells[each].plain), "dim") for each in sorted(small, key=lambda c: c.kind == "plain")]
+    details = [Text(_named(each, cells[each].plain), "dim") for each in sorted(small, key=lambda c: c.kind == "plain")]
     below: list[RenderableType] = [Flow(details, " · "), *texts] if details else [*texts]
     return Group(Flow([cells[column] for column in first]), *(Padding(each, (0, 0, 0, 2)) for each in below))
 
 
-def _told(column: Column, text: str) -> str:
-    """Return a value with its name or unit, since a card has no headings."""
+def _named(column: Column, text: str) -> str:
+    """Return a value with its name or unit, because a card has no headings."""
     if column.name in COUNTED:
         return f"{text} {column.name.removesuffix('s') if text == '1' else column.name}"
     is_named = column.kind == "number" or (column.kind == "id" and column.name != "id")
@@ -335,9 +335,9 @@ def number(text: str) -> str:
 
 
 def local_time(stamp: str, now: float) -> str:
-    """Return a time of msgctl (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
+    """Return a time of msgctl (ISO 8601, UTC): ``22:46:23`` today, ``14 Nov 22:46`` this year, or else the date.
 
-    A text without a time zone is returned unchanged: it is the service's own.
+    A text without a time zone comes from the service, and is returned unchanged.
     """
     at = _read(stamp)
     if at is None:
@@ -349,7 +349,7 @@ def local_time(stamp: str, now: float) -> str:
 
 
 def time_ago(stamp: str, now: float) -> str:
-    """Return how long ago a time of msgctl was: ``6 min ago``. Empty for a future time."""
+    """Return the age of a time of msgctl: ``6 min ago``. Empty for a future time."""
     at = _read(stamp)
     seconds = -1 if at is None else int(now - at.timestamp())
     for size, unit in _UNITS:
@@ -367,7 +367,7 @@ def _read(stamp: str) -> datetime | None:
 
 
 class FieldList:
-    """Names with their values beside them, or below them if a word would be broken."""
+    """Names with their values beside them, or below if a word would be broken."""
 
     def __init__(self, pairs: Sequence[tuple[str, Text]]) -> None:
         self._pairs = pairs

@@ -1,4 +1,4 @@
-"""The view of each result on a terminal: the verdict above it, its columns, and what to do next."""
+"""The view of each result on a terminal: the verdict above it, its columns, and the hints below."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from msgctl.text import plural
 
 
 class View(NamedTuple):
-    """What a terminal shows: the parts of the result, the verdict above them, and the hints below.
+    """A view on a terminal: the parts of the result, the verdict above them, and the hints below.
 
-    A verdict is the kind of its sign, and what to say in parts.
+    A verdict is the kind of its sign and the parts of its text.
     """
 
     parts: Iterable[RenderableType]
@@ -46,7 +46,7 @@ class View(NamedTuple):
 
 
 def _newest(row: Row) -> Any:
-    """Return the newest state of an entry of the history."""
+    """Return the newest state of a history entry."""
     outcome = row.get("outcome")
     return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
 
@@ -56,7 +56,7 @@ MAX_TEXT = 200_000
 MIN_TEXT = 200
 
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
-"""The first fields of responses. What the interface does not know follows, then the texts."""
+"""The first fields of responses. Undocumented fields follow, then the texts."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
 _DROP_ORDER = {"voice": 1, "dispatch_id": 1}
 _OWN = {
@@ -96,9 +96,9 @@ _OWN = {
         Column("key"),
     ),
 }
-"""The columns of msgctl's own lists."""
+"""The columns of msgctl's own lists, by view."""
 _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente"}
-"""Names of a file's column with the names of people."""
+"""Usual names of a file's column with people's names."""
 
 
 def view_of(
@@ -109,22 +109,23 @@ def view_of(
     with_verdict: bool,
     program: str,
 ) -> View:
-    """Return what a terminal shows of responses, or of documents of msgctl's own. Hints begin with ``program``."""
+    """Return the view of responses, or of msgctl's own documents. Commands in hints begin with ``program``."""
     if isinstance(result, StreamResult):
         arriving = [column.typed(()) for column in _OWN[result.view] if column.kind != "ago"]
         return View(Group(card(arriving, document, clock()), "") for document in result.documents)
     now = clock()
     if isinstance(result, ServiceResult):
-        told = _verdict(result, now) if with_verdict else ()
+        verdict = _verdict(result, now) if with_verdict else ()
         parts = list(_responses(result.responses, now, width))
-        return View([Text(""), *parts] if told and parts else parts, told, _hints(result, program) if told else ())
+        next_steps = _hints(result, program) if verdict else ()
+        return View([Text(""), *parts] if verdict and parts else parts, verdict, next_steps)
     documents = result.documents
     if isinstance(documents, Mapping) and result.view.startswith("job"):
         if result.view == "job summary":
             return View(jobs.plan_parts(documents))
-        is_told = with_verdict and not result.failures
-        hints = result.hints if is_told else ()
-        if result.view == "job end" and is_told:
+        has_verdict = with_verdict and not result.failures
+        hints = result.hints if has_verdict else ()
+        if result.view == "job end" and has_verdict:
             return View(jobs.result_parts(documents, width), jobs.verdict(documents), hints)
         return View(jobs.parts(documents, now, width), (), hints)
     if isinstance(documents, Mapping):
@@ -135,7 +136,7 @@ def view_of(
         documents = list(documents)
         return View(listing(jobs.columns(documents), documents, now, width))
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
-    if result.view == "job report":  # the file's own columns are left out first, except the name of a person
+    if result.view == "job report":  # the file's own columns are dropped first, except people's names
         known = {*(column.name for column in columns), "status", "state"}
         own = [Column(name, drop_order=-1) for name in result.columns if name not in known]
         names = [each._replace(drop_order=0) for each in own if each.name.strip().lower() in _NAMES]
@@ -146,7 +147,7 @@ def view_of(
 
 
 def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
-    """Return the verdict on an operation that sends or changes something; nothing for one that reads."""
+    """Return the verdict on an operation that sends or changes something; empty for an operation that reads."""
     response = result.responses[0]
     operation, rows = response.operation, list(fields.rows_of(response))
     phone = cell(rows[0].get("phone"))
@@ -162,7 +163,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
         is_all = accepted == len(outcomes)
         return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
-    if result.failures:  # the error says what happened
+    if result.failures:  # the error reports the outcome
         return ()
     if operation is ops.VERIFY_2FA:
         return ("ok", f"{cell(result.values.get('phone'))} is verified")
@@ -173,7 +174,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
 
 
 def _hints(result: ServiceResult, program: str) -> list[str]:
-    """Return what to do next, with the same profile."""
+    """Return hints for the next steps with the same profile."""
     operation = result.responses[0].operation
     if result.failures:
         return []
@@ -210,8 +211,8 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
         else:
             names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
-            if untold := [name for name in filled if not _is_told(record, name, document)]:
-                yield _record(document, untold, now)
+            if remaining := [name for name in filled if not _is_in_verdict(record, name, document)]:
+                yield _record(document, remaining, now)
 
 
 def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
@@ -236,7 +237,7 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
 
 
 def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
-    """Return the fields of a document that are filled, one per line."""
+    """Return the non-empty fields of a document, one per line."""
     values = {name: reach(document, name) for name in names}
     shortened = next(_shortened([values]))
     return FieldList(
@@ -249,7 +250,7 @@ def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
 
 
 def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
-    """Return the findings of doctor as they come; checks that were skipped come last, together for each reason."""
+    """Return doctor's findings as they arrive; skipped checks are listed last, grouped by reason."""
     skipped: dict[str, list[str]] = {}
     counts = {"bad": 0, "warn": 0, "ok": 0}
     for document in documents:
@@ -259,8 +260,8 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
             skipped.setdefault(found, []).append(name)
             continue
         counts[kind] += 1
-        told = Text.assemble(found, ("\n→ ", kind), fix) if fix else Text(found)
-        yield signed(kind, FieldList([(f"{name:11}", told)]))
+        details = Text.assemble(found, ("\n→ ", kind), fix) if fix else Text(found)
+        yield signed(kind, FieldList([(f"{name:11}", details)]))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
     failed = [f"{plural(counts['bad'], 'check')} failed"] if counts["bad"] else []
@@ -270,7 +271,7 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
         yield verdict("bad" if failed else "warn", *failed, *warned)
 
 
-def _is_told(record: ops.Record, name: str, document: Row) -> bool:
+def _is_in_verdict(record: ops.Record, name: str, document: Row) -> bool:
     """Return whether the verdict already shows a field."""
     if record is ops.RESPONSE_URL_SHORT:
         return name == "msg"

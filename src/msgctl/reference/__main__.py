@@ -11,7 +11,7 @@ from msgctl.reference.description import describe
 
 
 def files() -> dict[str, str]:
-    """Return the text of every file by its path: ``man/msgctl.1``."""
+    """Return the text of each file by its path, such as ``man/msgctl.1``."""
     nodes = describe(build())
     pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
     scripts = {f"completions/{name}": completions.script(shell, nodes) for shell, name in completions.FILES.items()}

@@ -1,4 +1,4 @@
-"""The command tree as plain data, from which manual and completions are generated, and `msgctl commands --json`."""
+"""The command tree as plain data, for the manual, the completions and `msgctl commands --json`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msgctl.sandbox.handlers import KINDS
 SHELLS = ("bash", "zsh", "fish")
 
 SCHEMAS = Path(__file__).parent / "schema"
-"""A JSON Schema for each output of msgctl's own."""
+"""A JSON Schema for each of msgctl's own outputs."""
 
 OUTPUTS = {
     "block bulk": "job",
@@ -63,8 +63,8 @@ class Parameter(NamedTuple):
     """An argument or an option.
 
     ``names`` are the spellings of an option, the short one first, or the placeholder of an argument. ``value`` is the
-    placeholder of the value, and None for a flag. ``source`` says what a shell offers if there are no ``choices``:
-    files, profiles, stored (profiles without the sandbox), jobs, countries, or text for nothing.
+    placeholder of the value, and None for a flag. Without ``choices``, a shell completes values from ``source``: files,
+    profiles, stored (profiles without the sandbox), jobs, countries, or text (no completion).
     """
 
     names: tuple[str, ...]
@@ -155,12 +155,12 @@ _SOURCES = {
     "JOB": "jobs",
     "CC": "countries",
 }
-"""Where a shell looks up values: by placeholder, preceded by the option or the command if it means others elsewhere."""
+"""Sources of values for completion, by placeholder, with the option or command before it if it is ambiguous."""
 
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """The values to choose from, by the same names."""
+    """The choices, by the same keys."""
     voices = dict.fromkeys((*operations.CALL_VOICES, *operations.VERIFICATION_VOICES))
     return {
         "--output FORMAT": tuple(each.value for each in Format),
@@ -179,7 +179,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def _values(path: str, name: str, placeholder: str, operation: Operation | None) -> tuple[tuple[str, ...], str]:
-    """Return the choices for a value, and where a shell looks up values without choices."""
+    """Return the choices for a value, and the source of its completions if it has none."""
     for field in operation.fields if operation else ():
         if field.typed == name and field.choices:
             return field.choices, "text"
@@ -229,13 +229,13 @@ def _argument(argument: Parameter) -> dict[str, Any]:
 
 def _option(option: Parameter) -> dict[str, Any]:
     found = {name: value for name, value in option._asdict().items() if name != "source"}
-    if option.choices in (faults.KINDS, responses.NAMES):  # other values are allowed; a shell offers only these
+    if option.choices in (faults.KINDS, responses.NAMES):  # other values are allowed; these are only suggestions
         found["choices"] = ()
     return found
 
 
 def _output(node: Node) -> list[str]:
-    """Return the names of the fields that a command prints."""
+    """Return the names of a command's output fields."""
     if name := OUTPUTS.get(node.path):
         own = schema(name)
         return list(own.get("items", own)["properties"])

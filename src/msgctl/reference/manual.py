@@ -12,7 +12,7 @@ A blank line ends a block. A block begins with:
 - ``%include NAME``: the text of ``pages/NAME.txt``.
 - anything else: a paragraph; a backslash at the end of a line breaks it.
 
-In a text, ```code``` is printed as it is typed, and ``*word*`` is a placeholder.
+In a text, ```code``` is printed literally, and ``*word*`` is a placeholder.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from msgctl.operations import Effect
 from msgctl.reference.description import Node, Parameter
 
 DATE = "2026-11-22"
-"""The date on the pages. A clock would make them differ from run to run."""
+"""The date on the pages, fixed so that every run writes the same files."""
 
 PAGES = Path(__file__).parent / "pages"
 TOPICS = {
     "msgctl-config": "profiles and settings of msgctl",
     "msgctl-exit-codes": "exit codes of msgctl and their meaning",
 }
-"""The pages that describe no command."""
+"""The pages that do not describe a command."""
 
 _INLINE = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
-# Without these escapes, roff prints typographic hyphens, quotes and accents, which cannot be pasted into a shell.
+# Without these escapes, roff prints typographic hyphens, quotes and accents, which a shell does not understand.
 _LITERAL = str.maketrans(
     {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}
 )
@@ -53,7 +53,7 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     for name, (about, blocks) in texts.items():
         others = ", ".join(f"`{other}`(1)" for other in ("msgctl", *TOPICS) if other != name)
         title = f'.TH {_literal(name.upper())} 1 {DATE} "msgctl {__version__}" "msgctl manual"'
-        # Text is not justified.
+        # ".ad l": text is not justified
         head = [title, ".ad l", ".SH NAME", rf"{_literal(name)} \- {_inline(about)}"]
         written[f"{name}.1"] = "\n".join([*head, *_roff("\n\n".join([*blocks, "# SEE ALSO", others]))]) + "\n"
     return written
@@ -88,7 +88,7 @@ def _main_page(nodes: Mapping[str, Node]) -> list[str]:
 
 
 def _command_page(nodes: Sequence[Node]) -> list[str]:
-    """Return the blocks of the page of a group with its commands, or of a single command."""
+    """Return the blocks of a page about a group with its commands, or about a single command."""
     page = nodes[0]
     runnable = [node for node in nodes if not node.is_group or node.options or node.arguments]
     introduction, sections = _split(part(page.path) or _usual(nodes))
@@ -110,7 +110,7 @@ def _command_page(nodes: Sequence[Node]) -> list[str]:
 
 
 def _usual(nodes: Iterable[Node]) -> str:
-    """Return the sections of a page that has no text in ``pages/``."""
+    """Return the sections of a page without text in ``pages/``."""
     effects = {node.facts.effect for node in nodes}
     kind = "local" if effects == {None} else "read" if effects <= {None, Effect.READS} else "send"
     examples = "\n".join(f"    {example}" for node in nodes for example in node.facts.examples)
@@ -182,7 +182,7 @@ def _paragraph(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return a text with its code in bold and its placeholders in italics, whose words are never hyphenated."""
+    """Return a text with code in bold and placeholders in italics. Their words are never hyphenated."""
     written, end = "", 0
     for found in _INLINE.finditer(text):
         words = " ".join(rf"\%{word}" for word in _literal(found[1] or found[2]).split(" "))
@@ -192,10 +192,10 @@ def _inline(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return text that is printed as it is typed."""
+    """Return the roff for literal text."""
     return text.translate(_LITERAL)
 
 
 def _line(text: str) -> str:
-    """Return a line of text that roff does not mistake for a macro."""
+    """Return a line of text that roff does not read as a macro."""
     return rf"\&{text}" if text[:1] in {".", "'"} else text

@@ -38,7 +38,7 @@ def _rows(node: Node) -> Iterator[str]:
     for argument in node.arguments:
         values = _values(argument)
         yield f"argument{'s' * argument.multiple} - {'-' if values == 'text' else values} "
-    for option in node.options if node.path else ():  # those of the root are common to all
+    for option in node.options if node.path else ():  # the root's options are common to all commands
         yield _option(option)
 
 
