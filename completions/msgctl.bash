@@ -430,6 +430,7 @@ __msgctl_table() {
         table=(
             'arguments - - '
             'option --country-code countries Country of national numbers, for example CO'
+            'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
         ) ;;
     'optout list')
         table=(
@@ -438,12 +439,14 @@ __msgctl_table() {
         table=(
             'arguments - - '
             'option --country-code countries Country of national numbers, for example CO'
+            'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
         ) ;;
     'optout import')
         table=(
             'argument - files '
             'option --country-code countries Country of national numbers, for example CO'
             'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
         ) ;;
     profile)
         table=(

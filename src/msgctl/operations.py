@@ -96,6 +96,11 @@ class Operation(NamedTuple):
     record: Record
     credentials: Place = Place.FORM
 
+    @property
+    def channel(self) -> str:
+        """How its messages reach people, one of `CHANNELS` for an operation that sends messages."""
+        return self.name.split()[0]
+
     def field(self, name: str) -> Field:
         """Return the field with a wire name. Raises KeyError if there is none."""
         return {field.name: field for field in self.fields}[name]
@@ -109,6 +114,8 @@ VERIFICATION_VOICES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enriq
 PLAIN_CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
 PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
 MAX_RETRIES = 3
+CHANNELS = {"sms": "SMS", "call": "calls", "chatapp": "chat-app messages"}
+"""The channels that a person can opt out of, and what a message calls them."""
 
 
 def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:

@@ -278,6 +278,20 @@ def test_an_opted_out_number_is_refused(command: Command, service: Service, tool
     assert tool(*command.line, "--ignore-optout").code == 0
 
 
+@each(ONE_REQUEST)
+def test_an_opt_out_of_another_channel_does_not_count(command: Command, service: Service, tool: Tool) -> None:
+    channel = command.line[0]
+    for other in {"sms", "call", "chatapp"} - {channel}:
+        assert tool("optout", "add", PHONE, "--channel", other).code == 0
+    service.will(respond(command.record))
+    assert tool(*command.line).code == 0
+    assert tool("optout", "add", PHONE, "--channel", channel).code == 0
+    refused = tool(*command.line)
+    assert optouted(refused)
+    assert f"msgctl optout remove {PHONE} --channel {channel}" in refused.err
+    assert sends(service) == 1
+
+
 def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool: Tool) -> None:
     assert tool("optout", "add", OTHER).code == 0
     refused = tool("sms", "send", PHONE, OTHER, "-m", "Hola")

@@ -124,6 +124,38 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     assert plan["excluded_rows"][0]["reason"] == "excluded by standard input"
 
 
+@pytest.mark.parametrize(
+    ("command", "channel"),
+    [
+        (("sms", "bulk", "-m", "Hello"), "sms"),
+        (("call", "bulk", "-m", "Hello", "--voice", "Mia"), "call"),
+        (("chatapp", "bulk", "--template", "t", "name"), "chatapp"),
+    ],
+    ids=" ".join,
+)
+def test_a_job_leaves_out_who_opted_out_of_its_channel(
+    command: tuple[str, ...], channel: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", f"{EVA},Eva")
+    (other, *_) = sorted({"sms", "call", "chatapp"} - {channel})
+    for phone, of in ((ANA, channel), (LUIS, other), (EVA, "all")):
+        assert jobs("optout", "add", phone, "--channel", of).code == 0
+    line = (*command[:2], file, *command[2:])
+    jobs(*line, "--test-to", ANA, "--yes").refused(2, f"{ANA} has opted out")
+    done = jobs(*line, "--test-to", LUIS, "--canary", "1", "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 1, "excluded": 2}), done.err
+    assert sent_to(service) == [LUIS, LUIS]
+
+
+def test_who_opts_out_of_another_channel_is_sent_to_on_resume(jobs: Jobs, service: Service, everyone: str) -> None:
+    job = jobs.send(everyone, "--canary", "1")
+    for phone, channel in ((LUIS, "call"), (EVA, "sms")):
+        assert jobs("optout", "add", phone, "--channel", channel).code == 0
+    done = jobs("job", "resume", job, "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 1}), done.err
+    assert sent_to(service) == [ANA, LUIS]
+
+
 @pytest.mark.every_set
 def test_unchecked_national_numbers_are_excluded_too(jobs: Jobs, service: Service, home: Path) -> None:
     exclude = home / "no.txt"
@@ -436,7 +468,7 @@ def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
     tool.clock.now = MONDAY_MORNING - 12 * 3600
 
     def open_the_window() -> None:
-        optouts.add([EVA], tool.clock.now)
+        optouts.add([(EVA, "all")], tool.clock.now)
         tool.clock.now = MONDAY_MORNING
 
     timer = threading.Timer(0.5, open_the_window)
@@ -462,7 +494,7 @@ def test_who_opts_out_while_a_job_runs_gets_nothing_more(
 
     def opt_out() -> None:
         if len(sends(service)) == 1:
-            optouts.add([people[4], people[8]], tool.clock.now)
+            optouts.add([(people[4], "all"), (people[8], "sms"), (people[6], "call")], tool.clock.now)
 
     service.always(accepting(service, look=opt_out))
     job = jobs.send(of_phones(home, people), "--batch-size", size)
@@ -551,11 +583,11 @@ def test_no_test_message_goes_to_someone_who_opts_out_while_the_file_is_read(
     accept = accepting(service)
 
     def behave(connection: socket.socket) -> None:
-        optouts.add([ANA], tool.clock.now)
+        optouts.add([(ANA, "all")], tool.clock.now)
         accept(connection)
 
     service.always(behave)
-    jobs.sms(everyone, "--test-to", ANA, "--yes").refused(2, f"{ANA} has opted out of messages")
+    jobs.sms(everyone, "--test-to", ANA, "--yes").refused(2, f"{ANA} has opted out of SMS")
     assert sends(service) == []
 
 
@@ -784,9 +816,9 @@ def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, hom
 def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
     assert jobs("optout", "add", EVA).code == 0
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", f"+{EVA}", "--yes")
-    done.refused(2, f"{EVA} has opted out of messages", f"msgctl optout remove {EVA}")
+    done.refused(2, f"{EVA} has opted out of SMS", f"msgctl optout remove {EVA} --channel sms")
     as_typed = ("--test-to", EVA[2:], "--no-number-check", "--country-code", "CO")
-    jobs("sms", "bulk", everyone, "-m", "Hola", *as_typed, "--yes").refused(2, f"{EVA} has opted out of messages")
+    jobs("sms", "bulk", everyone, "-m", "Hola", *as_typed, "--yes").refused(2, f"{EVA} has opted out of SMS")
     assert (service.received, files(home)) == ([], [])
 
 

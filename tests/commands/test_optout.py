@@ -10,7 +10,7 @@ from support.files import table, write_config
 from support.service import Service, respond
 from support.tool import Tool
 
-ANA, LUIS = "573001234567", "573007654321"
+ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
 
 def listed(tool: Tool) -> list[str]:
@@ -21,7 +21,7 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
     added = tool("optout", "add", "+57 300 123 4567", f"0057 300 1234567,{LUIS}")
     assert (added.code, added.out, added.err) == (0, "", f"Repeated numbers are used once: {ANA}\nAdded 2 numbers.\n")
     assert tool("optout", "list", "-o", "csv").out == (
-        f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
+        f"phone,channel,added\n{ANA},all,2026-09-21T14:13:20Z\n{LUIS},all,2026-09-21T14:13:20Z\n"
     )
     shown = tool("optout", "list", terminal=True).out
     assert (ANA in shown, "T14:13:20Z" in shown) == (True, False), "people read local times"
@@ -92,6 +92,40 @@ def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> N
     file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
     assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0
     assert listed(tool) == [LUIS]
+
+
+def channels(tool: Tool) -> list[tuple[str, str]]:
+    return [(each["phone"], each["channel"]) for each in tool("optout", "list", "--json").document]
+
+
+def test_an_opt_out_of_one_channel_is_listed_with_it(tool: Tool) -> None:
+    assert tool("optout", "add", ANA, LUIS, "--channel", "SMS").code == 0
+    assert tool("optout", "add", ANA, "--channel", "chatapp").code == 0
+    assert channels(tool) == [(ANA, "chatapp"), (ANA, "sms"), (LUIS, "sms")]
+    assert "sms" in tool("optout", "list", terminal=True).out
+    removed = tool("optout", "remove", ANA, LUIS, "--channel", "chatapp")
+    assert removed.err == f"Removed 1 number.\nNot on the list: {LUIS}\n"
+    assert channels(tool) == [(ANA, "sms"), (LUIS, "sms")]
+    tool("optout", "add", ANA, "--channel", "email").refused(2, 'Unknown channel "email"', "sms, call, chatapp, all")
+
+
+def test_a_file_may_have_a_column_of_channels(tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"phone,Channel\n{ANA}, Call \n{LUIS},\n{LUIS},all\n")
+    assert tool("optout", "import", str(file), "--channel", "sms").err == "Added 3 numbers.\n"
+    assert channels(tool) == [(ANA, "call"), (LUIS, "all"), (LUIS, "sms")]
+    exported = tool("optout", "list", "-o", "csv").out
+    assert tool("optout", "remove", ANA, LUIS).code == 0
+    assert tool("optout", "import", "-", stdin=exported).code == 0
+    assert channels(tool) == [(ANA, "call"), (LUIS, "all"), (LUIS, "sms")]
+    file.write_text(f"phone,channel\n{EVA},sms\n{EVA},email\n")
+    tool("optout", "import", str(file)).refused(2, "Line 3 of people.csv", 'Unknown channel "email"')
+    assert EVA not in listed(tool)
+
+
+def test_a_list_of_numbers_may_be_for_one_channel(tool: Tool) -> None:
+    assert tool("optout", "import", "-", "--channel", "call", stdin=f"{ANA}\n").code == 0
+    assert channels(tool) == [(ANA, "call")]
 
 
 @pytest.mark.parametrize("line", [("sms", "send", ANA), ("call", "send", ANA, "--voice", "Mia"), ("sms", "bulk")])

@@ -117,7 +117,7 @@ def make(
     context.check_fields(PLAN_FIELDS if context.options.dry_run else report.JOB_FIELDS)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = numbers.all(context, rules.test_to or (), sms=is_sms)
-    _refuse_opted_out(context, numbers, test_to)
+    _refuse_opted_out(context, spec.performs, numbers, test_to)
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
@@ -138,7 +138,7 @@ def make(
         )
         try:
             if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
-                _exclude(context, importer, rules.exclude or (), numbers.code(context))
+                _exclude(context, importer, spec.performs, rules.exclude or (), numbers.code(context))
             read(importer)
             reservation = None
             if once_key is not None:
@@ -224,10 +224,12 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
 # --- recipients
 
 
-def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
-    """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
+def _exclude(
+    context: Context, importer: Importer, operation: Operation, excluded: Iterable[str], country: str | None
+) -> None:
+    """Leave out the numbers that opted out of the channel, and those in the ``excluded`` files. Raises UsageError."""
     if optouts.exist():
-        importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
+        importer.exclude(optouts.of(operation.channel), OPTED_OUT)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
@@ -344,7 +346,7 @@ def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_t
     otherwise = "nothing was sent"
     if test_to and tally.first:
         prompts.require_terminal(context, otherwise)
-        _refuse_opted_out(context, numbers, test_to)  # reading the file can take a long time
+        _refuse_opted_out(context, spec.performs, numbers, test_to)  # reading the file can take a long time
         _send_test(context, spec, tally.first, test_to)
         otherwise = "only the test message was sent" if len(test_to) == 1 else "only the test messages were sent"
     cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
@@ -353,12 +355,13 @@ def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_t
     prompts.confirm(context, f"{question}{cost}?", otherwise)
 
 
-def _refuse_opted_out(context: Context, numbers: Numbers, to: Sequence[str]) -> None:
+def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, to: Sequence[str]) -> None:
     """Raise UsageError if one of the phones of --test-to has opted out."""
     read = phones.Reader(numbers.code(context)).international
-    if to and (found := optouts.among([*to, *map(read, to)])):
-        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]}"
-        raise UsageError(f"{found[0]} has opted out of messages", fix)
+    channel = operation.channel
+    if to and (found := optouts.among([*to, *map(read, to)], channel)):
+        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]} --channel {channel}"
+        raise UsageError(f"{found[0]} has opted out of {ops.CHANNELS[channel]}", fix)
 
 
 def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
     delete_old(context.profile, context.clock, context.warn)
-    watch = context.stack.enter_context(closing(optouts.Watch()))
+    watch = context.stack.enter_context(closing(optouts.Watch(ledger.spec.performs.channel)))
     store = Store(ledger.path.parent)
     resends.begin(store, job, ledger)
     runner = Runner(
@@ -184,7 +184,7 @@ def respect_optouts(context: Context, ledger: Ledger) -> None:
     if not (_heeds_optouts(ledger) and optouts.exist()):
         return
     with ledger.transaction():
-        number = ledger.leave_out(each.phone for each in optouts.every())
+        number = ledger.leave_out(optouts.of(ledger.spec.performs.channel))
     if number:
         context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
 

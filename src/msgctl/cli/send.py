@@ -47,7 +47,7 @@ def send_message(
         reader = phones.Reader(numbers.known(context))
         people = [phone and reader.international(phone) for phone in to]
     if not options.ignore_optout:
-        _refuse_optouts([phone for phone in (*to, *people) if phone])
+        _refuse_optouts(request.operation.channel, [phone for phone in (*to, *people) if phone])
     if options.once is None or context.options.dry_run:
         result = run(context, request, people)
     else:
@@ -167,13 +167,15 @@ def judged(request: Request, response: Response) -> ServiceResult:
     return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
 
 
-def _refuse_optouts(numbers: Sequence[str]) -> None:
+def _refuse_optouts(channel: str, numbers: Sequence[str]) -> None:
     from msgctl.history import optouts
 
-    if optouts.exist() and (found := optouts.among(numbers)):
+    if optouts.exist() and (found := optouts.among(numbers, channel)):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
-        fix = f"msgctl optout remove {' '.join(found)}"
-        raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
+        fix = f"msgctl optout remove {' '.join(found)} --channel {channel}"
+        raise UsageError(
+            f"{who} opted out of {operations.CHANNELS[channel]}", f"To send anyway, add --ignore-optout, or run: {fix}"
+        )
 
 
 # --- once

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
+from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import Country, PhoneColumn, Phones
 from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
+from msgctl.operations import CHANNELS
 from msgctl.output.result import OwnResult
 from msgctl.text import plural, timestamp
 
@@ -16,7 +20,8 @@ app = group(
     """Manage numbers that must not get your messages.
 
     The list is kept on this machine, for all profiles. Jobs leave these numbers out, even jobs in progress. `sms send`,
-    `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
+    `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected. With --channel,
+    an opt-out is only for SMS, calls or chat-app messages.
 
     The list contains international numbers. With --no-number-check, msgctl recognizes national numbers only if it knows
     their country, for example from --country-code.
@@ -25,7 +30,11 @@ app = group(
     """
 )
 
-COLUMNS = ("phone", "added")
+COLUMNS = ("phone", "channel", "added")
+
+Channel = Annotated[
+    str, typer.Option("--channel", metavar="CHANNEL", help="Only this channel: sms, call, chatapp, or all of them.")
+]
 
 
 @command(
@@ -33,33 +42,42 @@ COLUMNS = ("phone", "added")
     "add",
     "msgctl optout add 573005550100",
     "msgctl optout add '300 555 0100' --country-code CO",
+    "msgctl optout add 573005550100 --channel call",
 )
-def add(context: Context, phone: Phones, country: Country) -> None:
+def add(context: Context, phone: Phones, country: Country, channel: Channel = "all") -> None:
     """Add numbers to the opt-out list."""
     from msgctl.history import optouts
 
+    of = _checked(channel)
     wanted = country.all(context, phone)
-    _, new = optouts.add(wanted, context.clock())
+    _, new = optouts.add(((each, of) for each in wanted), context.clock())
     _tell_added(context, len(wanted), new)
 
 
 @command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
 def list_(context: Context) -> OwnResult:
-    """List the numbers that opted out."""
+    """List the numbers that opted out.
+
+    The channel is sms, call or chatapp, or all for an opt-out of every channel.
+    """
     from msgctl.history import optouts
 
     context.check_fields(COLUMNS)
-    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
+    found = [{**each._asdict(), "added": timestamp(each.added)} for each in optouts.every()]
     return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
-def remove(context: Context, phone: Phones, country: Country) -> None:
-    """Remove numbers from the opt-out list."""
+def remove(context: Context, phone: Phones, country: Country, channel: Channel = "all") -> None:
+    """Remove numbers from the opt-out list.
+
+    With --channel, a number that has opted out of all channels stays on the list for the others.
+    """
     from msgctl.history import optouts
 
+    of = _checked(channel)
     wanted = country.all(context, phone)
-    removed = optouts.remove(wanted)
+    removed = optouts.remove(wanted, of)
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -74,14 +92,32 @@ def import_(
     *,
     country: Country,
     phone_column: PhoneColumn = None,
+    channel: Channel = "all",
 ) -> None:
-    """Add the numbers of a file to the opt-out list, all or none."""
-    from msgctl.history import optouts
-    from msgctl.jobs.reader import numbers_in
+    """Add the numbers of a file to the opt-out list, all or none.
 
-    numbers = numbers_in(file, context.stdin.buffer, country.known(context), phone_column)
-    given, new = optouts.add(numbers, context.clock())
+    If the file has a column "channel", its values count: sms, call, chatapp or all. --channel is for empty cells, and
+    for files without this column.
+    """
+    from msgctl.history import optouts
+    from msgctl.jobs.reader import name_of, values_in
+
+    of = _checked(channel)
+    rows = values_in("channel", file, context.stdin.buffer, country.known(context), phone_column)
+
+    def entries() -> Iterator[tuple[str, str]]:
+        for line, number, text in rows:
+            try:
+                yield number, _checked(text.strip()) if text.strip() else of
+            except UsageError as error:
+                raise error.within(f"Line {line} of {name_of(file)}") from None
+
+    given, new = optouts.add(entries(), context.clock())
     _tell_added(context, given, new)
+
+
+def _checked(channel: str) -> str:
+    return values.choice(channel, (*CHANNELS, "all"), "channel")
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

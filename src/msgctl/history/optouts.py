@@ -10,20 +10,34 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgctl.operations import CHANNELS
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
 
 if TYPE_CHECKING:
     import sqlite3
 
+ALL = "all"
+"""The channel of people who have opted out of every channel."""
+
+TABLE = """CREATE TABLE optouts (
+    phone TEXT NOT NULL, channel TEXT NOT NULL, added REAL NOT NULL, PRIMARY KEY (phone, channel)
+) WITHOUT ROWID"""
+
 OPTOUTS = FileFormat(
     name="the opt-out list",
     application=0x6D736775,  # "msgu"
-    version=1,
+    version=2,
     fix="Restore it from a backup, or rename it and import the numbers again.",
     # Running jobs read the list for every commit, and wait while a long list is being imported.
     most_wait=60.0,
-    schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),
+    schema=(TABLE,),
+    upgrade=(
+        "ALTER TABLE optouts RENAME TO without_channels",
+        TABLE,
+        "INSERT INTO optouts SELECT phone, 'all', added FROM without_channels",
+        "DROP TABLE without_channels",
+    ),
 )
 
 
@@ -34,46 +48,80 @@ def exist() -> bool:
 
 
 class OptOut(NamedTuple):
-    """A number, in international digits, and when it was added, in seconds since 1970."""
+    """A number in international digits, its channel or `ALL`, and when it was added, in seconds since 1970."""
 
     phone: str
+    channel: str
     added: float
 
 
-def add(phones: Iterable[str], now: float) -> tuple[int, int]:
-    """Add all numbers or none; return the number of all and of new ones."""
+def add(entries: Iterable[tuple[str, str]], now: float) -> tuple[int, int]:
+    """Add all numbers with their channels, or none; return the number of all and of new ones.
+
+    A number that has opted out of all channels is not new for one of them.
+    """
     with _opened(create=True) as db:
         # Read the whole file before the list is locked: jobs send nothing while it is locked.
-        db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL)")
+        db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL, channel TEXT NOT NULL)")
         with files.transaction(db, "BEGIN"):
-            given = db.executemany("INSERT INTO given VALUES (?)", zip(phones)).rowcount
+            given = db.executemany("INSERT INTO given VALUES (?, ?)", entries).rowcount
         with files.transaction(db):
-            new = db.execute("INSERT OR IGNORE INTO optouts SELECT phone, ? FROM given", (now,)).rowcount
+            new = db.execute(
+                """INSERT OR IGNORE INTO optouts SELECT phone, channel, ? FROM given
+                WHERE NOT EXISTS (SELECT 1 FROM optouts AS old WHERE old.phone = given.phone AND old.channel = ?)""",
+                (now, ALL),
+            ).rowcount
     return max(given, 0), new
 
 
-def remove(phones: Iterable[str]) -> list[str]:
-    """Remove numbers; return the numbers that were on the list."""
-    with _opened() as db:
-        return [phone for phone in phones if db.execute("DELETE FROM optouts WHERE phone = ?", (phone,)).rowcount]
+def remove(phones: Iterable[str], channel: str = ALL) -> list[str]:
+    """Remove numbers for a channel, or for all; return the numbers that were on the list for it.
+
+    A number that had opted out of all channels stays on the list for the others.
+    """
+    others = json.dumps([each for each in CHANNELS if each != channel])
+    removed = []
+    with _opened() as db, files.transaction(db):
+        for phone in phones:
+            if channel != ALL:
+                db.execute(
+                    """INSERT OR IGNORE INTO optouts SELECT phone, value, added FROM optouts, json_each(?)
+                    WHERE phone = ? AND channel = ?""",
+                    (others, phone, ALL),
+                )
+            deleted = db.execute(
+                "DELETE FROM optouts WHERE phone = ? AND (channel IN (?, ?) OR ? = ?)",
+                (phone, channel, ALL, channel, ALL),
+            )
+            if deleted.rowcount:
+                removed.append(phone)
+    return removed
 
 
 def every() -> Iterator[OptOut]:
     """Yield the whole list, sorted by number."""
     with _opened() as db:
-        yield from map(OptOut._make, db.execute("SELECT phone, added FROM optouts ORDER BY phone"))
+        yield from map(OptOut._make, db.execute("SELECT phone, channel, added FROM optouts ORDER BY phone, channel"))
 
 
-def among(phones: Collection[str]) -> list[str]:
-    """Return the numbers in ``phones`` that are on the list."""
-    with closing(Watch()) as watch:
+def of(channel: str) -> Iterator[str]:
+    """Yield the numbers that have opted out of a channel, or of all."""
+    with _opened() as db:
+        query = "SELECT DISTINCT phone FROM optouts WHERE channel IN (?, ?)"
+        yield from (phone for (phone,) in db.execute(query, (channel, ALL)))
+
+
+def among(phones: Collection[str], channel: str) -> list[str]:
+    """Return the numbers in ``phones`` that have opted out of a channel, or of all."""
+    with closing(Watch(channel)) as watch:
         return watch.among(phones)
 
 
 class Watch:
-    """The current list, kept open for a job that checks it for each commit; any thread may use it."""
+    """The current list for one channel, kept open for a job that checks it for each commit; any thread may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
         self._path = _path()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
@@ -92,8 +140,10 @@ class Watch:
                 if self._db:
                     self._db.close()
                 self._db, self._status = OPTOUTS.open(self._path, create=True), status
-            query = "SELECT phone FROM optouts WHERE phone IN (SELECT value FROM json_each(?))"
-            return [phone for (phone,) in self._db.execute(query, (json.dumps([*phones]),))]
+            query = """SELECT DISTINCT phone FROM optouts
+                WHERE phone IN (SELECT value FROM json_each(?)) AND channel IN (?, ?)"""
+            values = json.dumps([*phones]), self._channel, ALL
+            return [phone for (phone,) in self._db.execute(query, values)]
 
     def close(self) -> None:
         if self._db and self._lock.acquire(blocking=False):  # an abandoned thread may be using it

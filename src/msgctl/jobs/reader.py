@@ -194,15 +194,23 @@ def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: st
 
     National numbers belong to ``country``. Raises UsageError for an invalid number.
     """
+    return (number for _, number, _ in values_in(None, file, stdin, country, phone_column))
+
+
+def values_in(
+    column: str | None, file: str, stdin: BinaryIO, country: str | None, phone_column: str | None
+) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the number and the text in a column of each row of such a file; without the column, no text."""
     phones = PhoneCells(country)
     with opened(file, stdin, phone_column, phones, may_be_list=True) as found:
         if found.numbers is not None:
-            yield from _numbers(found.numbers, phones)
+            yield from ((0, number, "") for number in _numbers(found.numbers, phones))
+        place = None if column is None else find_column(column, found.columns)
         for row in found.rows:
             if isinstance(row, InvalidRow):
                 raise _invalid(row, name_of(file))
             if row is not None:
-                yield row.phone
+                yield row.line, row.phone, "" if place is None else row.values[place]
 
 
 def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:

@@ -88,7 +88,7 @@ _OWN = {
         Column("id", drop_order=2),
         Column("error", "Why"),
     ),
-    "optouts": (Column("phone"), Column("added", kind="time")),
+    "optouts": (Column("phone"), Column("channel"), Column("added", kind="time")),
     "profiles": (
         Column("name", "Profile", value=lambda row: f"{'●' if row['default'] else ' '} {row['name']}"),
         Column("base_url"),

@@ -171,6 +171,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "--only OUTCOME": (*map(str, Outcome), "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
         "--by GROUP": GROUPINGS,
+        "--channel CHANNEL": (*operations.CHANNELS, "all"),
         "--voice NAME": tuple(voices),
         "METHOD": operations.METHODS,
         "api PATH": tuple(operation.path for operation in operations.OPERATIONS),

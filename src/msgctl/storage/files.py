@@ -369,8 +369,8 @@ class FileFormat:
     """A kind of SQLite file.
 
     ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
-    which the statements in ``schema`` create. ``fix`` is advice for a damaged file. A transaction waits up to
-    ``most_wait`` seconds for another one.
+    which the statements in ``schema`` create, and those in ``upgrade`` create from the tables of the version before.
+    ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one.
     """
 
     name: str
@@ -378,6 +378,7 @@ class FileFormat:
     version: int
     fix: str
     schema: tuple[str, ...]
+    upgrade: tuple[str, ...] = ()
     most_wait: float = 10.0
 
     @contextmanager
@@ -450,13 +451,25 @@ class FileFormat:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             if application != self.application:
                 raise ConfigurationError(f"{shown(path)} is a database, but not {self.name}", "Rename it.")
-            (version,) = db.execute("PRAGMA user_version").fetchone()
+            version = self._upgraded(db)
             if version != self.version:
                 age = "a newer" if version > self.version else "an older"
                 what = f"{self.name.capitalize()} {shown(path)} was written by {age} msgctl (schema {version})"
                 raise BrokenError(what, self.fix)
             stack.pop_all()
         return db
+
+    def _upgraded(self, db: sqlite3.Connection) -> int:
+        """Return the version of a file's tables, after the upgrade if there is one."""
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if not (self.upgrade and version == self.version - 1):
+            return int(version)
+        with transaction(db):
+            if db.execute("PRAGMA user_version").fetchone() == (version,):  # no process was faster
+                for statement in self.upgrade:
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {self.version}")
+        return self.version
 
     @contextmanager
     def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
