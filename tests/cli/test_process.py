@@ -28,7 +28,7 @@ SEND = f"sms send {PHONE} -m Hola"
 LONG = {
     **RECORD,
     "data": [{"id": f"m{number}", "status": "sent", "credits": 1, "sms": "x" * 50, "phone": PHONE}
-             for number in range(2000)],
+             for number in range(1000)],
 }  # fmt: skip
 """A response that is larger than the buffer of a pipe, 64 KiB, and within the limit."""
 FULL = Path("/dev/full")
