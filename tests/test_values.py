@@ -89,13 +89,13 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
     if least <= number and (most is None or number <= most):
         assert values.whole_number(str(number), "--min", least, most) == number
     else:
-        with pytest.raises(UsageError, match=r"^--min must be (a whole number, )?\d+ "):
+        with pytest.raises(UsageError, match=r"^--min must be (a whole number, |from )[\d,]+ "):
             values.whole_number(str(number), "--min", least, most)
 
 
 @pytest.mark.parametrize("typed", ["0", "-1", "3600.1", "nan", "inf", "1e999", "", "5s", "1,5", "٣", "1_0", " 5"])
 def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
-    with pytest.raises(UsageError, match="--timeout must be more than 0 and at most 3600 seconds"):
+    with pytest.raises(UsageError, match="--timeout must be more than 0 and at most 3,600 seconds"):
         values.seconds(typed, "--timeout")
 
 
@@ -116,7 +116,7 @@ def ranged(text: str) -> object:
             None,
         ),
         (lambda text: values.whole_number(text, "--port"), "9" * 20, r"^--port .* \(at most 19 digits\), not ", None),
-        (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be 0.5 to 9, not "0.4"$', None),
+        (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be from 0.5 to 9, not "0.4"$', None),
         (lambda text: values.day(text, TODAY), "soon", '"soon" is not a date: .* yesterday, or 7d', None),
         (lambda text: values.day(text, TODAY), "2026-02-30", 'The date "2026-02-30" does not exist', "YYYY-MM-DD"),
         (ranged, "2027-01-01", r"^--since 2027-01-01 is after today \(2026-09-21\)$", None),
@@ -134,7 +134,7 @@ def ranged(text: str) -> object:
         (values.prose, "a\udfff", "^The message is not valid UTF-8 text at position 2", None),
         (values.prose, "a\x9f", "control character U.009F at position 2: ", "Remove it"),
         (values.prose, "", "^The message is empty$", None),
-        (values.prose, "x" * 65537, "The message is 65537 bytes long; the maximum is 65536", None),
+        (values.prose, "x" * 65537, "The message is 65,537 bytes long; the maximum is 65,536", None),
     ],
 )
 def test_an_error_says_what_is_wrong_and_what_to_do(

@@ -54,7 +54,7 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
     """Return a whole number from ``least`` to ``most``; ``name`` is its option or argument."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or number < least or (most is not None and number > most):
-        limits = f"a whole number, {least} or more" if most is None else f"{least} to {most}"
+        limits = f"a whole number, {least} or more" if most is None else f"from {least:,} to {most:,}"
         digits = " (at most 19 digits)" if len(text) > 19 else ""
         raise UsageError(f"{name} must be {limits}{digits}, not {quote(text)}")
     return number
@@ -81,7 +81,7 @@ def seconds(text: str, name: str, most: float = MAX_TIMEOUT) -> float:
     """Return a time in seconds, more than 0 and at most ``most``; fractions are allowed."""
     number = _number(text)
     if not 0 < number <= most:
-        raise UsageError(f"{name} must be more than 0 and at most {most:.10g} seconds, not {quote(text)}")
+        raise UsageError(f"{name} must be more than 0 and at most {most:,.10g} seconds, not {quote(text)}")
     return number
 
 
@@ -89,7 +89,7 @@ def decimal(text: str, name: str, least: float, most: float) -> float:
     """Return a number from ``least`` to ``most``; fractions are allowed."""
     number = _number(text)
     if not least <= number <= most:
-        raise UsageError(f"{name} must be {least:g} to {most:.10g}, not {quote(text)}")
+        raise UsageError(f"{name} must be from {least:g} to {most:,.10g}, not {quote(text)}")
     return number
 
 
@@ -166,7 +166,7 @@ def prose(text: str, name: str = "The message", hint: str | None = None) -> str:
     _printable(text, name, allowed="\n\r\t", hint=hint)
     size = len(text.encode())
     if size > MAX_MESSAGE_BYTES:
-        raise UsageError(f"{name} is {size} bytes long; the maximum is {MAX_MESSAGE_BYTES}")
+        raise UsageError(f"{name} is {size:,} bytes long; the maximum is {MAX_MESSAGE_BYTES:,}")
     return text
 
 

@@ -197,7 +197,7 @@ def test_an_unknown_column_is_found_before_anything(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--batch-size", "0"), '--batch-size must be 1 to 1000, not "0"'),
+        (("--batch-size", "0"), '--batch-size must be from 1 to 1,000, not "0"'),
         (("--concurrency", "0"), "--concurrency must be"),
         (("--rate", "0"), "--rate must be"),
         (("--rate", "nan"), "--rate must be"),

@@ -94,7 +94,7 @@ def test_a_choice_is_sent_in_the_spelling_of_the_interface(
 @pytest.mark.parametrize("command", [(*CALL, "--voice", "Mia"), (*CALL_2FA, "--voice", "Mia"), AUDIO])
 def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service: Service) -> None:
     for typed in ("0", "4", "+1", "1.0", "", "١"):
-        refused(tool, service, *command, "--retries", typed, names=(f'--retries must be 1 to 3, not "{typed}"',))
+        refused(tool, service, *command, "--retries", typed, names=(f'--retries must be from 1 to 3, not "{typed}"',))
     assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
 
 
@@ -169,9 +169,9 @@ def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Se
 
 def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
     longest = "ñ" * (MAX_MESSAGE_BYTES // 2)
-    refused(tool, service, *SMS, "-m", longest + "x", names=("message", str(MAX_MESSAGE_BYTES)))
-    refused(tool, service, *SMS, names=("message", str(MAX_MESSAGE_BYTES)), stdin=longest + "x")
-    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("message", str(MAX_MESSAGE_BYTES)))
+    refused(tool, service, *SMS, "-m", longest + "x", names=("message", f"{MAX_MESSAGE_BYTES:,}"))
+    refused(tool, service, *SMS, names=("message", f"{MAX_MESSAGE_BYTES:,}"), stdin=longest + "x")
+    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("message", f"{MAX_MESSAGE_BYTES:,}"))
     assert used(tool, service, *SMS, stdin=longest)["sms"] == longest
 
 

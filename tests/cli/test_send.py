@@ -89,7 +89,7 @@ def test_the_exit_code_is_repeated_with_the_record(
 def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "Nothing was sent" not in tool(*SEND).err
-    assert "Nothing was sent: this key was used before." in tool(*SEND).err
+    assert 'This time nothing was sent. This is the result of the first attempt with --once "' in tool(*SEND).err
     assert tool(*SEND, "--quiet").err == ""
 
 

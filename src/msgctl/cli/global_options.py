@@ -41,7 +41,7 @@ class GlobalOptions:
     profile: Annotated[
         str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
     ] = None
-    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
+    json: Annotated[bool, _option("--json", help="The service's JSON unchanged; same as -o json.")] = False
     format: Annotated[
         Format,
         _option(
@@ -49,7 +49,7 @@ class GlobalOptions:
             "-o",
             metavar="FORMAT",
             parser=lambda text: Format(values.choice(text, list(Format), "output format")),
-            help="Output format: table, json, csv or tsv. [default: table]",
+            help="One of table, json, csv, tsv. [default: table]",
         ),
     ] = Format.TABLE
     fields: Annotated[
@@ -66,7 +66,7 @@ class GlobalOptions:
             "--verbose",
             "-v",
             count=True,
-            help="Show each request and response on standard error; -vv adds headers and bodies.",
+            help="Show requests; -vv adds headers and bodies.",
         ),
     ] = 0
     timeout: Annotated[

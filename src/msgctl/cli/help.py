@@ -4,23 +4,32 @@ import copy
 import io
 import re
 import textwrap
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
-from msgctl.errors import EXIT_CODES
-
 if TYPE_CHECKING:
     from msgctl.output.printer import Screen
 
 PANEL = "Global options"
+MESSAGE, RECIPIENTS, SAFETY, WHEN, SPEED, DELIVERY = "Message", "Recipients", "Safety", "When", "Speed", "Delivery"
+ACCOUNT, PREFERENCES, ADDRESS, BEHAVIOUR = "Account", "Defaults", "Address", "Behaviour"
+PANELS = (None, ADDRESS, ACCOUNT, PREFERENCES, MESSAGE, RECIPIENTS, SAFETY, WHEN, SPEED, DELIVERY, BEHAVIOUR)
+"""The panels of options, in the order of a page."""
+MAX_OPTIONS = 8
+"""Options that a page shows without panels."""
 WIDTH = 80
-"""Columns of a help page at most: longer lines are hard to read."""
+"""Columns of a plain help page at most."""
+MAX_WIDTH = 100
+"""Columns of a help page on a terminal at most: longer lines are hard to read."""
 NARROW = 70
 """Columns of a terminal below which the boxes would cut words."""
-EXAMPLES = ("msgctl -p sandbox sms send 573001234567 -m 'Hello'", "msgctl sms bulk customers.csv -m 'Hello {name}' -n")
+ROOT_EPILOG = ("Example: msgctl -p sandbox sms send 573001234567 -m 'Hello'", "Exit codes and more: man msgctl")
+OPTIONS_TOO = ("help", "version")
+"""Commands that the root's page lists only as options."""
 GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout etc.): msgctl --help"
 
 
@@ -31,11 +40,11 @@ def show(ctx: typer.Context) -> None:
     is_root = ctx.parent is None
     if is_root:
         # Placeholders, so that the parts need not be loaded.
-        parts = [TyperGroup(name=each.name, help=each.help, rich_help_panel=each.panel) for each in command.parts]
+        parts = [TyperGroup(name=each.name, help=each.help) for each in command.parts if each.name not in OPTIONS_TOO]
         command = TyperGroup(
             name=command.name, commands=parts, params=command.params, help=command.help, rich_markup_mode=None
         )
-    command.params = [_shown(each, command, is_root=is_root) for each in command.params]
+    command.params = _in_panels([_shown(each, command, is_root=is_root) for each in command.params])
     ctx.command = command
     screen = context.screen(context.stdout)
     if screen.width is not None and screen.width >= NARROW:
@@ -57,18 +66,38 @@ def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
     if option.rich_help_panel == PANEL and not is_root:
         facts = command.facts
         matters = {"dry_run": facts.has_dry_run, "yes": facts.asks}
-        shown.hidden, shown.rich_help_panel = not matters.get(option.name), None
+        shown.hidden, shown.rich_help_panel = not matters.get(option.name), SAFETY
     return shown
 
 
+def _in_panels(params: list[Any]) -> list[Any]:
+    """Return parameters sorted by panel; a few options need no panels."""
+    options = [each for each in params if each.param_type_name == "option" and not each.hidden]
+    if len(options) <= MAX_OPTIONS:
+        for each in options:
+            if each.rich_help_panel != PANEL:
+                each.rich_help_panel = None
+    order = {panel: place for place, panel in enumerate(PANELS)}
+    return sorted(params, key=lambda each: order.get(each.rich_help_panel, len(order)))
+
+
+def write_options(params: Sequence[Any], ctx: Any, formatter: Any) -> None:
+    """Write the arguments and options of a plain page in their panels. Typer does so only with Rich."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for param in params:
+        if (record := param.get_help_record(ctx)) is not None:
+            name = "Arguments" if param.param_type_name == "argument" else param.rich_help_panel
+            sections.setdefault("Options" if name in (None, PANEL) else name, []).append(record)
+    for name, rows in sections.items():
+        with formatter.section(name):
+            formatter.write_dl(rows)
+
+
 def _epilog(command: Any, *, is_root: bool) -> list[str]:
-    examples = EXAMPLES if is_root else command.facts.examples
-    lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     if is_root:
-        # Lines break between two codes, not at other spaces.
-        codes = ", ".join(f"{code} {each.name}".replace(" ", "\xa0") for code, each in EXIT_CODES.items())
-        wrapped = textwrap.wrap(codes, NARROW, initial_indent="  ", subsequent_indent="  ")
-        return [*lines, "Exit codes:", *(line.replace("\xa0", " ") for line in wrapped), "", "See also: man msgctl"]
+        return [*ROOT_EPILOG]
+    examples = command.facts.examples
+    lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     return [*lines, GLOBAL_OPTIONS]
 
 
@@ -103,7 +132,7 @@ def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
 
     rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
     rich_utils.FORCE_TERMINAL = screen.color
-    rich_utils.MAX_WIDTH = min(screen.width or WIDTH, WIDTH)
+    rich_utils.MAX_WIDTH = min(screen.width or MAX_WIDTH, MAX_WIDTH)
     rich_utils.STYLE_HELPTEXT = rich_utils.STYLE_USAGE = ""
     rich_utils.STYLE_OPTION = rich_utils.STYLE_SWITCH = rich_utils.STYLE_COMMANDS_TABLE_FIRST_COLUMN = "cyan"
     command: Any = ctx.command

@@ -26,7 +26,7 @@ NOT_AGAIN = {
 
 def build() -> Any:
     """Return the whole command tree."""
-    root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
+    root = group("SMS, calls, verification codes, short URLs and chat-app messages.", cls=Root)
     return typer.main.get_command(root)
 
 

@@ -13,6 +13,7 @@ import typer
 from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
+from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
@@ -26,10 +27,12 @@ MAX_BODY_BYTES = 1024 * 1024
 """The largest JSON body, in bytes."""
 
 
-def option(field: Field, metavar: str | None = None) -> Any:
+def option(field: Field, metavar: str | None = None, panel: str | None = None) -> Any:
     """Return the option for a field of an operation, with the field's own help."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
-    return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices)
+    return typer.Option(
+        field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices, rich_help_panel=panel
+    )
 
 
 def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
@@ -49,7 +52,12 @@ Phones = Annotated[
 Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with or without spaces and punctuation.")]
 MessageFile = Annotated[
     str | None,
-    typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
+    typer.Option(
+        "--message-file",
+        metavar="PATH",
+        help="Read the message from a file; - is standard input.",
+        rich_help_panel=MESSAGE,
+    ),
 ]
 
 
@@ -83,7 +91,14 @@ class MessageOptions(NamedTuple):
     """Options that give the message."""
 
     text: Annotated[
-        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
+        str | None,
+        typer.Option(
+            "--message",
+            "-m",
+            metavar="TEXT",
+            help="Text of the message; - reads standard input.",
+            rich_help_panel=MESSAGE,
+        ),
     ] = None
     message_file: MessageFile = None
 
@@ -93,11 +108,22 @@ class TemplateOptions(NamedTuple):
 
     text: Annotated[
         str | None,
-        typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} placeholders."),
+        typer.Option(
+            "--message",
+            "-m",
+            metavar="TEMPLATE",
+            help="Text of the message, with {column} placeholders.",
+            rich_help_panel=MESSAGE,
+        ),
     ] = None
     message_file: Annotated[
         str | None,
-        typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
+        typer.Option(
+            "--message-file",
+            metavar="PATH",
+            help="Read the template from a file; - is standard input.",
+            rich_help_panel=MESSAGE,
+        ),
     ] = None
 
     def read(self, context: Context) -> str:
@@ -125,7 +151,7 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
         reason = getattr(error, "strerror", None) or "it is closed, or the name is not valid"
         raise UsageError(f"Cannot read {what} from {name}: {reason}") from None
     if len(content) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most} bytes")
+        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most:,} bytes")
     return content
 
 
@@ -141,7 +167,9 @@ def json_body(context: Context, path: str) -> tuple[bytes, Any]:
 
 CountryCode = Annotated[
     str | None,
-    typer.Option("--country-code", metavar="CC", help="Country of national numbers, for example CO."),
+    typer.Option(
+        "--country-code", metavar="CC", help="Country of national numbers, for example CO.", rich_help_panel=RECIPIENTS
+    ),
 ]
 COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
 
@@ -227,7 +255,12 @@ class Numbers(Country):
     """How phone numbers to send to are read."""
 
     no_number_check: Annotated[
-        bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+        bool,
+        typer.Option(
+            "--no-number-check",
+            help="Send the digits as typed, for short codes and test numbers.",
+            rich_help_panel=RECIPIENTS,
+        ),
     ] = False
     unchecked = "To send to it anyway, add --no-number-check."
 
@@ -280,26 +313,49 @@ class SendOptions(NamedTuple):
 
     once: Annotated[
         str | None,
-        typer.Option("--once", metavar="KEY", help="Send at most once per key; later runs print the first result."),
+        typer.Option(
+            "--once",
+            metavar="KEY",
+            help="Send at most once per key; later runs print the first result.",
+            rich_help_panel=SAFETY,
+        ),
     ] = None
     resend_unknown: Annotated[
-        bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
+        bool,
+        typer.Option(
+            "--resend-unknown",
+            help="With --once: send again if the earlier outcome is unknown.",
+            rich_help_panel=SAFETY,
+        ),
     ] = False
-    ignore_optout: Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")] = False
+    ignore_optout: Annotated[
+        bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.", rich_help_panel=RECIPIENTS)
+    ] = False
 
 
 class WaitOptions(NamedTuple):
     """Options that track a message until it is delivered."""
 
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until every message is delivered; exit 6 if one is not.")
+        bool,
+        typer.Option(
+            "--wait", help="Wait until every message is delivered; exit 6 if one is not.", rich_help_panel=DELIVERY
+        ),
     ] = False
     max_wait: Annotated[
-        str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
+        str | None,
+        typer.Option(
+            "--max-wait",
+            metavar="S",
+            help="With --wait: maximum seconds to wait. [default: 300]",
+            rich_help_panel=DELIVERY,
+        ),
     ] = None
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="With --wait: a state to wait for (repeatable)."),
+        typer.Option(
+            "--until", metavar="STATE", help="With --wait: a state to wait for (repeatable).", rich_help_panel=DELIVERY
+        ),
     ] = None
 
 
@@ -316,7 +372,12 @@ _LIMITS: dict[str, Callable[[str, str], Any]] = {
 
 PhoneColumn = Annotated[
     str | None,
-    typer.Option("--phone-column", metavar="NAME", help="Column with the phone numbers; detected if omitted."),
+    typer.Option(
+        "--phone-column",
+        metavar="NAME",
+        help="Column with the phone numbers; detected if omitted.",
+        rich_help_panel=RECIPIENTS,
+    ),
 ]
 
 
@@ -333,24 +394,30 @@ class Source:
     phone_column: PhoneColumn = None
     first_number: Annotated[
         bool,
-        typer.Option("--first-number", help="If a cell has several numbers, use the first that can get the message."),
+        typer.Option(
+            "--first-number",
+            help="If a cell has several numbers, use the first that can get the message.",
+            rich_help_panel=RECIPIENTS,
+        ),
     ] = False
-    skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")] = False
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
+    ] = False
+
+
+def _concurrency(default: str) -> Any:
+    what = f"Maximum simultaneous requests. [default: {default}]"
+    return typer.Option("--concurrency", metavar="N", help=what, rich_help_panel=SPEED)
 
 
 @dataclass(eq=False, repr=False)
 class Pace:
     """How fast a job is."""
 
-    concurrency: Annotated[
-        str | None,
-        typer.Option(
-            "--concurrency",
-            metavar="N",
-            help="Maximum simultaneous requests; a resumed job keeps its own. [default: 8]",
-        ),
+    concurrency: Annotated[str | None, _concurrency("8")] = None
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.", rich_help_panel=SPEED)
     ] = None
-    rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None
 
     def apply(self, spec: "JobSpec") -> "JobSpec":
         """Return a spec with the limits that were given. Raises UsageError."""
@@ -371,8 +438,23 @@ class Limits(Pace):
             metavar="N",
             help="Stop before the job costs more than N credits. "
             "Until the price in a country is known, messages go there one at a time.",
+            rich_help_panel=SAFETY,
         ),
     ] = None
+
+
+@dataclass(eq=False, repr=False)
+class PaceOfJob(Pace):
+    """How fast a job that exists is; by default, as before."""
+
+    concurrency: Annotated[str | None, _concurrency("the job's own")] = None
+
+
+@dataclass(eq=False, repr=False)
+class LimitsOfJob(Limits):
+    """How fast a job that exists is, and what it may cost."""
+
+    concurrency: Annotated[str | None, _concurrency("the job's own")] = None
 
 
 @dataclass(eq=False, repr=False)
@@ -381,7 +463,12 @@ class BatchLimits(Limits):
 
     batch_size: Annotated[
         str,
-        typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
+        typer.Option(
+            "--batch-size",
+            metavar="N",
+            help="Maximum numbers per request, for recipients of the same text.",
+            rich_help_panel=SPEED,
+        ),
     ] = "100"
 
 
@@ -390,7 +477,10 @@ class Rules:
     """What a job is called, whom it does not send to, and when it sends."""
 
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name for the job, to use in place of its ID.")
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="Name for the job, to use in place of its ID.", rich_help_panel=MESSAGE
+        ),
     ] = None
     exclude: Annotated[
         list[str] | None,
@@ -398,6 +488,7 @@ class Rules:
             "--exclude",
             metavar="FILE",
             help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
+            rich_help_panel=RECIPIENTS,
         ),
     ] = None
     window: Annotated[
@@ -406,11 +497,17 @@ class Rules:
             "--window",
             metavar="HOURS",
             help="Send only at these hours, in the recipient's time zone: 08:00-19:00, or co (Colombian law).",
+            rich_help_panel=WHEN,
         ),
     ] = None
     days: Annotated[
         str | None,
-        typer.Option("--days", metavar="DAYS", help="With --window: only on these days, for example mon-sat."),
+        typer.Option(
+            "--days",
+            metavar="DAYS",
+            help="With --window: only on these days, for example mon-sat.",
+            rich_help_panel=WHEN,
+        ),
     ] = None
     at: Annotated[
         str | None,
@@ -418,30 +515,47 @@ class Rules:
             "--at",
             metavar="TIME",
             help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
+            rich_help_panel=WHEN,
         ),
     ] = None
     once: Annotated[
         str | None,
-        typer.Option("--once", metavar="KEY", help="Create one job per key; later runs print its result."),
+        typer.Option(
+            "--once", metavar="KEY", help="Create one job per key; later runs print its result.", rich_help_panel=SAFETY
+        ),
     ] = None
     again: Annotated[
         bool,
-        typer.Option("--again", help="Send even if most people got the same message in the last 24 hours, or will."),
+        typer.Option(
+            "--again",
+            help="Send even if most people got the same message in the last 24 hours, or will.",
+            rich_help_panel=SAFETY,
+        ),
     ] = False
     exclude_repeats: Annotated[
         bool,
         typer.Option(
-            "--exclude-repeats", help="Leave out people who got the same message in the last 24 hours, or will."
+            "--exclude-repeats",
+            help="Leave out people who got the same message in the last 24 hours, or will.",
+            rich_help_panel=RECIPIENTS,
         ),
     ] = False
     canary: Annotated[
         str | None,
-        typer.Option("--canary", metavar="N", help="Pause after N recipients; `msgctl job resume` continues."),
+        typer.Option(
+            "--canary",
+            metavar="N",
+            help="Pause after N recipients; `msgctl job resume` continues.",
+            rich_help_panel=SAFETY,
+        ),
     ] = None
     test_to: Annotated[
         list[str] | None,
         typer.Option(
-            "--test-to", metavar="PHONE", help="First send the message of the first row to this number. Repeatable."
+            "--test-to",
+            metavar="PHONE",
+            help="First send the message of the first row to this number. Repeatable.",
+            rich_help_panel=SAFETY,
         ),
     ] = None
 

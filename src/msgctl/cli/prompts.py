@@ -63,7 +63,7 @@ def read_line(context: Context, most: int, what: str) -> str:
     """Return the first line of standard input, and leave the rest unread."""
     line = context.stdin.buffer.readline(most + 1)
     if len(line) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most} bytes")
+        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most:,} bytes")
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 

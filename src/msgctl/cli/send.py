@@ -199,8 +199,7 @@ def _send_once(
     account, is_resent = context.profile.account, options.resend_unknown
     with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
         if reservation.earlier is not None:
-            context.note("Nothing was sent: this key was used before. This is the earlier result.")
-            return _earlier(request, reservation.earlier)
+            return _earlier(context, request, reservation.earlier, key)
         try:
             result = perform(context, request, people)
         except MsgctlError as error:
@@ -231,14 +230,17 @@ def _settle(context: Context, reservation: "once.Reservation", result: "once.Sto
         context.warn(f"The result is not stored under --once: {error.message}.")
 
 
-def _earlier(request: Request, earlier: "once.StoredResult") -> ServiceResult:
-    """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
-    content = earlier.body or b""
+def _earlier(context: Context, request: Request, earlier: "once.StoredResult", key: str) -> ServiceResult:
+    """Return the result of an earlier run as it was. Raises OutcomeUnknownError if it is unknown."""
+    content, nothing = earlier.body or b"", "This time nothing was sent."
     if not earlier.what and earlier.http_status is not None:
+        context.note(f"{nothing} This is the result of the first attempt with --once {checks.quote(key)}.")
         return judged(request, read_response(request, content, earlier.http_status))
     try:
         document = load_json(content)
     except ShapeError:
         document = None
     said = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
-    raise OutcomeUnknownError(earlier.what, earlier.hint or None, **said)
+    what = f"{nothing} The first attempt with --once {checks.quote(key)} may have been sent"
+    hint = "\n".join(filter(None, (f"The first attempt: {earlier.what}", earlier.hint)))
+    raise OutcomeUnknownError(what, hint, **said)

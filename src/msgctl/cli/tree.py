@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli.context import Context
 from msgctl.cli.global_options import global_options
-from msgctl.cli.help import show
+from msgctl.cli.help import show, write_options
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean
@@ -93,6 +93,10 @@ class Command(_WithGlobalOptions, TyperCommand):
         if ctx.obj.options.dry_run and self.facts.effect is None:
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return left
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options of a plain help page in panels."""
+        write_options(self.params, ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""

@@ -8,6 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import Numbers, Pace, Phone, Source, option, optional
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
@@ -28,7 +29,7 @@ def add(
     context: Context,
     phone: Phone,
     *,
-    name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
+    name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME", panel=MESSAGE)] = None,
     numbers: Numbers,
 ) -> Result:
     """Block a number."""
@@ -48,7 +49,13 @@ def bulk_add(
     context: Context,
     source: Source,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="TEMPLATE",
+            help="Name of the contact, with {column} placeholders.",
+            rich_help_panel=MESSAGE,
+        ),
     ] = None,
     *,
     numbers: Numbers,

@@ -6,6 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli.context import Context
+from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import (
     BatchLimits,
     MessageOptions,
@@ -39,13 +40,18 @@ class CallOptions(NamedTuple):
             "--voice",
             metavar="NAME",
             help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+            rich_help_panel=MESSAGE,
         ),
     ] = None
-    audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")] = None
-    retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")] = None
+    audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID", panel=MESSAGE)] = None
+    retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N", panel=MESSAGE)] = None
     leave_voicemail: Annotated[
         bool | None,
-        typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
+        typer.Option(
+            "--leave-voicemail/--no-leave-voicemail",
+            help=ops.SEND_CALL.field("leave-voicemail").help,
+            rich_help_panel=MESSAGE,
+        ),
     ] = None
 
     def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:

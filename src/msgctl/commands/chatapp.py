@@ -8,6 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli.context import Context
+from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json_body, option
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
@@ -18,7 +19,7 @@ from msgctl.output.result import OwnResult, Result
 
 app = group("Send chat-app messages from templates.")
 
-Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
+Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME", panel=MESSAGE)]
 
 
 class Content(NamedTuple):
@@ -33,6 +34,7 @@ class Content(NamedTuple):
             "--body",
             metavar="FILE",
             help="Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
+            rich_help_panel=MESSAGE,
         ),
     ] = None
 

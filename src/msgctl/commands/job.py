@@ -19,7 +19,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.options import Limits, Numbers, Pace, Rules
+from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
@@ -114,7 +114,7 @@ def resume(
         bool, typer.Option("--resend-refused", help="Resend messages that the service refused.")
     ] = False,
     *,
-    limits: Limits,
+    limits: LimitsOfJob,
 ) -> OwnResult:
     """Resume a job without sending to anyone twice.
 
@@ -233,7 +233,7 @@ def report(
 def states(
     context: Context,
     which: Which,
-    limits: Pace,
+    limits: PaceOfJob,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
     until: Annotated[
         list[str] | None,

@@ -11,6 +11,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
 from msgctl.cli.options import optional
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
@@ -41,27 +42,59 @@ class Settings:
     """The settings of a profile that `profile add` and `profile set` take."""
 
     base_url: Annotated[
-        str | None, typer.Option("--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.")
+        str | None,
+        typer.Option(
+            "--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.", rich_help_panel=ACCOUNT
+        ),
     ] = None
-    client: Annotated[str | None, typer.Option("--client", metavar="N", help="Client ID of the account.")] = None
-    key_stdin: Annotated[bool, typer.Option("--key-stdin", help="Read the key from standard input.")] = False
+    client: Annotated[
+        str | None, typer.Option("--client", metavar="N", help="Client ID of the account.", rich_help_panel=ACCOUNT)
+    ] = None
+    key_stdin: Annotated[
+        bool, typer.Option("--key-stdin", help="Read the key from standard input.", rich_help_panel=ACCOUNT)
+    ] = False
     key_command: Annotated[
         str | None,
-        typer.Option("--key-command", metavar="CMD", help="Save a command that prints the key, instead of the key."),
+        typer.Option(
+            "--key-command",
+            metavar="CMD",
+            help="Save a command that prints the key, instead of the key.",
+            rich_help_panel=ACCOUNT,
+        ),
     ] = None
-    keyring: Annotated[bool, typer.Option("--keyring", help="Save the key in the system's keychain.")] = False
+    keyring: Annotated[
+        bool, typer.Option("--keyring", help="Save the key in the system's keychain.", rich_help_panel=ACCOUNT)
+    ] = False
     country_code: Annotated[
-        str | None, typer.Option("--country-code", metavar="CC", help="Default for --country-code.")
+        str | None,
+        typer.Option("--country-code", metavar="CC", help="Default for --country-code.", rich_help_panel=PREFERENCES),
     ] = None
-    app_name: Annotated[str | None, typer.Option("--app-name", metavar="NAME", help="Default for --app-name.")] = None
-    voice: Annotated[str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.")] = None
+    app_name: Annotated[
+        str | None,
+        typer.Option("--app-name", metavar="NAME", help="Default for --app-name.", rich_help_panel=PREFERENCES),
+    ] = None
+    voice: Annotated[
+        str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.", rich_help_panel=PREFERENCES)
+    ] = None
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone for jobs, such as America/Bogota.")
+        str | None,
+        typer.Option(
+            "--timezone",
+            metavar="ZONE",
+            help="Time zone for jobs, such as America/Bogota.",
+            rich_help_panel=PREFERENCES,
+        ),
     ] = None
     allow_http: Annotated[
-        bool | None, typer.Option("--allow-http/--no-allow-http", help="Allow plain http, which exposes the key.")
+        bool | None,
+        typer.Option(
+            "--allow-http/--no-allow-http", help="Allow plain http, which exposes the key.", rich_help_panel=SAFETY
+        ),
     ] = None
-    check: Annotated[bool, typer.Option("--check", help="Test the credentials first; save only if they work.")] = False
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Test the credentials first; save only if they work.", rich_help_panel=SAFETY),
+    ] = False
 
     def given(self, before: Mapping[str, Any]) -> Document:
         """Return the settings but the key, checked, for a profile with the settings ``before``. Raises UsageError."""
@@ -127,7 +160,9 @@ def add(
     name: Name,
     *,
     options: Settings,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing profile.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing profile.", rich_help_panel=SAFETY)
+    ] = False,
 ) -> Result | None:
     """Save an account. Prompts for what is missing; the key stays hidden.
 

@@ -20,6 +20,7 @@ import typer
 
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
@@ -59,11 +60,20 @@ RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 class Listening:
     """Where a server listens, and the names that it is called by."""
 
-    port: Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.")] = "8520"
-    host: Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[
+        str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.", rich_help_panel=ADDRESS)
+    ] = "8520"
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
+    ] = "127.0.0.1"
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Also accept requests for this host name (repeatable)."),
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Also accept requests for this host name (repeatable).",
+            rich_help_panel=ADDRESS,
+        ),
     ] = None
 
     def server(self, context: Context, redact: Redact) -> Server:
@@ -87,14 +97,26 @@ class Listening:
 class Account:
     """The account that the sandbox has, and its state."""
 
-    client: Annotated[str, typer.Option("--client", metavar="N", help="Client ID to accept.")] = "1"
-    key: Annotated[str, typer.Option("--key", metavar="K", help="Key to accept (any value).")] = "sandbox-key"
+    client: Annotated[
+        str, typer.Option("--client", metavar="N", help="Client ID to accept.", rich_help_panel=ACCOUNT)
+    ] = "1"
+    key: Annotated[
+        str, typer.Option("--key", metavar="K", help="Key to accept (any value).", rich_help_panel=ACCOUNT)
+    ] = "sandbox-key"
     credits: Annotated[
-        str | None, typer.Option("--credits", metavar="N", help="Credits of a new account; 1000 if omitted.")
+        str | None,
+        typer.Option(
+            "--credits", metavar="N", help="Credits of a new account; 1000 if omitted.", rich_help_panel=ACCOUNT
+        ),
     ] = None
     state: Annotated[
         str | None,
-        typer.Option("--state", metavar="FILE", help="Keep all data in this file; without it, nothing is kept."),
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="Keep all data in this file; without it, nothing is kept.",
+            rich_help_panel=BEHAVIOUR,
+        ),
     ] = None
 
     def path(self, context: Context) -> Path:
@@ -112,28 +134,52 @@ def serve(
     account: Account,
     allow_ip: Annotated[
         list[str] | None,
-        typer.Option("--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable)."),
+        typer.Option(
+            "--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable).", rich_help_panel=ACCOUNT
+        ),
     ] = None,
     fault: Annotated[
         list[str] | None,
-        typer.Option("--fault", metavar="SPEC", help=f"Make requests fail (repeatable): {FAULT_HELP}"),
+        typer.Option(
+            "--fault", metavar="SPEC", help=f"Make requests fail (repeatable): {FAULT_HELP}", rich_help_panel=BEHAVIOUR
+        ),
     ] = None,
     seed: Annotated[
         str | None,
-        typer.Option("--seed", metavar="N", help="Seed for identifiers, codes and faults: same seed, same results."),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Seed for identifiers, codes and faults: same seed, same results.",
+            rich_help_panel=BEHAVIOUR,
+        ),
     ] = None,
     clock: Annotated[
         str | None,
-        typer.Option("--clock", metavar="CHANGE", help="Set the clock: stop, +10m, or a time to stop it at."),
+        typer.Option(
+            "--clock",
+            metavar="CHANGE",
+            help="Set the clock: stop, +10m, or a time to stop it at.",
+            rich_help_panel=BEHAVIOUR,
+        ),
     ] = None,
     responses: Annotated[
-        str, typer.Option("--responses", metavar="NAME", help=f"Respond as services do: {RESPONSES_HELP}")
+        str,
+        typer.Option(
+            "--responses", metavar="NAME", help=f"Respond as services do: {RESPONSES_HELP}", rich_help_panel=BEHAVIOUR
+        ),
     ] = "documented",
     replay: Annotated[
         str | None,
-        typer.Option("--replay", metavar="FILE", help="Replay responses that `msgctl sandbox record` wrote to a file."),
+        typer.Option(
+            "--replay",
+            metavar="FILE",
+            help="Replay responses that `msgctl sandbox record` wrote to a file.",
+            rich_help_panel=BEHAVIOUR,
+        ),
     ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the inbox page in a browser.")] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
+    ] = False,
 ) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 

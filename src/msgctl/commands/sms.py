@@ -8,6 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl.cli.context import Context
+from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import (
     BatchLimits,
     MessageFile,
@@ -35,6 +36,7 @@ Gsm7 = Annotated[
     typer.Option(
         "--gsm7",
         help="Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments.",
+        rich_help_panel=MESSAGE,
     ),
 ]
 

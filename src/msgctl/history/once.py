@@ -136,8 +136,8 @@ class Reservation:
             return
         if found[0] != wanted:
             raise UsageError(
-                f"The key {quote(self._named[1])} was used for another message or other recipients",
-                "Choose another key.",
+                f"--once {quote(self._named[1])} was used for another message or other recipients",
+                "Choose another key for this message.",
             )
         result = DIED if found[1] is None else StoredResult(*found[1:])
         if result.exit_code == 5 and resend_unknown:

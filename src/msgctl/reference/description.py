@@ -232,6 +232,8 @@ def _option(option: Parameter) -> dict[str, Any]:
     found = {name: value for name, value in option._asdict().items() if name != "source"}
     if option.choices in (faults.KINDS, responses.NAMES):  # other values are allowed; these are only suggestions
         found["choices"] = ()
+    if " " in (option.default or ""):  # "the job's own" is not a value
+        found["default"] = None
     return found
 
 

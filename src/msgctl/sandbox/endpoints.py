@@ -183,7 +183,7 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
     with emulator.writing() as db:
         balance = emulator.now(db)[1] + (add or 0) if credits is None else credits
         if not 0 <= balance <= MAX_NUMBER:
-            raise UsageError(f"The balance must be 0 to {MAX_NUMBER}, not {balance}")
+            raise UsageError(f"The balance must be from 0 to {MAX_NUMBER:,}, not {balance}")
         db.execute("UPDATE account SET credits = ?", (balance,))
     return {"status": balance}
 

@@ -70,7 +70,7 @@ def parse(spec: str) -> Fault:
     how_often = rest.pop(0) if rest and not rest[0].startswith("/") else "1"
     count = _COUNT.fullmatch(how_often)
     if how_often.startswith("next=") and not count:
-        raise malformed(f"next must be a whole number from 1 to {MAX_NEXT}, not {quoted(how_often[5:])}")
+        raise malformed(f"next must be a whole number from 1 to {MAX_NEXT:,}, not {quoted(how_often[5:])}")
     if not count and not _PROBABILITY.fullmatch(how_often):
         raise malformed(f"the probability must be between 0 and 1, not {quoted(how_often)}")
     path = ":".join(rest).removeprefix(BASE_PATH) if rest else None
