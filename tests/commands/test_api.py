@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from urllib.parse import quote
@@ -220,6 +221,14 @@ def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: To
     assert out.splitlines() == [
         "HTTP/1.0 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
     ]  # fmt: skip
+
+
+def test_include_prints_the_content_encoding_of_a_compressed_response(tool: Tool, service: Service) -> None:
+    content = gzip.compress(b"hello")
+    service.will(raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + content))
+    done = tool("api", "-i", "GET", "/x")
+    assert done.stdout == b"HTTP/1.1 200 OK\nContent-Encoding: gzip\nConnection: close\n\n" + content
+    assert (done.code, "it is compressed" in done.err) == (1, True)
 
 
 # --- failures

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import trustme
 
 from msgctl import operations as ops
 from msgctl.config.profiles import Credential
-from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
+from msgctl.errors import NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from support.proxy import Proxy, proxying
@@ -114,10 +118,23 @@ def test_a_silent_socks_proxy_is_given_up_in_time(monkeypatch: pytest.MonkeyPatc
             send(0.3)
 
 
-def test_without_socksio_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "socksio", None)
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
-    with pytest.raises(ConfigurationError) as error:
-        send()
-    assert error.value.message == "A SOCKS proxy needs the package socksio"
-    assert "[socks]" in (error.value.hint or "")
+def test_without_socksio_the_error_suggests_how_to_install_it(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['socksio'] = None; from msgctl.__main__ import console; console()"
+    environ = {
+        "ALL_PROXY": "socks5://127.0.0.1:1",
+        "MSGCTL_BASE_URL": BASE_URL,
+        "MSGCTL_CLIENT": "1",
+        "MSGCTL_KEY": "key-of-account",
+        "XDG_STATE_HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, "balance"],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("Error: A SOCKS proxy needs the package socksio\n")
+    assert "[socks]" in done.stderr

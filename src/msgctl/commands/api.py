@@ -145,5 +145,6 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
 
 def _head(response: httpx.Response) -> list[str]:
     status = f"{response.http_version} {response.status_code} {response.reason_phrase}".rstrip()
-    headers = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in response.headers.raw]
-    return [status, *headers, ""]
+    from msgctl.http.transport import header_lines
+
+    return [status, *header_lines(response), ""]

@@ -31,7 +31,7 @@ from msgctl.http import memory
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, outcome_unknown, parse
-from msgctl.http.transport import NetworkTransport, describe, finished
+from msgctl.http.transport import NetworkTransport, describe, finished, header_lines
 from msgctl.operations import Effect
 from msgctl.text import clean
 
@@ -228,7 +228,8 @@ class Client:
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response with the key redacted, so that no other code can show or store it."""
         key = self._credential.key
-        names_and_values = [part for header in response.headers.raw for part in header]
+        sent = response.extensions.get("headers", response.headers.raw)
+        names_and_values = [part for header in sent for part in header]
         head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
         body = redact_body(response.content, key, is_cut="fault" in response.extensions)
         redacted = redact_body(head, key)
@@ -240,7 +241,7 @@ class Client:
 
     def _log_more(self, sign: str, message: httpx.Request | httpx.Response) -> None:
         """Log headers, query and body, each up to the limits; `_log` escapes control characters."""
-        headers = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
+        headers = header_lines(message)
         if isinstance(message, httpx.Request):
             headers += [f"?{message.url.query.decode()}"] * bool(message.url.query)
             headers = [self._masked(line) for line in headers]

@@ -1,7 +1,7 @@
 """An httpx transport that limits the total time of a request, and records whether the request was sent.
 
 `NetworkTransport` is an `httpx.BaseTransport`, like the in-process sandbox; `httpx.Client` with its cookies, redirects
-and default headers is not used, nor is httpcore's pool, since there is one connection. The limit is
+and default headers is not used. httpcore's pool has one connection. The limit is
 ``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
 response. ``request.extensions["sent"]`` becomes True before the first byte of the request is sent. The response
 is returned whole; if its body cannot be used, ``response.extensions["fault"]`` is the reason, and ``["lost"]`` is True
@@ -46,8 +46,23 @@ OWN_AUTHORITY = (
 )
 
 _KEEP_ALIVE = re.compile(rb"\btimeout=([0-9]{1,6})\b", re.I)
-_FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError)
-"""Exceptions of httpcore; httpx has an exception of the same name for each."""
+_EXCEPTIONS: dict[type[BaseException], type[httpx.TransportError]] = {
+    httpcore.TimeoutException: httpx.TimeoutException,
+    httpcore.ConnectTimeout: httpx.ConnectTimeout,
+    httpcore.ReadTimeout: httpx.ReadTimeout,
+    httpcore.WriteTimeout: httpx.WriteTimeout,
+    httpcore.PoolTimeout: httpx.PoolTimeout,
+    httpcore.NetworkError: httpx.NetworkError,
+    httpcore.ConnectError: httpx.ConnectError,
+    httpcore.ReadError: httpx.ReadError,
+    httpcore.WriteError: httpx.WriteError,
+    httpcore.ProxyError: httpx.ProxyError,
+    httpcore.ProtocolError: httpx.ProtocolError,
+    httpcore.LocalProtocolError: httpx.LocalProtocolError,
+    httpcore.RemoteProtocolError: httpx.RemoteProtocolError,
+}
+"""The exception of httpx for each exception of httpcore."""
+_FAILURES = tuple(_EXCEPTIONS)
 
 
 class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
@@ -63,9 +78,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         self._host = ascii_host(parts.hostname or "")
         self._proxy = proxy_for(base_url)
         self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None) if parts.scheme == "https" else None
-        if self._proxy is not None and self._proxy.url.scheme == "https":
-            self._proxy.ssl_context = self._tls
-        self._connection: httpcore.ConnectionInterface | None = None
+        self._pool: httpcore.ConnectionPool | None = None
         self._latest: httpcore.NetworkStream | None = None
         self._good_until = 0.0
 
@@ -79,8 +92,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         self._seconds = float(request.extensions["timeout"]["read"])
         started = time.monotonic()
         self._end = started + self._seconds
-        kept = self._connection
-        if kept is not None and (started >= self._good_until or not kept.is_idle() or kept.has_expired()):
+        if started >= self._good_until:
             self.close()
         try:
             response = self._read(self._response(request))
@@ -102,10 +114,10 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        for each in (self._connection, self._latest):  # httpcore leaves one open if a SOCKS proxy refuses it
+        for each in (self._pool, self._latest):  # httpcore leaves one open if a SOCKS proxy refuses it
             if each is not None:
                 each.close()
-        self._connection = self._latest = None
+        self._pool = self._latest = None
 
     def left(self) -> float:
         """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
@@ -143,27 +155,37 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
             extensions=request.extensions,
         )
         while True:
-            if self._connection is None:
-                self._connection = self._new_connection(outgoing.url.origin)
-            response = self._connection.handle_request(outgoing)
+            if self._pool is None:
+                self._pool = self._new_pool()
+            response = self._pool.handle_request(outgoing)
             if request.extensions.get("sent"):
                 return response
             response.close()
             self.close()
 
-    def _new_connection(self, origin: httpcore.Origin) -> httpcore.ConnectionInterface:
-        """Return a connection as httpx configures it, with or without a proxy."""
-        verify: Any = self._tls  # None for plain http, which saves 1 ms for a context
+    def _new_pool(self) -> httpcore.ConnectionPool:
+        """Return a pool for one connection, with or without a proxy; plain http needs no TLS context."""
+        options: dict[str, Any] = {
+            "ssl_context": self._tls,
+            "max_connections": 1,
+            "keepalive_expiry": MAX_IDLE,
+            "network_backend": self,
+        }
+        if self._proxy is None:
+            return httpcore.ConnectionPool(**options)
+        url, auth = self._proxy.url, self._proxy.raw_auth
+        address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        if url.scheme not in ("socks5", "socks5h"):
+            tls = self._tls if url.scheme == "https" else None
+            return httpcore.HTTPProxy(address, auth, self._proxy.headers.raw, proxy_ssl_context=tls, **options)
         try:
-            pool = httpx.HTTPTransport(verify=verify, proxy=self._proxy)._pool
-        except ImportError:
+            return httpcore.SOCKSProxy(address, auth, **options)
+        except RuntimeError:
             from msgctl import extras
 
             raise ConfigurationError(
                 "A SOCKS proxy needs the package socksio", f"Install it: {extras.install('socks')}"
             ) from None
-        pool._network_backend = self  # httpx has no parameter for httpcore's extension point
-        return pool.create_connection(origin)
 
     def _read(self, response: httpcore.Response) -> httpx.Response:
         """Return a response with its whole body, which is not decompressed."""
@@ -267,9 +289,9 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-def _as_httpx(error: BaseException) -> httpx.HTTPError:
-    found: httpx.HTTPError = getattr(httpx, type(error).__name__)(str(error))
-    return found
+def _as_httpx(error: BaseException) -> httpx.TransportError:
+    """Return the exception of httpx for an exception of httpcore."""
+    return next(_EXCEPTIONS[each] for each in type(error).__mro__ if each in _EXCEPTIONS)(str(error))
 
 
 def describe(error: httpx.HTTPError, seconds: float) -> str:
@@ -284,10 +306,19 @@ def describe(error: httpx.HTTPError, seconds: float) -> str:
 def finished(
     status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, extensions: dict[str, Any]
 ) -> httpx.Response:
-    """Return a response whose body is there already, and stays encoded as it is."""
-    response = httpx.Response(status, headers=[*headers], stream=httpx.ByteStream(body), extensions=extensions)
-    response._content = body  # `read` would decompress it
-    return response
+    """Return a whole response. Its extension ``headers`` contains the headers as they were sent.
+
+    httpx would decompress the content of a response with the header Content-Encoding, and it adds a Content-Length.
+    """
+    sent = [*headers]
+    plain = [(name, value) for name, value in sent if name.lower() != b"content-encoding"]
+    return httpx.Response(status, headers=plain, content=body, extensions={**extensions, "headers": sent})
+
+
+def header_lines(message: httpx.Request | httpx.Response) -> list[str]:
+    """Return the headers of a request or response as they were sent, one per line."""
+    headers = message.extensions.get("headers", message.headers.raw)
+    return [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers]
 
 
 def look_up(host: str, port: int, seconds: float) -> list[str]:
@@ -360,7 +391,7 @@ def _tls_context(file: str | None) -> ssl.SSLContext:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """Return the first exception of a chain, which is the system's error."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    """Return the first exception of a chain, which is the system's error. httpcore's pool removes the cause."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
     return error
