@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files
-from msgctl.storage.files import BrokenError, FileFormat
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError, FileFormat
 
 NOTES = FileFormat(
     name="the notes",
@@ -27,7 +27,7 @@ NOTES = FileFormat(
 def path(tmp_path: Path) -> Path:
     """A file of the format, with a few pages in it."""
     path = tmp_path / "notes.sqlite3"
-    with NOTES.opened(path, create=True) as db, files.transaction(db):
+    with NOTES.opened(path, create=True) as db, database.transaction(db):
         db.executemany("INSERT INTO notes VALUES (?)", [("a note " * 200,)] * 50)
     return path
 
@@ -40,7 +40,7 @@ def db(path: Path) -> Iterator[sqlite3.Connection]:
 
 def test_a_block_that_fails_changes_nothing(db: sqlite3.Connection) -> None:
     def fail() -> None:
-        with files.transaction(db):
+        with database.transaction(db):
             db.execute("DELETE FROM notes")
             raise ZeroDivisionError
 

@@ -20,8 +20,8 @@ from typing import Any
 from msgctl.errors import UsageError
 from msgctl.history.expiry import delete_expired
 from msgctl.http.request import Request
-from msgctl.storage import files
-from msgctl.storage.files import FileFormat
+from msgctl.storage import database, files
+from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
 
@@ -171,7 +171,7 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
             reservation = Reservation(db, account, key)
             with KEYS.explained(path):
                 db.execute("PRAGMA synchronous = FULL")
-            with KEYS.explained(path), files.transaction(db):
+            with KEYS.explained(path), database.transaction(db):
                 reservation.take(wanted, now, resend_unknown=resend_unknown)
             yield reservation
 

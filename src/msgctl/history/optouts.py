@@ -11,8 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl.operations import CHANNELS
-from msgctl.storage import files
-from msgctl.storage.files import FileFormat
+from msgctl.storage import database, files
+from msgctl.storage.database import FileFormat
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,9 +63,9 @@ def add(entries: Iterable[tuple[str, str]], now: float) -> tuple[int, int]:
     with _opened(create=True) as db:
         # Read the whole file before the list is locked: jobs send nothing while it is locked.
         db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL, channel TEXT NOT NULL)")
-        with files.transaction(db, "BEGIN"):
+        with database.transaction(db, "BEGIN"):
             given = db.executemany("INSERT INTO given VALUES (?, ?)", entries).rowcount
-        with files.transaction(db):
+        with database.transaction(db):
             new = db.execute(
                 """INSERT OR IGNORE INTO optouts SELECT phone, channel, ? FROM given
                 WHERE NOT EXISTS (SELECT 1 FROM optouts AS old WHERE old.phone = given.phone AND old.channel = ?)""",
@@ -81,7 +81,7 @@ def remove(phones: Iterable[str], channel: str = ALL) -> list[str]:
     """
     others = json.dumps([each for each in CHANNELS if each != channel])
     removed = []
-    with _opened() as db, files.transaction(db):
+    with _opened() as db, database.transaction(db):
         for phone in phones:
             if channel != ALL:
                 db.execute(

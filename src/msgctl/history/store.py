@@ -25,8 +25,8 @@ from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-from msgctl.storage import files
-from msgctl.storage.files import FileFormat
+from msgctl.storage import database, files
+from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 
 FORMAT = FileFormat(
@@ -279,7 +279,7 @@ class History:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with FORMAT.explained(self._path), files.transaction(self._db):
+        with FORMAT.explained(self._path), database.transaction(self._db):
             yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:

@@ -20,8 +20,8 @@ from msgctl.jobs.ledger import JobFacts, facts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER, SUFFIX
 from msgctl.phones import country_of
-from msgctl.storage import files
-from msgctl.storage.files import BrokenError, FileFormat, transaction
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError, FileFormat, transaction
 
 FORMAT = FileFormat(
     name="the index of jobs",
@@ -85,7 +85,7 @@ class Index:
         path = self._folder / NAME
         with suppress(ConfigurationError, OSError):  # the next command tries again
             if self._is_broken:
-                files.delete(path)
+                database.delete(path)
             with FORMAT.opened(path, create=True) as db, transaction(db):
                 db.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", self._new)
                 gone = "DELETE FROM entry WHERE job NOT IN (SELECT value FROM json_each(?))"
@@ -96,7 +96,7 @@ class Index:
         path = self._folder / NAME
         with suppress(ConfigurationError, OSError):  # the next change of the index tries again
             if {*self.jobs} <= {job}:
-                files.delete(path)
+                database.delete(path)
             elif os.path.lexists(path):
                 with FORMAT.opened(path) as db:
                     db.execute("PRAGMA secure_delete = ON")

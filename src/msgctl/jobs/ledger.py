@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 from msgctl.errors import UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.model import Intent, JobSpec, RequestResult
-from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.schedule import described
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 from msgctl.recipients import RecipientOutcome, charged
-from msgctl.storage.files import transaction
+from msgctl.storage.database import transaction
 
 _NEED_LOG: set[sqlite3.Connection] = set()
 """Connections that are only closed by `Ledger.close`: when Python closes one, SQLite deletes the log."""
@@ -122,8 +122,13 @@ class Ledger:
                     self.db.execute("PRAGMA journal_mode = WAL")
                     self.db.execute("PRAGMA synchronous = FULL")
                 self.spec = JobSpec.load(self.fact("spec") or "")
+                if self.spec.window is not None:
+                    described(self.spec.window, self.spec.days)
                 self.created = schema.read_time(self.fact("created") or "0")
                 self.totals, self._number = schema.totals(self.db)
+            except UsageError as error:  # about the window
+                self.db.close()
+                raise LEDGER.damaged(path, error.message) from error
             except BaseException:
                 self.db.close()
                 raise
@@ -191,10 +196,6 @@ class Ledger:
         """Check all of the ledger for damage. Raises ConfigurationError."""
         with LEDGER.reading(self.path):
             LEDGER.verify(self.db, self.path)
-            try:
-                SendingHours.of(self.spec, self.clock)
-            except UsageError as error:
-                raise LEDGER.damaged(self.path, error.message) from error
             schema.check_values(self.db, self.spec)
 
     def fact(self, name: str) -> str | None:

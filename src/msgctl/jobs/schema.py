@@ -19,7 +19,8 @@ from msgctl.delivery import is_final, reaches
 from msgctl.errors import ConfigurationError
 from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
-from msgctl.storage.files import BrokenError, FileFormat, shown, transaction
+from msgctl.storage.database import BrokenError, FileFormat, transaction
+from msgctl.storage.files import shown
 from msgctl.text import shorten
 
 _SCHEMA = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.index import Index
 from msgctl.jobs.schema import LEDGER, SUFFIX, lock_of
-from msgctl.storage import files
+from msgctl.storage import database, files
 from msgctl.values import quote
 
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
@@ -124,7 +124,7 @@ class Store:
             # The ledger is deleted first: without its log it would lose the requests in flight.
             self.path(job).unlink()
             files.sync(self.folder)
-            files.delete(self.path(job))
+            database.delete(self.path(job))
             self.index().forget(job)
             self.remove_lock(job)
 

@@ -17,8 +17,8 @@ from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, Refus
 from msgctl.history.expiry import delete_expired
 from msgctl.phones import price_area
 from msgctl.recipients import ACCEPTED, RecipientOutcome, charge
-from msgctl.storage import files
-from msgctl.storage.files import FileFormat
+from msgctl.storage import database, files
+from msgctl.storage.database import FileFormat
 from msgctl.values import quote
 
 KEEP_DAYS = 90
@@ -148,7 +148,7 @@ def reserved(
     def reserve(*, is_alone: bool) -> bool:
         with SENDS.opened(path, create=True) as db:
             db.execute("PRAGMA synchronous = FULL")
-            with files.transaction(db):
+            with database.transaction(db):
                 return send.reserve(db, today(), most, is_alone=is_alone)
 
     def change(statement: str, *values: object) -> None:

@@ -34,8 +34,8 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
-from msgctl.storage import files
-from msgctl.storage.files import BrokenError, transaction
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError, transaction
 
 if TYPE_CHECKING:
     from msgctl.sandbox.responses import Dialect
@@ -134,7 +134,7 @@ _SCHEMA = (
     "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
 )
 
-STATE = files.FileFormat(
+STATE = database.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=3,
@@ -309,4 +309,4 @@ def reset(path: Path) -> None:
             emulator.reset()
     except BrokenError:
         with STATE.explained(path):
-            files.delete(path)
+            database.delete(path)

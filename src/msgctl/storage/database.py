@@ -1,0 +1,176 @@
+"""SQLite files of the user. A `FileFormat` describes one kind: the history, a ledger, the sandbox's state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgctl.errors import ConfigurationError
+from msgctl.storage import files
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""The suffixes of the files that SQLite keeps beside a database."""
+
+
+class BrokenError(ConfigurationError):
+    """A file that this version of msgctl cannot read, and that must be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A kind of SQLite file.
+
+    ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
+    which the statements in ``schema`` create, and those in ``upgrade`` create from the tables of the version before.
+    ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one.
+    """
+
+    name: str
+    application: int
+    version: int
+    fix: str
+    schema: tuple[str, ...]
+    upgrade: tuple[str, ...] = ()
+    most_wait: float = 10.0
+
+    @contextmanager
+    def explained(self, path: Path) -> Iterator[None]:
+        """Convert errors of SQLite and the file system to ConfigurationError, with a hint."""
+        import sqlite3
+
+        try:
+            with files.explained(f"use {self.name}", path):
+                yield
+        except sqlite3.Error as error:
+            kind, hint = ConfigurationError, files.CHECK_PERMISSIONS
+            # The primary code is the low byte of the extended one.
+            match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
+                case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # the tables are missing
+                    kind, hint = BrokenError, self.fix
+                case sqlite3.SQLITE_FULL:
+                    hint = files.MAKE_ROOM
+                case sqlite3.SQLITE_IOERR:  # includes a full disk or quota
+                    hint = "Check that the disk works and has space left."
+                case sqlite3.SQLITE_BUSY:
+                    hint = "Another program is using it. Try again when it is done."
+            raise kind(f"Cannot use {self.name} {files.shown(path)}: {error}", hint) from error
+
+    def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        """Connect to an existing file for use by any thread, without checking its content.
+
+        ``read_only`` works even on a read-only disk. Raises ConfigurationError if the file, its directory or a file
+        that SQLite keeps beside it is not safe, and OSError and sqlite3.Error if it cannot be used.
+        """
+        import sqlite3
+
+        # SQLite opens a file by name. In a directory that passes the check, no other user can replace the file
+        # afterwards. Closing a separate descriptor of the file would release the locks of this process.
+        files.check_directory(path.parent)
+        files.check(path, path.lstat(), self.name)
+        for ending in SIDE_FILES:
+            with suppress(FileNotFoundError):
+                beside = path.with_name(path.name + ending)
+                files.check(beside, beside.lstat(), self.name, allowed=0o755)
+        mode = "rw"
+        if read_only:
+            # SQLite reads a write-ahead log only if it can write in the directory. Without a log, no data is missing.
+            is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+            mode = "ro&immutable=1" if is_frozen else "ro"
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self.most_wait,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
+        """Open a file of this kind and version; ``create`` creates a missing file and its directory (0600 in 0700).
+
+        Raises ConfigurationError, OSError and sqlite3.Error.
+        """
+        if create:
+            files.make_folder(path.parent)
+            with suppress(FileExistsError):
+                path.touch(0o600, exist_ok=False)  # SQLite would create it readable by all
+        db = self.connect(path, read_only=read_only)
+        with ExitStack() as stack:
+            stack.callback(db.close)
+            if create and db.execute("PRAGMA application_id").fetchone() == (0,):
+                with transaction(db):
+                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # it is still empty
+                        self.build(db)
+            (application,) = db.execute("PRAGMA application_id").fetchone()
+            if application != self.application:
+                raise ConfigurationError(f"{files.shown(path)} is a database, but not {self.name}", "Rename it.")
+            version = self._upgraded(db)
+            if version != self.version:
+                age = "a newer" if version > self.version else "an older"
+                what = f"{self.name.capitalize()} {files.shown(path)} was written by {age} msgctl (schema {version})"
+                raise BrokenError(what, self.fix)
+            stack.pop_all()
+        return db
+
+    def _upgraded(self, db: sqlite3.Connection) -> int:
+        """Return the version of a file's tables, after the upgrade if there is one."""
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if not (self.upgrade and version == self.version - 1):
+            return int(version)
+        with transaction(db):
+            if db.execute("PRAGMA user_version").fetchone() == (version,):  # no process was faster
+                for statement in self.upgrade:
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {self.version}")
+        return self.version
+
+    @contextmanager
+    def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a file for a block, as `open` does, with errors explained. Raises ConfigurationError."""
+        with self.explained(path):
+            db = self.open(path, create=create, read_only=read_only)
+            try:
+                yield db
+            finally:
+                db.close()
+
+    def verify(self, db: sqlite3.Connection, path: Path) -> None:
+        """Check a file for damage. Raises BrokenError and sqlite3.Error.
+
+        ``PRAGMA quick_check`` would miss a changed value that differs from the one in an index, such as a phone.
+        """
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise BrokenError(f"{self.name.capitalize()} {files.shown(path)} is damaged: {found}", self.fix)
+
+    def build(self, db: sqlite3.Connection) -> None:
+        """Create the tables in the open transaction, and set the file's kind and version."""
+        for statement in self.schema:
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {self.version}")
+        db.execute(f"PRAGMA application_id = {self.application}")
+
+
+def delete(path: Path) -> None:
+    """Delete a file and the files that SQLite keeps beside it. Raises OSError."""
+    for suffix in ("", *SIDE_FILES):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Commit all changes of the block, or none."""
+    db.execute(begin)
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
