@@ -1,4 +1,4 @@
-"""Make a job from a file of recipients: its summary, the question whether to send it, and its start."""
+"""Create a job from a file of recipients: show its summary, ask whether to send it, and start it."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def make(
     """Create a job from the recipients that ``read`` imports, show its summary, ask, and send it.
 
     ``international`` returns the international form of an unchecked number; by default, ``numbers`` decides how the
-    number is read. ``hand_over`` is called with the new job and its lines before the job exists. An exception from it
-    stops the job. ``content`` is everything that the messages have in common, to recognize them with --once.
+    number is read. ``hand_over`` is called with the new job and its lines before the job exists. Its exceptions stop
+    the job. ``content`` is everything that the messages have in common, to recognize them with --once.
     """
     context.check_fields(PLAN_FIELDS if context.options.dry_run else report.JOB_FIELDS)
     is_sms = spec.performs is ops.SEND_SMS
@@ -137,7 +137,7 @@ def make(
             may_exclude_repeats=rules.exclude_repeats,
         )
         try:
-            if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
+            if spec.performs is not ops.BLOCK_PHONE:  # people who opted out can be blocked
                 _exclude(context, importer, spec.performs, rules.exclude or (), numbers.code(context))
             read(importer)
             reservation = None
@@ -235,9 +235,9 @@ def _exclude(
 
 
 def _check_repeats(context: Context, store: Store, importer: Importer, spec: JobSpec, rules: Rules) -> None:
-    """Report how many recipients have got the message in the last 24 hours, or will get it.
+    """Report how many recipients got the message in the last 24 hours, or will get it.
 
-    They are left out with --exclude-repeats. Raises UsageError if they are most of the recipients, except with --again.
+    With --exclude-repeats, they are left out. Raises UsageError if most recipients are repeats, except with --again.
     """
     if spec.performs is ops.BLOCK_PHONE or spec.resend_of is not None:
         return
@@ -263,7 +263,7 @@ def _check_repeats(context: Context, store: Store, importer: Importer, spec: Job
 
 
 def _repeated(repeats: Repeats, recipients: int) -> str:
-    """Return who has sent the message, or will send it, and to how many recipients of the new job."""
+    """Return a sentence about the jobs that have sent or will send the message, and the number of repeats."""
     unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
     jobs = f"job{'s' * (len(repeats.jobs) > 1)} {some_of([*repeats.jobs])}" if repeats.jobs else ""
     who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
@@ -285,7 +285,7 @@ def _repeat_hint(repeats: Repeats) -> str:
     )
 
 
-# --- before it is sent
+# --- before the job is sent
 
 
 def _approve(
@@ -314,7 +314,7 @@ def _approve(
     if no_country and not invalid:
         context.note(no_country)
     for state, rows in tally.examples.items():
-        if no_country and state is State.INVALID:  # their own reasons would mislead
+        if no_country and state is State.INVALID:  # the reasons of single rows would mislead
             continue
         for row in rows:
             context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
@@ -365,7 +365,7 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
 
 
 def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[str]) -> None:
-    """Send a message to some phones. Raises what keeps it from being accepted."""
+    """Send a message to some phones. Raises the error if it is not accepted."""
     operation = spec.performs
     for phone in [to] if operation.field("phone").several else to:
         result = perform(context, build(operation, {**spec.fixed, **message.parameters, "phone": phone}))
@@ -379,7 +379,7 @@ def _shown(file: str) -> str:
 
 
 def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
-    """Return why a file cannot be sent to as it is. Raises UsageError if it has no rows."""
+    """Return the error for a file with invalid rows or without valid ones. Raises UsageError if it has no rows."""
     if not tally.recipients:
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
@@ -411,7 +411,7 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
 
 
 def _no_country(tally: Tally) -> str | None:
-    """Return the sentence about rows that need a country, if they are most of the file."""
+    """Return a sentence about rows that need a country, if they are most of the file."""
     found = tally.national
     if found is None or found.numbers * 2 <= tally.recipients:
         return None
@@ -420,7 +420,7 @@ def _no_country(tally: Tally) -> str | None:
 
 
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:
-    """Return what is about to be sent, in numbers; segments if the service charges by them."""
+    """Return the numbers of a job before it is sent, with segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
     costly = None
     if tally.most_expensive is not None:
@@ -452,7 +452,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
 
 
 def _balance(context: Context) -> Decimal | None:
-    """Return the credits left; None, with a note, if the service does not say. Raises NotReachedError."""
+    """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
     try:
         return credits_left(context.client.send(build(ops.BALANCE, {})))
     except (NotReachedError, ServiceError, OutcomeUnknownError) as error:

@@ -1,4 +1,4 @@
-"""One run of msgctl: its options, streams and clock, and what commands work with."""
+"""One run of msgctl: its options, streams and clock, and the objects that commands use."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Context:
     """Creates profile, client, printer and emulator when they are first needed, and closes them at the end.
 
-    Streams and time are parameters, so that tests can give their own.
+    Streams and time are parameters, so that tests can replace them.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Context:
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
         self.stack = ExitStack()
-        """What is closed at the end of the run."""
+        """Resources to close at the end of the run."""
         self.credential: Credential | None = None
-        """The credential that requests carry; None means that of the profile."""
+        """The credential of requests; None means the profile's credential."""
         self.on_network_event: Callable[[str, Mapping[str, Any]], None] | None = None
-        """Called with the events of httpcore for each request."""
+        """Called with httpcore's trace events of each request."""
 
     # --- created when first needed
 
@@ -77,7 +77,7 @@ class Context:
         """The profile to use. Raises ConfigurationError."""
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
-            return profiles.THE_SANDBOX  # even if the file is damaged
+            return profiles.THE_SANDBOX  # works even if the configuration file is damaged
         profile = profiles.choose(config.load(self.config_path), self.environ, named).checked()
         self._use_words(profile)
         return profile
@@ -154,7 +154,7 @@ class Context:
     ) -> "AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]":
         """Reserve a send for the block, which calls the yielded function with the outcomes.
 
-        A person may send anything; `msgctl mcp` sets limits.
+        On the command line there is no limit; `msgctl mcp` sets one.
         """
         return nullcontext(lambda _: None)
 
@@ -176,7 +176,7 @@ class Context:
     # --- standard error
 
     def screen(self, stream: TextIO) -> "Screen":
-        """Return what a stream shows. --no-color, NO_COLOR, FORCE_COLOR and TERM decide about colour, in this order."""
+        """Return the screen of a stream. Colour depends on --no-color, NO_COLOR, FORCE_COLOR and TERM, in this order."""
         from msgctl.output.printer import Screen, terminal_width
 
         is_drawn = stream.isatty()
@@ -188,7 +188,7 @@ class Context:
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if not self.options.quiet and self.options.format is not Format.JSON:
-            self.say(text if "msgctl " in text else self.wrapped(text))  # a command can be copied whole
+            self.say(text if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""

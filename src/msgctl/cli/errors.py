@@ -1,6 +1,6 @@
-"""Print an error for a person or a script: one message on standard error, and an exit code.
+"""Print an error as text or JSON on standard error, and return its exit code.
 
-Errors of the command-line parser get plain words and suggestions.
+Errors of the command-line parser are reworded, with suggestions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
     as_json = context.options.format is Format.JSON
-    if not context.is_understood:  # the command line was not parsed to its end
+    if not context.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty():
-        context.say("")  # away from ^C, and from a prompt
+        context.say("")  # ends the line with ^C or a prompt
     context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
 
@@ -58,7 +58,7 @@ def _lines(error: MsgctlError, context: Context) -> str:
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
     for hint in (error.hint or "").splitlines():
-        # A hint that holds a command is never wrapped, so that it can be copied.
+        # A hint with a command is never wrapped, so that the command can be copied.
         lines.append(f"  {dim}→ {hint if 'msgctl ' in hint else context.wrapped(hint, indent=4)}{plain}")
     return "\n".join(lines)
 
@@ -84,7 +84,7 @@ SYNONYMS = {
     **dict.fromkeys(("start", "run", "continue", "retry"), ("resume", "serve")),
     **dict.fromkeys(("check",), ("verify",)),
 }
-"""Words that other tools use for commands, and what they may mean here, in any group."""
+"""Names of commands in other tools, and msgctl's names for them, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
 NO_UNBLOCK = "The service has no operation to unblock a number."
 NO_RENAMING = "Add the profile under its new name with msgctl profile add, then remove the old one."
@@ -99,7 +99,7 @@ NO_COMMAND = {
         for name in ("list", "ls", "log", "logs", "history")
     },
 }
-"""Hints about commands that other tools have."""
+"""Hints for commands that only other tools have."""
 OPTION_SYNONYMS = {
     **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
     "--format": "-o/--output",
@@ -108,9 +108,9 @@ OPTION_SYNONYMS = {
     "--account": "-p/--profile",
     "--file": "--message-file",
 }
-"""Options that users of other tools type, and those of msgctl."""
+"""Options of other tools, and msgctl's options for them."""
 NUMBER_OPTIONS = frozenset({"--to", "--phone", "--number", "--recipient"})
-"""Options that other tools have for the number, which is an argument here."""
+"""Options of other tools for the number, which is an argument in msgctl."""
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
@@ -118,7 +118,7 @@ def usage_error(error: typer.TyperException) -> UsageError:
     if isinstance(error, UnknownCommandError):
         return _no_command(error.ctx, error.name, error.argument)
     ctx = getattr(error, "ctx", None)
-    what, hint = _told(error, ctx)
+    what, hint = _explained(error, ctx)
     see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"
     return UsageError(what, " ".join(filter(None, (hint, see))))
 
@@ -138,13 +138,13 @@ def _no_command(ctx: Any, name: str, argument: str) -> UsageError:
 
 
 def _shown(parameter: Any) -> str:
-    """Return how a parameter is typed: ``PHONE``, ``--since DATE``."""
+    """Return the usage of a parameter: ``PHONE``, ``--since DATE``."""
     metavar = re.sub(r"[^A-Z_]", "", parameter.metavar or "")
     return metavar if parameter.param_type_name == "argument" else f"{max(parameter.opts, key=len)} {metavar}".strip()
 
 
-def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
-    """Return what is wrong, and a hint."""
+def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
+    """Return the message and the hint for an error of the parser."""
     if type(error).__name__ == "MissingParameter":
         lacking = [_shown(each) for each in ctx.command.params if each.required and each.name not in ctx.params]
         return f"{_joined(lacking, 'and')} {'is' if len(lacking) == 1 else 'are'} missing", ""
@@ -174,7 +174,7 @@ def _option_hint(option: str, ctx: Any) -> str:
 
 
 def _meant(option: str, ctx: Any) -> list[str]:
-    """Return suggestions: a longer option, else a synonym, else the nearest, else an option of a command below."""
+    """Return suggestions: a longer option, or else a synonym, a similar option, or an option of a subcommand."""
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))

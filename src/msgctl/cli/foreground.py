@@ -1,4 +1,4 @@
-"""Run a job in front of a person: its progress, Ctrl-C, and how it ends. `run_due` runs those whose time has come."""
+"""Run a job in the foreground: its progress, Ctrl-C, and its result. `run_due` runs the jobs that are due."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
-"""The variables that can take the place of a profile."""
+"""The variables that can replace a profile."""
 
 Progress = tuple[int, int, Sequence[tuple[str, int]]]
-"""What is done, of how much, and the counts to show beside it."""
+"""The number of finished items, the total, and the counts to show beside it."""
 
 
 def result(
@@ -118,9 +118,9 @@ def watch(context: Context, reference: str, read: Callable[[], Document]) -> Own
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
-    """Send what is pending in a job and return its summary, with what stopped it or kept recipients unaccepted.
+    """Send a job's pending messages and return its summary, with the error if it stopped or some were not accepted.
 
-    Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
+    Without ``waits``, it ends when its window closes, and the next `msgctl job run-due` resumes it.
     """
     delete_old(context.profile, context.clock, context.warn)
     watch = context.stack.enter_context(closing(optouts.Watch(ledger.spec.performs.channel)))
@@ -146,7 +146,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     signals: list[int] = []
     try:
-        error, interrupted = _attend(context, runner, progress, hint, lambda: runner.waits_until, signals)
+        error, interrupted = _run_with_progress(context, runner, progress, hint, lambda: runner.waits_until, signals)
     except Interrupted:
         if _is_for_user(ledger, None, signals):
             ledger.end_schedule()
@@ -154,7 +154,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     finally:
         sent = runner.totals.requests > before
         context.carried_out |= sent
-    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # it reports the excess
+    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # which reports it
         context.warn(f"{runner.budget.excess}.")
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
@@ -172,8 +172,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[int]) -> bool:
     """Return whether a stopped scheduled job is paused, instead of left to `msgctl job run-due`.
 
-    An error of the service, --max-credits, and Ctrl-C after the scheduled time pause it: otherwise cron would resume
-    at once a job that a person has stopped.
+    An error of the service, --max-credits, and Ctrl-C after the scheduled time pause it: otherwise cron would
+    immediately resume a job that the user has stopped.
     """
     is_due = ledger.due is not None and ledger.due <= ledger.clock()
     return (is_due and SIGINT in signals) or not isinstance(error, NotReachedError | ConfigurationError | None)
@@ -190,7 +190,7 @@ def respect_optouts(context: Context, ledger: Ledger) -> None:
 
 
 def _heeds_optouts(ledger: Ledger) -> bool:
-    """Return whether a job leaves out people who opted out; only a job that blocks numbers does not."""
+    """Return whether a job leaves out people who opted out; all jobs do, except jobs that block numbers."""
     return ledger.spec.performs is not ops.BLOCK_PHONE
 
 
@@ -215,7 +215,7 @@ def poll_states(
     late = 0
     while True:
         poller = StatePoller(ledger, context.client.sibling, until=until, monotonic=context.monotonic)
-        error, interrupted = _attend(context, poller, partial(_checked, poller), hint, deadline=deadline)
+        error, interrupted = _run_with_progress(context, poller, partial(_checked, poller), hint, deadline=deadline)
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
         undecided = 0 if is_over or not follow else poller.undecided()
         if not undecided:
@@ -252,7 +252,7 @@ def _checked(poller: StatePoller) -> Progress:
     return poller.checked, poller.due, [("failed", poller.failed)]
 
 
-def _attend(
+def _run_with_progress(
     context: Context,
     work: Workers,
     progress: Callable[[], Progress],
@@ -261,7 +261,7 @@ def _attend(
     received: list[int] | None = None,
     deadline: float | None = None,
 ) -> tuple[MsgctlError | None, bool]:
-    """Run something to its end and show its progress. Return its error, and whether a person stopped it.
+    """Run ``work`` to its end and show its progress. Return its error, and whether the user stopped it.
 
     Progress is a bar on a terminal, one line a minute elsewhere. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests
     in flight finish; the second raises Interrupted. Signals are added to ``received``. The work stops at the
@@ -307,7 +307,7 @@ def _attend(
                     )
             return work.finish(), interrupted
     except KeyboardInterrupt:
-        work.stop()  # if the second came so soon that the first was not seen
+        work.stop()  # the second signal may arrive before the first is handled
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
 
 
@@ -323,7 +323,7 @@ def _bar(context: Context) -> JobProgress | None:
 def _failure(
     reference: str, ledger: Ledger, error: MsgctlError | None, *, interrupted: bool, sent: bool
 ) -> MsgctlError | None:
-    """Return the error that a run ends with: what stopped it, or that some recipients were not accepted."""
+    """Return the final error of a run: the error that stopped it, or that some recipients were not accepted."""
     totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
     found = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
     told = ", ".join(
@@ -372,7 +372,7 @@ def ended(job: str, ledger: Ledger) -> MsgctlError | None:
 
 
 def _resume_hint(reference: str, profile: str) -> str:
-    """Return how to resume a job; variables that held its account must be set again."""
+    """Return the hint to resume a job; if its account came from variables, they must be set again."""
     variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (profile == profiles.ENVIRONMENT)
     return f"Resume{variables}: msgctl job resume {reference}"
 
@@ -383,9 +383,9 @@ def local_time(seconds: float) -> str:
 
 
 def check_account(context: Context, spec: JobSpec) -> None:
-    """Use the profile of a job, unless another is named. Raises ConfigurationError if it leads to another account.
+    """Use a job's profile, unless another is selected. Raises ConfigurationError if its account is different.
 
-    Variables that name the job's account override its profile, as they did when it was started.
+    Variables with the job's account override its profile, as they did when it was started.
     """
     is_named = context.options.profile is not None
     if spec.profile == profiles.ENVIRONMENT and not (is_named or all(map(context.environ.get, VARIABLES))):
@@ -411,7 +411,7 @@ def check_account(context: Context, spec: JobSpec) -> None:
 
 
 def run_due(context: Context, store: Store) -> OwnResult | None:
-    """Send the jobs that are due, one by one, the longest due first.
+    """Send the due jobs one by one, the longest overdue first.
 
     Return None if no job is due, or if another run-due is running. If a job cannot be sent, the error is a failure of
     the result, and the other jobs are still sent.
@@ -432,7 +432,7 @@ def run_due(context: Context, store: Store) -> OwnResult | None:
 
 
 def _due_jobs(context: Context, store: Store, failures: list[MsgctlError]) -> list[str]:
-    """Return the jobs that are due, the longest due first; add the errors of unreadable jobs to ``failures``."""
+    """Return the due jobs, the longest overdue first; add the errors of unreadable jobs to ``failures``."""
     since: dict[str, tuple[float, float]] = {}
     with store.index() as index:
         for job in index.jobs:
@@ -490,7 +490,7 @@ def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:
         ledger.end_schedule()
         failure = _failure(job, ledger, None, interrupted=False, sent=False)
         return result(summary(job, ledger, running=False), failure)
-    own = copy(context)  # with its own profile and client
+    own = copy(context)  # a separate profile and client
     own.options, own.stack = copy(context.options), ExitStack()
     with own.stack:
         check_account(own, ledger.spec)

@@ -14,7 +14,7 @@ from msgctl.output.result import Format
 
 def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
     """Store the value of an option in the `GlobalOptions` of this run; show the help or the version at once."""
-    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counter that was not given
+    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counting option that was not given
         return
     if param.name == "help":
         show(ctx)
@@ -36,7 +36,7 @@ _option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=
 
 @dataclass(eq=False, repr=False)
 class GlobalOptions:
-    """The global options of a run; if one is given twice, the later one wins."""
+    """The global options of a run; if one is given twice, the last one counts."""
 
     profile: Annotated[
         str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
@@ -91,5 +91,5 @@ def global_options() -> tuple[Any, ...]:
     parameters = tuple(typer.main.get_command(app).params)
     for parameter in parameters:
         parameter.expose_value = False
-        parameter.default = None  # one that is not given changes nothing
+        parameter.default = None  # an option that was not given keeps its value
     return parameters

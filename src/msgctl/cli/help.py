@@ -22,7 +22,7 @@ PANELS = (None, ADDRESS, ACCOUNT, PREFERENCES, MESSAGE, RECIPIENTS, SAFETY, WHEN
 MAX_OPTIONS = 8
 """Options that a page shows without panels."""
 WIDTH = 80
-"""Columns of a plain help page at most."""
+"""Maximum columns of a plain help page."""
 MAX_WIDTH = 100
 """Columns of a help page on a terminal at most: longer lines are hard to read."""
 NARROW = 70
@@ -55,13 +55,13 @@ def show(ctx: typer.Context) -> None:
         ctx.terminal_width, ctx.formatter_class = screen.width, _narrow(ctx.formatter_class)
         lines = [_folded(line, screen.width - 2) for line in lines]
         for child in getattr(command, "commands", {}).values():
-            child.short_help = child.get_short_help_str(200)  # which is folded; otherwise it is cut
+            child.short_help = child.get_short_help_str(200)  # the help page folds it; the default is to cut it
     command.epilog = "\b\n" + "\n".join(lines).replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
     context.stdout.write(command.get_help(ctx) + "\n")
 
 
 def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
-    """Return a copy of an option for one page, which shows only those global options that matter to the command."""
+    """Return a copy of an option for one page, hidden if it is a global option that the command rarely needs."""
     shown = copy.copy(option)
     if option.rich_help_panel == PANEL and not is_root:
         facts = command.facts
@@ -102,7 +102,7 @@ def _epilog(command: Any, *, is_root: bool) -> list[str]:
 
 
 def _folded(line: str, width: int) -> str:
-    """Return a line folded at blanks; what follows is indented more."""
+    """Return a line folded at blanks, with the following lines indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 

@@ -48,12 +48,12 @@ def run(arguments: Sequence[str], context: Context) -> int:
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
     if context.carried_out:
         error = OutcomeUnknownError(f"The request was carried out, but its result {why}", _not_again(context))
-    told = report(error, context)
-    return code or told
+    error_code = report(error, context)
+    return code or error_code
 
 
 def _run(arguments: Sequence[str], context: Context) -> int:
-    """Run a command, print what it returns and what failed in it, and return the exit code."""
+    """Run a command, print its result and failures, and return the exit code."""
     if abs(time.localtime().tm_gmtoff) >= 86_400:  # datetime would raise ValueError, perhaps only after a send
         zone = ConfigurationError(f"TZ must be less than a day from UTC, not {quote(os.environ.get('TZ', ''))}")
         return report(zone, context, arguments)

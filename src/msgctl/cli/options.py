@@ -134,7 +134,7 @@ class TemplateOptions(NamedTuple):
 
 
 def note_of_left_out(symbols: Sequence[str]) -> str:
-    """Return the note about symbols that --gsm7 has left out."""
+    """Return the note about symbols that --gsm7 left out."""
     return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
 
 
@@ -156,7 +156,7 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
 
 
 def json_body(context: Context, path: str) -> tuple[bytes, Any]:
-    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
+    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and its value."""
     body = read(context, path, MAX_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
     try:
         return body, load_json(body)
@@ -181,14 +181,14 @@ class Country:
     country_code: CountryCode = None
     no_number_check = False
     unchecked = ""
-    """How to send without a check; empty for commands that do not send."""
+    """The hint to send without a check; empty for commands that do not send."""
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any."""
         return self._of_run(context) or option_or_setting(context, "country_code", None, checks.country_code)
 
     def known(self, context: Context) -> str | None:
-        """Return the country to read numbers by. No profile is needed."""
+        """Return the country of national numbers. No profile is needed."""
         if code := self._of_run(context):
             return code
         try:
@@ -209,7 +209,7 @@ class Country:
             ) from error
 
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
-        """Return the digits of a number; a note says so if it belongs to another country than the known one.
+        """Return the digits of a number, with a note if it belongs to another country than expected.
 
         ``sms`` refuses fixed lines.
         """
@@ -223,7 +223,7 @@ class Country:
         return found.digits
 
     def any(self, context: Context, text: str) -> str:
-        """Return the digits of a number to look up. It may have been sent to without a check."""
+        """Return the digits of a number to look up, which may have been used without a check."""
         try:
             return self.one(context, text)
         except phones.InvalidPhoneError:
@@ -265,9 +265,9 @@ class Numbers(Country):
     unchecked = "To send to it anyway, add --no-number-check."
 
     def known(self, context: Context) -> str | None:
-        """Return the country to read numbers by. Raises ConfigurationError for a profile that cannot be used.
+        """Return the country of national numbers. Raises ConfigurationError for a profile that cannot be used.
 
-        Otherwise a national number would be blamed for it.
+        Otherwise, the error would name the number, not the profile.
         """
         try:
             return self.code(context)
@@ -276,7 +276,7 @@ class Numbers(Country):
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
-"""The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
+"""The voice that the API spells in two ways: Marian in calls, Mariana in verification calls."""
 
 
 def chosen_voice(context: Context, text: str | None, field: Field) -> str:
@@ -293,7 +293,7 @@ def chosen_voice(context: Context, text: str | None, field: Field) -> str:
 
 
 def option_or_setting(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
-    """Return the value of an option, else that of the profile, which is loaded only then."""
+    """Return the value of an option, or else the profile's value. The profile is loaded only if needed."""
     if text is not None:
         return convert(text)
     default: str | None = getattr(context.profile, setting)
@@ -412,7 +412,7 @@ def _concurrency(default: str) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Pace:
-    """How fast a job is."""
+    """The speed of a job."""
 
     concurrency: Annotated[str | None, _concurrency("8")] = None
     rate: Annotated[
@@ -420,7 +420,7 @@ class Pace:
     ] = None
 
     def apply(self, spec: "JobSpec") -> "JobSpec":
-        """Return a spec with the limits that were given. Raises UsageError."""
+        """Return a spec with the given limits. Raises UsageError."""
         given = {name: text for name in _LIMITS if (text := getattr(self, name, None)) is not None}
         return replace(
             spec, **{name: _LIMITS[name](text, f"--{name.replace('_', '-')}") for name, text in given.items()}
@@ -429,7 +429,7 @@ class Pace:
 
 @dataclass(eq=False, repr=False)
 class Limits(Pace):
-    """How fast a job is, and what it may cost."""
+    """The limits of a job's speed and cost."""
 
     max_credits: Annotated[
         str | None,
@@ -474,7 +474,7 @@ class BatchLimits(Limits):
 
 @dataclass(eq=False, repr=False)
 class Rules:
-    """What a job is called, whom it does not send to, and when it sends."""
+    """The name of a job, the recipients it leaves out, and the times at which it sends."""
 
     name: Annotated[
         str | None,

@@ -75,9 +75,9 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
 
 
 def _unraisable(unraisable: UnraisableHookArgs) -> None:
-    """Interrupt again if an interrupt came where Python cannot raise it, and print no traceback.
+    """Repeat an interrupt that arrived where Python cannot raise it, without a traceback.
 
-    Callbacks of the import system are such a place: they would print the interrupt and drop it.
+    Callbacks of the import system, for example, print the interrupt and drop it.
     """
     if not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
@@ -153,7 +153,7 @@ def fault_of(stream: TextIO) -> OSError | None:
 def abandon(stream: TextIO) -> None:
     """Drop unwritten output when a run is interrupted.
 
-    A reader that does not read must not delay the end, and output in progress would be written twice.
+    A blocked reader must not delay the end, and output in progress would be written twice.
     """
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(raw, Sink) and raw.fault is None:
@@ -176,11 +176,11 @@ _ASCII = {
     **dict.fromkeys("█▉▊▋▌▍▎▏", "#"),
     **dict.fromkeys("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"),
 }
-"""One ASCII character for each sign, so that the layout stays the same in a locale without them."""
+"""One ASCII character for each sign, so that the layout is the same in a locale without them."""
 
 
 def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
+    """Return the ASCII character for one of msgctl's signs, or question marks in the width of another character."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     char = error.object[error.start]

@@ -1,4 +1,4 @@
-"""Ask a person at the terminal, and read the key of an account."""
+"""Ask the user on the terminal, and read the key of an account."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 YES = frozenset({"y", "yes", "s", "si", "sí"})
 
 MAX_LINE = 4096
-"""The longest line that is read from a terminal, in bytes; terminals themselves accept no longer ones."""
+"""The longest line that is read from a terminal, in bytes; terminals accept no longer lines."""
 
 
 def confirm(context: Context, question: str, otherwise: str = "nothing was changed") -> None:
-    """Ask for a yes, unless --yes was given; ``otherwise`` says what happens without a yes.
+    """Ask for confirmation, unless --yes was given; ``otherwise`` is the consequence of another answer.
 
     Raises Cancelled for any other answer, Interrupted on Ctrl-C, and UsageError without a terminal.
     """
@@ -38,7 +38,7 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
 
 
 def require_terminal(context: Context, otherwise: str) -> None:
-    """Raise UsageError if a question can neither be asked nor be skipped with --yes."""
+    """Raise UsageError if a question can be neither asked nor skipped with --yes."""
     if not (context.options.yes or context.stdin.isatty()):
         raise UsageError(
             "Cannot ask for confirmation: this is not a terminal", "Confirm with --yes.", consequence=otherwise

@@ -81,7 +81,7 @@ def perform(
     people: Sequence[str | None] = (),
 ) -> ServiceResult:
     """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
-    client = context.client  # before anything is recorded: there may be no credential
+    client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON and not context.options.fields
@@ -187,9 +187,9 @@ def _send_once(
     options: SendOptions,
     people: Sequence[str | None],
 ) -> ServiceResult:
-    """Send unless it was done under the key. The key is free again if nothing can have been sent.
+    """Send unless the key was used before. The key can be used again if nothing was sent.
 
-    ``people`` are those of `perform`.
+    ``people`` is the same as for `perform`.
     """
     from msgctl.history import once
 
@@ -209,7 +209,7 @@ def _send_once(
                 stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
             _settle(context, reservation, stored)
             raise
-        except KeyboardInterrupt:  # the client raises Interrupted; this came before its request or after it
+        except KeyboardInterrupt:  # before or after the request, since the client raises Interrupted
             if not context.carried_out:
                 _settle(context, reservation, None)
             raise
@@ -220,7 +220,7 @@ def _send_once(
 
 
 def _settle(context: Context, reservation: "once.Reservation", result: "once.StoredResult | None") -> None:
-    """Store a result; None frees the key. If that fails, later calls with the key say that the outcome is unknown."""
+    """Store a result; None frees the key. If this fails, later runs with the key report an unknown outcome."""
     try:
         if result is None:
             reservation.release()
@@ -231,7 +231,7 @@ def _settle(context: Context, reservation: "once.Reservation", result: "once.Sto
 
 
 def _earlier(context: Context, request: Request, earlier: "once.StoredResult", key: str) -> ServiceResult:
-    """Return the result of an earlier run as it was. Raises OutcomeUnknownError if it is unknown."""
+    """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
     content, nothing = earlier.body or b"", "This time nothing was sent."
     if not earlier.what and earlier.http_status is not None:
         context.note(f"{nothing} This is the result of the first attempt with --once {checks.quote(key)}.")
@@ -240,7 +240,7 @@ def _earlier(context: Context, request: Request, earlier: "once.StoredResult", k
         document = load_json(content)
     except ShapeError:
         document = None
-    said = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
+    details = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
     what = f"{nothing} The first attempt with --once {checks.quote(key)} may have been sent"
     hint = "\n".join(filter(None, (f"The first attempt: {earlier.what}", earlier.hint)))
-    raise OutcomeUnknownError(what, hint, **said)
+    raise OutcomeUnknownError(what, hint, **details)

@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
 LAST_CHECK = 1.0
-"""Seconds that a check may take once the time is over."""
+"""Seconds that the last check may take after the deadline."""
 
 
 def undelivered(
@@ -144,7 +144,7 @@ def follow(
                     say = display.say if display else context.note
                     say(f"{shorten(target.id, 60)}: {error.message}; trying again")
                     if context.monotonic() >= deadline:
-                        break  # the service does not respond, and the time is over
+                        break  # the service did not respond before the deadline
                     continue
                 states = target.states(response)
                 if seen.states.get(target.id) != states and not display:
@@ -173,7 +173,7 @@ def _in_words(states: Sequence[str | None]) -> str:
 
 
 def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
-    """Return the error for a message that is not in a state wanted when the time is over."""
+    """Return the error for a message that is not in a wanted state at the deadline."""
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
     said = seen.latest[id].attached() if id in seen.latest else {}
@@ -206,5 +206,5 @@ def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, R
 
 
 def named(id: str, error: MsgctlError) -> MsgctlError:
-    """Return an error that names the message it is about."""
+    """Return an error that mentions its message."""
     return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")

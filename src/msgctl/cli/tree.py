@@ -1,7 +1,7 @@
 """The building blocks of the command tree: groups and commands that accept the global options.
 
-Modules of commands that make one request do without ``from __future__ import annotations``: with it Typer compiles
-every annotation of the command in each run, a tenth of a short one.
+Modules of commands that make one request omit ``from __future__ import annotations``, because Typer would then compile
+every annotation of the command in each run, which takes a tenth of a short run.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CommandFacts(NamedTuple):
-    """What the decorator `command` says of a command.
+    """The facts about a command, from the decorator `command`.
 
-    ``performs`` is the service's operation, and ``effect`` what the command does to the service: that of the operation,
-    or the strongest one if the operation depends on the command line; None for a command that makes no request.
+    ``performs`` is the service's operation. ``effect`` is the operation's effect on the service, or the strongest one
+    if the operation depends on the command line; None for a command that makes no request.
     """
 
     examples: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class CommandFacts(NamedTuple):
 
 
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
-    """Return the commands of a group with their names; nothing for a command."""
+    """Return the commands of a group with their names; empty for a command."""
     for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
         yield name, command.get_command(None, name)
 
@@ -57,7 +57,7 @@ class _WithGlobalOptions:
         used = {name for each in own for name in each.opts}
         shared = [*global_options()]
         for place, each in enumerate(shared):
-            if used.intersection(each.opts):  # the command's own names win, as -q of `msgctl api` does
+            if used.intersection(each.opts):  # the command's own options take precedence, such as -q of `msgctl api`
                 shared[place] = copy.copy(each)
                 shared[place].opts = [name for name in each.opts if name not in used]
         attributes |= {"params": [*own, *shared], "add_help_option": False}  # --help is one of the global options
@@ -69,7 +69,7 @@ class Command(_WithGlobalOptions, TyperCommand):
     """A command of msgctl."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. An error carries the context, whose help explains it."""
+        """Parse the arguments. An error contains the context, to refer to the command's help."""
         ctx.obj.operation = self.facts.performs
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
@@ -99,7 +99,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         write_options(self.params, ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
+        """Return the parts of the usage line. Typer writes a required argument in braces, which is unusual."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
