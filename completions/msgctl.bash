@@ -526,7 +526,7 @@ __msgctl_table() {
             'command click - Simulate visits to a short URL'
             'command credit - Set the balance of the sandbox account'
             'command fault - Make requests fail on purpose, or show the faults that are set'
-            'command clock - Change or show the clock that delivery states and expiry follow'
+            'command clock - Show or change the sandbox clock, which controls delivery states and expiry'
             'command responses - Choose or show the form of the sandbox'"'"'s responses'
             'command reset - Delete everything in the sandbox, and start again'
         ) ;;

@@ -406,7 +406,7 @@ function __msgctl_table
         echo 'command click - Simulate visits to a short URL'
         echo 'command credit - Set the balance of the sandbox account'
         echo 'command fault - Make requests fail on purpose, or show the faults that are set'
-        echo 'command clock - Change or show the clock that delivery states and expiry follow'
+        echo 'command clock - Show or change the sandbox clock, which controls delivery states and expiry'
         echo 'command responses - Choose or show the form of the sandbox\'s responses'
         echo 'command reset - Delete everything in the sandbox, and start again'
     case 'sandbox serve'

@@ -176,7 +176,7 @@ class Context:
     # --- standard error
 
     def screen(self, stream: TextIO) -> "Screen":
-        """Return the screen of a stream. Colour depends on --no-color, NO_COLOR, FORCE_COLOR and TERM, in this order."""
+        """Return the screen of a stream. --no-color, NO_COLOR, FORCE_COLOR and TERM set the colour, in this order."""
         from msgctl.output.printer import Screen, terminal_width
 
         is_drawn = stream.isatty()

@@ -1,4 +1,4 @@
-"""`msgctl api`: any request with a profile's credentials, for endpoints that msgctl has no command for."""
+"""`msgctl api`: any request with a profile's credentials, for endpoints without a command in msgctl."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def _path(text: str) -> str:
 
 
 def _path_fault(text: str) -> str | None:
-    """Return why a text cannot be the path of a request below a base URL, or None if it can."""
+    """Return why a text is not a valid path below a base URL, or None if it is."""
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
         return "it contains a space or a control character" if text else "it is empty"
     if "://" in text or text.startswith("//"):
-        return "it names a host, but the key is only sent to the host of the profile"
+        return "it contains a host, but the key is only sent to the profile's host"
     if "?" in text or "#" in text:
         return "it contains a query or a fragment"
     if not {".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(text))):

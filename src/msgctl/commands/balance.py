@@ -57,6 +57,6 @@ def check(
         what = "The response cannot be read: the credits left are not a number"
         failures = [UnreadableError(what, **response.attached())]
     elif left < least:
-        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}"
+        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, under {least:,}"
         failures = [ConditionError(what, "Top up before sending more.", reason="low_balance", **response.attached())]
     return result._replace(failures=failures)

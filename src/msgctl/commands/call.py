@@ -32,7 +32,7 @@ app = group("Make voice calls.")
 
 
 class CallOptions(NamedTuple):
-    """How a call is made, and what it plays in place of a message."""
+    """The options of a call, and the stored audio that replaces its message."""
 
     voice: Annotated[
         str | None,
@@ -55,7 +55,7 @@ class CallOptions(NamedTuple):
     ] = None
 
     def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
-        """Return the parameters of a call except its message, which stored audio excludes. Raises UsageError."""
+        """Return the parameters of a call without its message, which stored audio replaces. Raises UsageError."""
         typed = {"retries": self.retries, "audio-code": self.audio_code}
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **checked(ops.SEND_CALL, typed)}
         if self.audio_code is None:

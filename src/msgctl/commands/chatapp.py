@@ -23,7 +23,7 @@ Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME", pan
 
 
 class Content(NamedTuple):
-    """What to send: values of a template, or a JSON object."""
+    """The content of a message: values of a template, or a JSON object."""
 
     template: Template
     phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")] = None

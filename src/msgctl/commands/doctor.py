@@ -26,7 +26,7 @@ def doctor(context: Context) -> OwnResult:
     It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
     the balance. --timeout limits each step; --dry-run skips the checks that need the network.
 
-    The exit code is the one that a request would fail with, or 0 if no check failed.
+    A request would fail with the same exit code. It is 0 if no check failed.
     """
     from msgctl.doctor import DOCTOR_FIELDS, Doctor
 

@@ -36,7 +36,7 @@ MAX_LISTED = 1_000_000
 
 @dataclass(frozen=True)
 class Period:
-    """The days that are wanted."""
+    """The days to show."""
 
     since: Annotated[
         str | None, typer.Option("--since", metavar="DATE", help="First day: YYYY-MM-DD, today, yesterday, or 7d.")
@@ -44,7 +44,7 @@ class Period:
     until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="Last day.")] = None
 
     def times(self, today: date) -> dict[str, str | None]:
-        """Return the times since and until which entries are wanted, the latter excluded. Raises UsageError."""
+        """Return the first time of the days, and the first time after them. Raises UsageError."""
         if self.since is not None:
             values.days(self.since, self.until, today)
         return {
@@ -55,7 +55,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Listing(Period):
-    """Which entries of the history are wanted."""
+    """Filters for entries of the history."""
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     country_code: CountryCode = None
@@ -71,7 +71,7 @@ class Listing(Period):
     ] = None
 
     def filters(self, context: Context) -> dict[str, str | None]:
-        """Return what entries must have, by column; None for anything. Raises UsageError."""
+        """Return the filters by column; None matches anything. Raises UsageError."""
         return {
             **self.times(context.today()),
             "phone": None if self.phone is None else Country(self.country_code).any(context, self.phone),
@@ -86,7 +86,7 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
         return list_(ctx.obj, listing)
     if listing != Listing():
         raise UsageError(
-            f"{ctx.command_path} {ctx.invoked_subcommand} takes its options after its name",
+            f"Put options after `{ctx.invoked_subcommand}`",
             f"See: {ctx.command_path} {ctx.invoked_subcommand} --help",
         )
     return None

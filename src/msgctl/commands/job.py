@@ -39,7 +39,7 @@ JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
 
 @dataclass(frozen=True)
 class Which:
-    """The job that a command is about."""
+    """The job to use."""
 
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.")] = None
     last: Annotated[bool, typer.Option("--last", help="Use the newest job that has begun.")] = False
@@ -64,7 +64,7 @@ def list_jobs(context: Context) -> OwnResult:
     for job in store.ids():
         try:
             jobs.append((facts(store.path(job))[1], _summary(context, store, job)))
-        except ConfigurationError as error:  # one damaged file does not hide the others
+        except ConfigurationError as error:  # the other jobs are still listed
             failures.append(error)
     documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
     return OwnResult(documents, JOB_FIELDS, view="jobs", empty="" if failures else "No jobs", failures=failures)
@@ -326,7 +326,7 @@ def remove(context: Context, job: JobName) -> None:
     store = _store()
     job = store.find(job)
     ends, changed = "", store.changed(job)
-    with suppress(ConfigurationError):  # a damaged one can be deleted, too
+    with suppress(ConfigurationError):  # damaged jobs can be deleted
         document = _summary(context, store, job)
         ends = " and ".join(f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name])
         changed = datetime.fromisoformat(document["updated"]).timestamp()
@@ -365,7 +365,7 @@ def _store() -> Store:
 
 
 def _next_name(store: Store, name: str) -> str:
-    """Return a name with a number that no job has: ``orders-2`` after ``orders``."""
+    """Return an unused name with a number: ``orders-2`` after ``orders``."""
     names = set()
     with store.index() as index:
         for job in index.jobs:

@@ -30,9 +30,9 @@ app = group("Manage accounts: base URL, client and key.")
 PROFILE_FIELDS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice", "timezone")
 SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
-"""The settings that options give."""
+"""The settings with an option."""
 OPTIONAL_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
-"""Settings that are shown of a profile that has them."""
+"""Settings that are shown only if the profile has them."""
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
@@ -97,7 +97,7 @@ class Settings:
     ] = False
 
     def given(self, before: Mapping[str, Any]) -> Document:
-        """Return the settings but the key, checked, for a profile with the settings ``before``. Raises UsageError."""
+        """Return the checked settings except the key, for a profile with settings ``before``. Raises UsageError."""
         if self.key_command is not None and (self.key_stdin or self.keyring):
             other = "--key-stdin" if self.key_stdin else "--keyring"
             raise UsageError(f"Use either --key-command or {other}, not both")
@@ -121,7 +121,7 @@ class Settings:
         return self.key_stdin or self.key_command is not None
 
     def key(self, context: Context, *, keyring: bool = False) -> Document:
-        """Return the settings for the key, which is read or asked for. Raises UsageError and Cancelled.
+        """Read the key or ask for it, and return its settings. Raises UsageError and Cancelled.
 
         A key for the keychain is also under ``key`` until it is saved.
         """
@@ -133,7 +133,7 @@ class Settings:
         return {**key, "keyring": True} if self.keyring or keyring else key
 
     def save(self, context: Context, name: str, changed: Callable[[ConfigFile], Document], note: str) -> Result | None:
-        """Save what ``changed`` returns as a profile, with --check only if the service accepts it."""
+        """Save the settings that ``changed`` returns as a profile; with --check, only if the service accepts them."""
         balance = None
         if self.check:
             balance = _check_account(context, name, changed(config_file.load(context.config_path)))
@@ -252,7 +252,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
 
 
 def _ask_for_missing(context: Context, settings: Document) -> None:
-    """Ask on the terminal for what a profile needs and was not given, until it is usable. Raises Cancelled."""
+    """Ask on the terminal for missing settings until the profile is usable. Raises Cancelled."""
     base_url = partial(_base_url, allow_http=settings.get("allow_http", False))
     questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
     for question, convert in questions.items():
@@ -265,7 +265,7 @@ def _ask_for_missing(context: Context, settings: Document) -> None:
 
 
 def _refuse_missing(settings: Document, *, has_key: bool) -> None:
-    """Name all required options that are missing. Raises UsageError."""
+    """Raise UsageError if required options are missing; the error lists them all."""
     required = {"--base-url": "base_url" in settings, "--client": "client" in settings}
     required["--key-stdin (or --key-command)"] = has_key
     if missing := [option for option, is_given in required.items() if not is_given]:
@@ -276,14 +276,14 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 
 
 def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Delete the key in the keychain if the profile does not use it any more."""
+    """Delete the key in the keychain if the profile no longer uses it."""
     address = origin(before.get("base_url"))
     if before.get("keyring") is True and not (after.get("keyring") and address == origin(after.get("base_url"))):
         credential.delete_from_keychain(name, address)
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
-    """Return the balance of a profile as it would be saved. If anything goes wrong, nothing is saved."""
+    """Return the balance, requested with the unsaved profile. After an error, nothing is saved."""
     if "key" in settings:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
     context.profile = Profile(name, "-p", settings, (), f"profile {name}").checked()
@@ -347,7 +347,7 @@ def remove(context: Context, name: Name) -> None:
 
 
 def _new_default(config: ConfigFile, removed: str) -> str:
-    """Choose the default after a removal, and return what to say about it."""
+    """Choose the default after a removal, and return the sentence about it."""
     if len(config.profiles) == 1 and config.default not in (profiles.SANDBOX, *config.profiles):
         config.document["default_profile"] = next(iter(config.profiles))
         return f". {config.default} is now the default profile."
@@ -374,7 +374,7 @@ _KEYS = {"key": "stored", "key_command": "command", "keyring": "keychain"}
 
 
 def _shown(profile: Profile, config: ConfigFile) -> dict[str, Any]:
-    """Return a profile without its key, but with where the key is."""
+    """Return a profile with the source of its key instead of the key."""
     base_url, client = profile.settings.get("base_url"), profile.settings.get("client")
     key = next((shown for setting, shown in _KEYS.items() if profile.settings.get(setting)), "missing")
     if isinstance(base_url, str) and base_url_fault(base_url, allow_http=True):

@@ -1,4 +1,4 @@
-"""`msgctl sandbox`: what the emulator of the service received, and its controls."""
+"""`msgctl sandbox`: the inbox of the emulator of the service, and its controls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
     It follows the service's public API. Details the API does not specify are invented, and the real service may differ:
-    what a message costs, the states, the values of `error`, the wording of codes and their ten minutes, how clicks are
+    the cost of a message, the states, the values of `error`, the text and lifetime of codes, and how clicks are
     counted. Any template or audio name is accepted.
     """
 )
@@ -125,7 +125,7 @@ def inbox(
 ) -> OwnResult | StreamResult:
     """Show messages that phones received, newest last.
 
-    Codes have a column of their own, for scripts.
+    Codes have a separate column, for scripts.
     """
     from msgctl.sandbox.endpoints import MAX_WAIT
     from msgctl.sandbox.handlers import KINDS
@@ -249,7 +249,7 @@ def clock(
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:
-    """Change or show the clock that delivery states and expiry follow."""
+    """Show or change the sandbox clock, which controls delivery states and expiry."""
     context.check_fields(CLOCK_COLUMNS)
     done = _Sandbox(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
@@ -291,7 +291,7 @@ def reset(context: Context, base_url: BaseUrl = None) -> None:
     if served:
         served.ask("POST", "/reset")
     else:
-        emulator.reset(files.state("sandbox.sqlite3"))  # even a damaged one
+        emulator.reset(files.state("sandbox.sqlite3"))  # works even if it is damaged
     context.note("The sandbox is empty, with 1000 credits.")
 
 
@@ -299,10 +299,10 @@ def reset(context: Context, base_url: BaseUrl = None) -> None:
 
 
 class _Sandbox:
-    """The sandbox's own endpoints, in this process or served elsewhere. They take no credentials, and none are sent.
+    """The sandbox's own endpoints, in this process or on a server. They need no credentials, and none are sent.
 
-    Another server may be there instead. So the first request checks that there is a sandbox, and nothing else is sent
-    to any other server; responses are bounded and checked like those of the service.
+    Another server may be at the address. So the first request checks that it is a sandbox, and no other request is sent
+    to any other server. Responses are limited and checked like the service's responses.
     """
 
     def __init__(self, context: Context, base_url: str | None) -> None:
@@ -325,7 +325,7 @@ class _Sandbox:
             raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
-        """Return what the endpoint at a path below ``/sandbox`` returns; fields that are None are not sent.
+        """Return the response of the endpoint at a path below ``/sandbox``; fields that are None are not sent.
 
         Raises UsageError if a field is wrong.
         """

@@ -58,7 +58,7 @@ RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a server listens, and the names that it is called by."""
+    """The address of a server, and the host names that it accepts."""
 
     port: Annotated[
         str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.", rich_help_panel=ADDRESS)
@@ -95,7 +95,7 @@ class Listening:
 
 @dataclass(frozen=True)
 class Account:
-    """The account that the sandbox has, and its state."""
+    """The sandbox's account, and its state file."""
 
     client: Annotated[
         str, typer.Option("--client", metavar="N", help="Client ID to accept.", rich_help_panel=ACCOUNT)
@@ -120,7 +120,7 @@ class Account:
     ] = None
 
     def path(self, context: Context) -> Path:
-        """Return the file of the state: a temporary one, deleted at the end, if none was given."""
+        """Return the state file; if none was given, a temporary file that is deleted at the end."""
         if self.state is not None:
             return Path(values.short_text(self.state, "--state")).absolute()
         with files.explained("use", Path(tempfile.gettempdir())):
@@ -232,7 +232,7 @@ def serve(
     choose_responses(emulator, **settings)
     if clock is not None:
         set_clock(emulator, change=clock)
-    # Programs, and msgctl itself, find the server by these; the key is not a secret.
+    # Programs and msgctl find the server with these variables; the key is not a secret.
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
     page = f"{server.origin}/"
     document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
@@ -370,7 +370,7 @@ def fetch(
 def _serve_until_stopped(
     context: Context, server: Server, respond: Respond, announcement: TextResult, page: str | None = None
 ) -> None:
-    """Print where the server is, open its page if there is one, and serve until a signal ends it."""
+    """Print the server's URL, open its page if it has one, and serve until a signal."""
 
     def stop(_signal: int, _frame: object) -> None:
         if server.is_stopping:  # a second signal also ends a request that is being forwarded
@@ -397,7 +397,7 @@ def _network(text: str) -> Network:
 
 
 def _log(line: str) -> None:
-    """Write a line to standard error; it is lost if the reader is behind, since requests do not wait for it."""
+    """Write a line to standard error; it is dropped if the reader is slow, so that requests do not wait."""
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, f"{line}\n".encode(errors="backslashreplace"))

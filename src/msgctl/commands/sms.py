@@ -119,7 +119,7 @@ def segments(
 
 
 def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
-    """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
+    """Return the text of an SMS, converted if ``gsm7``; otherwise note how many credits this would save."""
     if gsm7:
         text, left_out = counting.to_gsm7(text)
         if left_out:

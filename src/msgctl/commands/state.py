@@ -26,7 +26,7 @@ app = group("Check the delivery state of SMS and calls.")
 
 
 class MessageIds(NamedTuple):
-    """Which messages to look up."""
+    """The messages to look up."""
 
     id: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
@@ -36,7 +36,7 @@ class MessageIds(NamedTuple):
     )
 
     def targets(self, context: Context) -> list[Target]:
-        """Return the messages, each id once, after a check of --fields."""
+        """Return the messages, each id once, after checking --fields."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:

@@ -23,7 +23,7 @@ app = group("Send and verify codes by SMS, call or chat app.")
 
 
 class CodeRecipient(NamedTuple):
-    """Whom a code is for, and of which application."""
+    """The recipient of a code, and the application."""
 
     phone: Phone
     app_name: Annotated[
@@ -36,7 +36,7 @@ class CodeRecipient(NamedTuple):
     ] = None
 
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
-        """Return what all these operations need: the phone, the application and the country. Raises UsageError."""
+        """Return the parameters of all these operations: phone, application and country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
         name = option_or_setting(context, "app_name", self.app_name, lambda text: values.short_text(text, "--app-name"))
         if name is None:
@@ -173,8 +173,8 @@ def ask(
 ) -> Result:
     """Send a code, ask for it, and check it; exit 1 if it is wrong.
 
-    There are three tries. Enter without a code sends another code, by the next way of --via; at most three codes are
-    sent. Standard output has nothing but the result of the last check.
+    You have three tries. Press Enter without a code to send another code, by the next method of --via; at most three
+    codes are sent. Standard output contains only the result of the last check.
     """
     context.operation = ops.SMS_2FA
     ways = list(dict.fromkeys(values.choice(each.strip(), [*WAYS], "way") for each in via.split(",")))

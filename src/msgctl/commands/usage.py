@@ -36,8 +36,8 @@ def usage(
 ) -> OwnResult:
     """Show how many messages were sent from this machine, and the credits charged for them.
 
-    Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only those
-    of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
+    Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only
+    messages of that profile. Without --by, a period of up to 31 days is shown by day, and a longer one by month.
     """
     grouping = _default(period, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
     columns = (grouping, "messages", "credits")
