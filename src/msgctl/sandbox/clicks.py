@@ -14,10 +14,10 @@ from msgctl.operations import RESPONSE_STATISTIC
 UNKNOWN = "unknown"
 
 MAX_LENGTH = 64
-"""Characters of a header that are kept."""
+"""Maximum characters of a header that are kept."""
 
 COUNTRY_HEADERS = ("x-country", "cf-ipcountry")
-"""Headers that name the visitor's country; content networks add the second."""
+"""Headers with the visitor's country; content networks add the second."""
 
 _PLACE = ("country", "region", "city", "lang")
 _DEVICE = ("device", "brand", "model", "operating_system", "browser")
@@ -31,7 +31,7 @@ CATEGORIES = {each.name: each for field in RESPONSE_STATISTIC.fields if field.na
 """All categories of a statistic in the order of the interface, each with its fields."""
 
 _COLUMNS = {"operatingSystem": "operating_system", "countryIsoCode": "country"}
-"""The columns that are named unlike their field or category."""
+"""The columns with another name than their field or category."""
 
 Days = tuple[str, str]
 """The first and the last day of a statistic, both included, as ``YYYY-MM-DD``."""
@@ -117,7 +117,7 @@ def _agent(agent: str) -> Visitor:
     found = parse(agent)
     system = found.os.family if found.os else ""
     device = None if _LIBRARY.match(agent) else found.device
-    # A generic brand is that of a browser that hides its phone.
+    # A browser that hides the phone reports a generic brand.
     is_known = device is not None and not (device.brand or "").startswith("Generic")
     return {
         "operating_system": system,

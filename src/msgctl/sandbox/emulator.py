@@ -1,4 +1,4 @@
-"""The emulator of the service: a request in, a response out, and its state in one SQLite file.
+"""The emulator of the service, which responds to requests and keeps its state in one SQLite file.
 
 Several threads and processes may use the file at the same time. It is in WAL mode, so that readers and a writer do not
 wait for each other, and a committed change survives the death of the process. Each operation is one transaction.
@@ -67,7 +67,7 @@ _SCHEMA = (
     )
     """,
     "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
-    # A number is never reused, even after a reset: programs that follow the inbox ask for what comes after one.
+    # A number is never reused, even after a reset, because programs request the messages after a number.
     # text is what the phone receives; shown is what responses repeat of it, with a code masked; template_values is a
     # JSON array; received is 1 for messages that will reach their phone; created is in seconds since 1970.
     """
@@ -257,7 +257,7 @@ class Emulator:
             return dialect.refusal(operation, refusal) if dialect else refusal.response()
 
     def dialect(self) -> Dialect | None:
-        """Return the form of the next response; None if it is the documented one."""
+        """Return the form of the next response; None for the documented form."""
         if self.responses == "documented":
             return None
         from msgctl.sandbox import responses
@@ -284,7 +284,7 @@ class Emulator:
         return float(self.clock() + offset if stopped is None else stopped), left
 
     def version(self) -> str:
-        """Return a text that differs after each change, by whatever process."""
+        """Return a text that is different after each change by any process."""
         with self._one_at_a_time:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 

@@ -77,7 +77,7 @@ _Handler = TypeVar("_Handler", bound=Callable[..., Document | SandboxResponse])
 
 
 def _endpoint(method: str, path: str, summary: str, *fields: Field, **returns: Any) -> Callable[[_Handler], _Handler]:
-    """Make a function an endpoint; it gets those of the fields that were sent."""
+    """Make a function an endpoint; its arguments are the fields in the request."""
     place = Place.QUERY if method == "GET" else Place.JSON
 
     def add(handle: _Handler) -> _Handler:

@@ -77,7 +77,7 @@ class Scope(NamedTuple):
     by_dispatch: bool = False
 
 
-# --- messages: what they cost, how they are stored, and how they move through their states
+# --- messages: their costs, storage and states
 
 
 class SentMessage(NamedTuple):

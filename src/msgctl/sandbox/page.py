@@ -1,4 +1,4 @@
-"""The inbox page, and what it shows of a request: for a refused one, the rule of the interface that it broke."""
+"""The inbox page, and its description of a request, with the rule of the API that a refused request broke."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ BASE_PATH = "/api/v1"
 OWN_PATH = "/sandbox"
 """The path of the sandbox's own endpoints."""
 VISITS = "/u/"
-"""What the paths of short URLs begin with."""
+"""The prefix of the paths of short URLs."""
 FILES = ("/", "/openapi.json")
 """The inbox page, and the description of all endpoints."""
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""
 SECONDS_BETWEEN_CHECKS = 0.05
-"""Seconds between two checks for what a request waits for."""
+"""Seconds between two checks during a request that waits."""
 
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""
@@ -212,14 +212,14 @@ FORMATS = {
         lambda url: urlsplit(url).port,
     ),
 }
-"""The formats of the interface's parameters by their names. They do not hold for the sandbox's own endpoints."""
+"""The formats of the interface's parameters by their names. They do not apply to the sandbox's own endpoints."""
 
 
 def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:
     """Return the parameters of a request by their names, checked and converted.
 
-    An optional parameter that was not sent, or is empty, is missing. Raises Refusal for the first that breaks a rule,
-    and as soon as client and key are not those of the account.
+    An optional parameter that is empty or was not sent is omitted. Raises Refusal for the first parameter that breaks a
+    rule, and for a wrong client or key.
     """
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
@@ -247,9 +247,9 @@ def names(place: Place, request: SandboxRequest) -> Iterable[str]:
 
 
 def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
-    """Return what was sent in the query or the body: each name with all its values, so that a repeated one is seen.
+    """Return the names in the query or body, each with all its values, to detect repeated parameters.
 
-    What a browser would silently repair is refused.
+    Malformed input that a browser would silently repair is refused.
     """
     expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
     if place is not Place.QUERY and request.media_type() != expected:
@@ -285,7 +285,7 @@ def _checked(field: Field, value: Any) -> Any:
         return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
     if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
         value = str(value).lower()  # as in JSON
-    # JSON can hold half of a surrogate pair.
+    # JSON can contain half of a surrogate pair.
     if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
         raise invalid(name, f"must be {'Unicode text' if isinstance(value, str) else 'a string'}")
     if field.least is not None:

@@ -1,4 +1,4 @@
-"""Record the responses of the real service, and replay them instead of those of the emulator.
+"""Record the responses of the real service, and replay them instead of the emulator's responses.
 
 A record has one JSON object per line: the request without client and key, and the response.
 """

@@ -50,7 +50,7 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
-"""What a server serves: a function that responds to a request from an address, or raises ConfigurationError."""
+"""A function that responds to a request from an address, or raises ConfigurationError."""
 
 
 class Server:
@@ -137,7 +137,7 @@ class _Connection:
             self._writer.close()
 
     def _allow(self, seconds: float) -> None:
-        """Set the time limit of what comes next."""
+        """Set the time limit of the next step."""
         self._limit.reschedule(self._loop.time() + seconds)
 
     async def _serve_once(self) -> bool:
@@ -236,7 +236,7 @@ class _Connection:
 
 
 def _sent(response: SandboxResponse, stays_open: bool, *, without_body: bool) -> bytes:
-    """Return the bytes of a response, or what its faults make of it."""
+    """Return the bytes of a response, changed by its faults."""
     if {"drop", "reject"} & {*response.faults}:
         return b""
     if "garbage" in response.faults:

@@ -60,7 +60,7 @@ def _file(request: SandboxRequest) -> SandboxResponse:
 class SandboxTransport(httpx.BaseTransport):
     """Carries requests to an emulator in place of the network; several threads may use one.
 
-    Faults raise what httpx raises on a network, or leave a response whose extensions say what it lacks.
+    Faults raise the exceptions of httpx on a network, or return a response with the fault in its extensions.
     """
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
