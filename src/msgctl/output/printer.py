@@ -141,6 +141,9 @@ class Printer:
         for part in view.parts:
             out.print(part)
         if view.hints:
+            if self.aside:
+                errors.print(self.aside, style="dim")
+                self.aside = ""
             out.print()
             for hint in view.hints:
                 errors.print(tables.hint(hint), soft_wrap=True)
