@@ -67,7 +67,7 @@ def test_a_terminal_may_be_narrower_than_the_indentation(
 
 def test_on_a_terminal_the_lines_of_every_paragraph_are_filled(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    assert "only those of that profile. Without" in ESCAPE.sub("", tool("usage", "--help", terminal=True).out)
+    assert "only messages of that profile. Without" in ESCAPE.sub("", tool("usage", "--help", terminal=True).out)
 
 
 def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(tool: Tool) -> None:
