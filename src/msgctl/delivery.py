@@ -40,7 +40,7 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(map(_stem, words.split()))
 
 
-_NEGATIONS = frozenset("no not non never nunca cannot sin without".split())
+_NEGATIONS = _stems("no not non never nunca jamas cannot sin without")
 _NOT_YET = _stems("aun todavia yet")
 _READ = _stems("read seen leido")
 _ANSWER = _stems("answer answered contesta contestada contesto respuesta")

@@ -305,6 +305,10 @@ NOT_VERIFIED: list[Any] = [
     {"status": 1, "error": 1010}, {"status": True, "error": "no"}, {"status": 1, "error": {"code": 7}},
     {"status": 1, "data": {"error": "INVALID"}}, {"status": 1, "msg": "Codigo invalido"},
     {"status": 1, "message": "El código no es correcto"}, {"status": "ok", "msg": "sin éxito"},
+    # at any depth
+    {"status": 1, "msg": ["Código incorrecto"]}, {"status": 1, "msg": {"text": "no válido"}},
+    {"status": 1, "msg": "nunca"}, {"status": 1, "data": [{"verified": True}, {"verified": True}]},
+    {"status": 1, "data": {"0": {"valid": False}}}, {"status": 1, "errors": ["invalid code"]},
     {"status": 1, "data": {"msg": "not verified"}}, {"status": 1, "msg": "Codigo incorrecto"},
     # nothing that the API documents
     {"estado": "verificado"}, {"ok": True}, {}, [], True, "ok", 1, {"data": {}}, {"msg": "verified"},

@@ -149,18 +149,22 @@ class Client:
         if timeout is not None:
             return self._attempt(request, min(self._timeout, timeout))
         reads = request.operation.effect is Effect.READS
+        deadline, left = self._clock() + self._timeout, self._timeout
         for pause in PAUSES:
             try:
-                response = self._attempt(request, self._timeout)
+                response = self._attempt(request, left)
             except (NotReachedError, OutcomeUnknownError) as error:
-                if not (error.retryable and (reads or error.nothing_sent)):
+                left = deadline - self._clock() - pause
+                if left <= 0 or not (error.retryable and (reads or error.nothing_sent)):
                     raise
             else:
-                if not (reads and (response.status_code in RETRYABLE_STATUSES or response.extensions.get("lost"))):
+                left = deadline - self._clock() - pause
+                is_lost = response.status_code in RETRYABLE_STATUSES or response.extensions.get("lost")
+                if left <= 0 or not (reads and is_lost):
                     return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
-        return self._attempt(request, self._timeout)
+        return self._attempt(request, left)
 
     def _reserve(self, size: int, seconds: float) -> bool:
         """Reserve memory for the body of a response; return whether it was available in time."""

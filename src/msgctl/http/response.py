@@ -6,7 +6,7 @@ An error quotes the service, reports whether the request was carried out, and su
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MAX_DIGITS = 18
 """Maximum digits of a number of credits."""
 MAX_QUOTE = 300
+MAX_STRINGS = 100
+"""Maximum strings of an error that are searched for an internal failure."""
 MAX_BODY = 4000
 """Maximum characters of a response in an error."""
 
@@ -169,19 +171,41 @@ def is_verified(document: Any) -> bool:
     """Return whether the response to a code means that the code is correct.
 
     ``verified``, ``valid`` and ``status`` of the document and of its ``data`` must all mean success, and at least one
-    must be present. An ``error``, or a message with a word for failure or a negation, contradicts them.
+    must be present. An ``error``, or a message with a word for failure or a negation, contradicts them at any depth.
     """
-    found = list(levels(document))
-    results = [value for level in found for name, value in level.items() if name.lower() in RESULTS]
-    messages = [level[name] for level in found for name in ("msg", "message", "data") if name in level]
-    has_other_objects = any(isinstance(each, list) and len(each) > 1 for each in messages)
+    outer = list(levels(document))
+    if not any(name.lower() in RESULTS for level in outer for name in level):
+        return False
+    if any(isinstance(level.get("data"), list) and len(level["data"]) > 1 for level in outer):
+        return False
+    found = [each for each in _values(document) if isinstance(each, dict)]
+    results = [value for each in found for name, value in each.items() if name.lower() in RESULTS]
+    messages = [each[name] for each in found for name in SAYING if name in each]
+    messages += [each["data"] for each in found if isinstance(each.get("data"), str)]
     return (
-        bool(results)
-        and not has_other_objects
-        and all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
-        and not any(map(has_error, found))
-        and not any(isinstance(each, str) and contradicts_success(each) for each in messages)
+        all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
+        and not any(has_error(each) or each.get("errors") for each in found)
+        and not any(contradicts_success(text) for each in messages for text in _strings(each))
     )
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Yield a JSON value and every value inside it."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, (dict, list)):
+            waiting += each.values() if isinstance(each, dict) else each
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value, and the names of its fields."""
+    for each in _values(value):
+        if isinstance(each, dict):
+            yield from each
+        elif isinstance(each, str) and not isinstance(each, Number):
+            yield each
 
 
 def check(request: Request) -> str:
@@ -250,8 +274,7 @@ class Failure(NamedTuple):
     def _is_internal_failure(self) -> bool:
         """Return whether the service reports an internal error or a timeout, and not an invalid parameter."""
         texts = [level.get(name) for level in levels(self.document) for name in ("error", "msg", "message")]
-        strings = [text for text in texts if isinstance(text, str) and not isinstance(text, Number)]
-        found = words(" ".join(text[:MAX_BODY] for text in strings))
+        found = words(" ".join(text[:MAX_BODY] for each in texts for text in islice(_strings(each), MAX_STRINGS)))
         if any(word.startswith("param") for word in found):
             return False
         is_timeout = _TIMEOUT.search(" ".join(found)) is not None
