@@ -170,6 +170,7 @@ class World:
             process.is_dead |= name == "main"  # its other threads end with it
             self._tasks.remove(task)
             if all(each.process is not process for each in self._tasks):
+                self._keep_disk()  # the tool ends without closing what it left open
                 for connection in process.connections:
                     connection.close()
 
@@ -216,6 +217,11 @@ class World:
         self.note("killed")
         process.is_dead = process.was_disturbed = True
         if all(task.process is process for task in self._tasks):
+            self._keep_disk()
+
+    def _keep_disk(self) -> None:
+        """Copy the disk as it is now, if no other process is running; it is put back at the end."""
+        if self._copy is None and len({task.process for task in self._tasks}) <= 1:
             self._copy = self.disk.with_name("copy")
             with self.outside():
                 shutil.copytree(self.disk, self._copy, ignore=shutil.ignore_patterns("*-shm"))

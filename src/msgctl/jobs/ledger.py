@@ -18,7 +18,7 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.schedule import described
@@ -114,6 +114,7 @@ class Ledger:
         self.path = path
         self.is_in_use = False
         self._needs_log = False
+        self._is_read_only = read_only
         self.clock = clock
         with LEDGER.reading(path):
             self.db = LEDGER.open(path, read_only=read_only)
@@ -127,10 +128,10 @@ class Ledger:
                 self.created = schema.read_time(self.fact("created") or "0")
                 self.totals, self._number = schema.totals(self.db)
             except UsageError as error:  # about the window
-                self.db.close()
+                self._close()
                 raise LEDGER.damaged(path, error.message) from error
             except BaseException:
-                self.db.close()
+                self._close()
                 raise
         self.open_zones: Sequence[str] = self.spec.zones
         self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
@@ -145,7 +146,7 @@ class Ledger:
         """Close the ledger; afterwards it is complete without its log, unless a thread still uses it."""
         if self.is_in_use:  # an abandoned thread uses it until the process ends
             return
-        if self.db in _NEED_LOG:
+        if self._needs_log:
             try:
                 with transaction(self.db):
                     self.db.execute("DELETE FROM job WHERE name = 'needs_log'")
@@ -153,7 +154,21 @@ class Ledger:
                 return
             _NEED_LOG.remove(self.db)
         with LEDGER.explained(self.path):
+            self._close()
+
+    def _close(self) -> None:
+        """Close the connection, unless a killed process left changes in the log: SQLite would delete it.
+
+        A damaged ledger must keep its log, which may be the only place of those changes.
+        """
+        try:
+            is_complete = self.fact("needs_log") is None
+        except (ConfigurationError, sqlite3.Error):
+            is_complete = False
+        if is_complete or self._is_read_only:
             self.db.close()
+        else:
+            _NEED_LOG.add(self.db)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
