@@ -74,7 +74,8 @@ def test_a_job_that_the_service_stopped_exits_with_1_again(jobs: Jobs, service: 
 def test_a_paused_job_is_not_resumed_but_explained(jobs: Jobs, service: Service, three: str) -> None:
     service.always(accepting(service))
     job = jobs.send(three, "--canary", "1", *KEY)
-    assert jobs.sms(three, "--yes", "--canary", "1", *KEY).code == 0
+    again = jobs.sms(three, "--yes", "--canary", "1", *KEY)
+    assert (again.code, f"Resume it: msgctl job resume {job}" in again.err) == (0, True)
     assert jobs("job", "resume", job, "--yes").code == 0
     assert jobs.sms(three, "--yes", *KEY).code == 0
     assert len(sends(service)) == 2

@@ -314,9 +314,11 @@ def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path
     ledger = path.parent / "jobs" / "20260921-aaaaaa.sqlite3"
     ledger.write_bytes(b"not a database at all\n" * 100)
     ledger.chmod(0o600)
-    done = tool("history", "-o", "csv")
-    assert (done.code, len(done.out.splitlines())) == (0, 2)
-    assert "Job 20260921-aaaaaa is not included" in done.err
+    for command in ("history", "usage"):
+        done = tool(command, "-o", "csv")
+        assert (done.code, len(done.out.splitlines())) == (3, 2)
+        assert "Job 20260921-aaaaaa is not included" in done.err
+        assert tool(command, "--json").error["kind"] == "configuration"
 
 
 # --- clear

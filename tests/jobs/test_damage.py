@@ -259,3 +259,12 @@ def test_an_impossible_ledger_is_refused(statement: str, damaged: Damaged) -> No
     with closing(sqlite3.connect(damaged.ledger, isolation_level=None)) as db:
         db.execute(statement)
     assert damaged.check(statement)
+
+
+def test_a_refused_resume_keeps_the_log_for_a_restored_ledger(killed: Bulk, tool: Tool) -> None:
+    ledger = ledger_of(killed.id)
+    good = ledger.read_bytes()
+    ledger.write_bytes(good[:-4096])
+    assert tool("job", "resume", killed.id, "--yes").code == 3
+    ledger.write_bytes(good)
+    assert tool("job", "resume", killed.id, "--yes").code in (0, 6)

@@ -218,6 +218,10 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
     if document["state"] in (report.RUNNING, report.WAITING):
         hint = f"Follow it: msgctl job show {job} --follow"
         failure = ConditionError(f"Job {job} is in progress", hint, reason="not_accepted")
+    elif document["state"] == report.SCHEDULED:
+        context.note(f"`msgctl job run-due` sends it at its time; to send it now: msgctl job resume {job}")
+    elif document["state"] == report.PAUSED and failure is None:
+        context.note(f"It is paused. Resume it: msgctl job resume {job}")
     return foreground.result(document, failure, reference=foreground.reference(store, job, document["name"]))
 
 

@@ -12,7 +12,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
-from msgctl.errors import UsageError
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
 from msgctl.history.store import HISTORY_FIELDS, SECONDS, reading
 from msgctl.jobs.ledger import facts
@@ -115,6 +115,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     filters = listing.filters(context)
     context.check_fields((*HISTORY_FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
+    failures: list[MsgctlError] = []
     store = Store(files.state("jobs"))
     if listing.job is not None:
         job = store.find(listing.job)
@@ -122,7 +123,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     else:
         with reading() as history:
             found = [] if history is None else history.entries(most + 1, **filters)
-        found += of_jobs(store, most + 1, filters, found, context.warn)
+        found += of_jobs(store, most + 1, filters, found, failures)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
     found = sorted(found, key=itemgetter("time"))[-most:]
@@ -132,7 +133,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]
-    return OwnResult(found, HISTORY_FIELDS, view="history", empty=empty)
+    return OwnResult(found, HISTORY_FIELDS, view="history", empty=empty, failures=failures)
 
 
 def _start(day: date) -> str:

@@ -9,6 +9,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
+from msgctl.errors import MsgctlError
 from msgctl.history.store import GROUPINGS
 from msgctl.history.usage import totals
 from msgctl.output.result import OwnResult
@@ -44,12 +45,13 @@ def usage(
     context.check_fields(columns)
     filters = {**period.times(context.today()), "profile": context.options.profile}
 
+    failures: list[MsgctlError] = []
     rows = [
         {grouping: name, "messages": messages, "credits": _plain(charged)}
-        for name, messages, charged in totals(grouping, filters, context.warn)
+        for name, messages, charged in totals(grouping, filters, failures)
         if messages or charged
     ]
-    return OwnResult(rows, columns, empty="No messages were sent in this period.")
+    return OwnResult(rows, columns, empty="No messages were sent in this period.", failures=failures)
 
 
 def _default(period: Period, today: date) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.history.store import message_of, number, same_state
 from msgctl.jobs.ledger import JobFacts
 from msgctl.jobs.model import JobSpec
@@ -45,11 +45,12 @@ def of_jobs(
     most: int,
     filters: Mapping[str, str | None],
     others: Iterable[dict[str, Any]],
-    warn: Callable[[str], None],
+    failures: list[MsgctlError],
 ) -> list[dict[str, Any]]:
     """Return the newest entries of all jobs, and perhaps older ones; they are listed together with ``others``.
 
-    Ledgers whose entries are too old to be listed are not opened. ``warn`` is called for each that cannot be read.
+    Ledgers whose entries are too old to be listed are not opened. An error is added to ``failures`` for each that
+    cannot be read.
     """
     since, until = filters["since"] or "", filters["until"] or "9"
     known: dict[str, JobFacts] = {}
@@ -58,7 +59,7 @@ def of_jobs(
             try:
                 known[job] = index.facts(job)
             except ConfigurationError as error:
-                warn(f"Job {job} is not included: {error.message}")
+                failures.append(error.within(f"Job {job} is not included"))
     found: dict[str, list[dict[str, Any]]] = {job: [] for job in known}
     newest = sorted(each["time"] for each in others)[-most:]
     for job in sorted(known, key=lambda job: _last(known[job]), reverse=True):
@@ -69,7 +70,7 @@ def of_jobs(
             try:
                 found[job] = of_job(store, job, known[job].spec, most, filters)
             except ConfigurationError as error:
-                warn(f"Job {job} is not included: {error.message}")
+                failures.append(error.within(f"Job {job} is not included"))
             newest = sorted([*newest, *(each["time"] for each in found[job])])[-most:]
     return [entry for entries in found.values() for entry in entries]
 

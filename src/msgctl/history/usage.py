@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgctl import operations as ops
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.history.store import SECONDS, GroupSum, reading
 from msgctl.jobs.index import MinuteSum
 from msgctl.jobs.model import JobSpec
@@ -16,10 +16,11 @@ from msgctl.storage import files
 from msgctl.text import timestamp
 
 
-def totals(grouping: str, filters: Mapping[str, str | None], warn: Callable[[str], None]) -> list[GroupSum]:
+def totals(grouping: str, filters: Mapping[str, str | None], failures: list[MsgctlError]) -> list[GroupSum]:
     """Return the sums of each group, in the order of their names.
 
-    ``grouping`` and ``filters`` are those of `History.sums`. ``warn`` is called for each job that cannot be read.
+    ``grouping`` and ``filters`` are those of `History.sums`. An error is added to ``failures`` for each job that
+    cannot be read.
     """
     found: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
     with reading() as history:
@@ -37,7 +38,7 @@ def totals(grouping: str, filters: Mapping[str, str | None], warn: Callable[[str
                             found[group][0] += one.messages
                             found[group][1] += one.credits
             except ConfigurationError as error:
-                warn(f"Job {job} is not included: {error.message}")
+                failures.append(error.within(f"Job {job} is not included"))
     return [
         GroupSum(name, int(messages), charged)
         for name, (messages, charged) in sorted(found.items(), key=lambda item: item[0] or "")
