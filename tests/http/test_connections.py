@@ -135,7 +135,7 @@ def test_a_url_has_a_longest_length(keeper: Service, monkeypatch: pytest.MonkeyP
 def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:
     said: list[str] = []
     keeper.always(WHOLE)
-    times = iter([100.0, 100.25])
+    times = iter([100.0, 100.0, 100.25, 100.25])
     client = Client(keeper.base_url, Credential(1, KEY), log=said.append, clock=lambda: next(times))
     with contextlib.closing(client):
         client.fetch(SEND)

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from jobs.bulk import TEXTS, Bulk, NewBulk
+from jobs.ledgers import close_all
 from support.counting_server import CountingServer, counting
+
+
+@pytest.fixture(autouse=True)
+def closed_ledgers() -> Iterator[None]:
+    yield
+    close_all()
 
 
 @pytest.fixture

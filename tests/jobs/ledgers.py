@@ -14,6 +14,7 @@ from msgctl.http import response
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.response import Response
+from msgctl.jobs import ledger
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Row
@@ -126,3 +127,10 @@ def run(ledger: Ledger, service: Service) -> MsgctlError | None:
     runner.start()
     assert runner.wait(30), "the threads did not end"
     return runner.finish()
+
+
+def close_all() -> None:
+    """Close the ledgers that a process leaves open when it is killed, as its end would."""
+    for connection in ledger._NEED_LOG:
+        connection.close()
+    ledger._NEED_LOG.clear()

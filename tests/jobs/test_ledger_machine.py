@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from jobs.ledgers import opened, phone, report, rows, write
+from jobs.ledgers import close_all, opened, phone, report, rows, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.reader import InvalidRow, Row
@@ -94,6 +94,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.opened.close()
+        close_all()
 
     @initialize(
         found=st.lists(

@@ -457,7 +457,7 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
     [
         (["--only-to", "team.txt"], 2, "--only-to needs --max-credits N"),
         (["--max-credits", "5", "--only-to", "missing.txt"], 2, 'Cannot read "missing.txt"'),
-        (["--max-credits", "-1"], 2, "--max-credits must be 0 to"),
+        (["--max-credits", "-1"], 2, "--max-credits must be from 0 to"),
         ([], 3, "There is no profile yet"),
     ],
 )
