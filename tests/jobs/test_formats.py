@@ -31,7 +31,7 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
         (f"phone\n{ANA}\n".encode("utf-16-le"), "UTF-16"),
         (f"phone\n{ANA}\n".encode("utf-32"), "UTF-16"),
         (f"phone\n{ANA}\n".encode("utf-16")[:-1], "not valid UTF-16"),
-        (b"phone\n" + b"57300\n" * 100_000 + b"\0", "NUL"),
+        (b"phone\n" + b"57300\n" * 12_000 + b"\0", "NUL"),
         (
             b"phone,name\n" + b"57300,\xc3\xa9\n" * 12_000 + b"57300,\xe9\n",
             "line 2 of standard input is UTF-8, but line 12002",
