@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -69,19 +70,21 @@ class Proxy:
         return self._status == 200
 
     def _tunnel(self, client: socket.socket) -> None:
+        """Forward data in both directions until one ends, in one thread: OpenSSL must not read and write at once."""
         with socket.create_connection(("127.0.0.1", self._port), timeout=PATIENCE) as service:
-            back = threading.Thread(target=_pump, args=(service, client), daemon=True)
-            back.start()
-            _pump(client, service)
-            back.join(PATIENCE)
+            others = {client: service, service: client}
+            while ready := _readable(client, service):
+                for source in ready:
+                    chunk = source.recv(65536)
+                    if not chunk:
+                        return
+                    others[source].sendall(chunk)
 
 
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    """Forward data until its end."""
-    with contextlib.suppress(OSError):
-        while chunk := source.recv(65536):
-            target.sendall(chunk)
-        target.shutdown(socket.SHUT_WR)
+def _readable(*sockets: socket.socket) -> list[socket.socket]:
+    """Return the sockets that have data, after waiting for it; a TLS socket may have decrypted data."""
+    decrypted: list[socket.socket] = [each for each in sockets if isinstance(each, ssl.SSLSocket) and each.pending()]
+    return decrypted or select.select(sockets, [], [], PATIENCE)[0]
 
 
 @contextlib.contextmanager
