@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -98,6 +98,7 @@ class World:
         self._tasks: list[Task] = []
         self._hub = getcurrent()
         self._copy: Path | None = None
+        self._left_open: list[sqlite3.Connection] = []
 
     def run(self, processes: dict[Process, Callable[[], None]]) -> None:
         """Run processes to their ends, begun within seconds. Raises WrongError, and what they let through."""
@@ -170,9 +171,15 @@ class World:
             process.is_dead |= name == "main"  # its other threads end with it
             self._tasks.remove(task)
             if all(each.process is not process for each in self._tasks):
-                self._keep_disk()  # the tool ends without closing what it left open
+                self._left_open += process.connections
                 for connection in process.connections:
-                    connection.close()
+                    with suppress(sqlite3.ProgrammingError):  # it was closed
+                        connection.rollback()
+                if not self._tasks:
+                    self._keep_disk()  # no process closes what it leaves open: SQLite would delete the log
+                    for connection in self._left_open:
+                        connection.close()
+                    self._left_open.clear()
 
         task = Task(process, name, greenlet(body, self._hub))
         self._tasks.append(task)
@@ -220,8 +227,8 @@ class World:
             self._keep_disk()
 
     def _keep_disk(self) -> None:
-        """Copy the disk as it is now, if no other process is running; it is put back at the end."""
-        if self._copy is None and len({task.process for task in self._tasks}) <= 1:
+        """Copy the disk as it is now; it is put back at the end. No other process is running."""
+        if self._copy is None:
             self._copy = self.disk.with_name("copy")
             with self.outside():
                 shutil.copytree(self.disk, self._copy, ignore=shutil.ignore_patterns("*-shm"))

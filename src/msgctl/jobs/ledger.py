@@ -13,7 +13,7 @@ import json
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,7 +183,8 @@ class Ledger:
                 self.db.execute("UPDATE job SET value = value + 1 WHERE name = 'commits'")
                 commits = int(self.fact("commits") or 0)
                 self.db.execute("COMMIT")
-                schema.count_commit(self.path, commits)
+                with suppress(OSError):  # a full disk: the changes are durable, and the number may be too low
+                    schema.count_commit(self.path, commits)
         except BaseException:
             self.totals, self._number = before, number
             for unwritten in (self._intents, self._results, self._ended, self._not_sent):
