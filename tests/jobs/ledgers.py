@@ -14,12 +14,12 @@ from msgctl.http import response
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.response import Response
-from msgctl.jobs import ledger
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
 from msgctl.jobs.runner import Runner
+from msgctl.jobs.schema import KEPT_OPEN
 from msgctl.jobs.states import Outcome
 from msgctl.operations import Operation
 from support.jobs import NOW, write_ledger
@@ -131,6 +131,6 @@ def run(ledger: Ledger, service: Service) -> MsgctlError | None:
 
 def close_all() -> None:
     """Close the ledgers that a process leaves open when it is killed, as its end would."""
-    for connection in ledger._NEED_LOG:
+    for connection in KEPT_OPEN:
         connection.close()
-    ledger._NEED_LOG.clear()
+    KEPT_OPEN.clear()

@@ -16,6 +16,7 @@ import pytest
 from jobs.bulk import Bulk, NewBulk
 from jobs.ledgers import SPEC, opened, phone, rows, write
 from msgctl.jobs.model import RequestResult
+from msgctl.jobs.schema import writing
 from msgctl.recipients import RecipientOutcome
 from support.counting_server import CountingServer
 from support.tool import Tool
@@ -268,3 +269,12 @@ def test_a_refused_resume_keeps_the_log_for_a_restored_ledger(killed: Bulk, tool
     assert tool("job", "resume", killed.id, "--yes").code == 3
     ledger.write_bytes(good)
     assert tool("job", "resume", killed.id, "--yes").code in (0, 6)
+
+
+def test_a_row_from_another_job_does_not_delete_the_log_of_a_killed_job(killed: Bulk, tool: Tool) -> None:
+    ledger = ledger_of(killed.id)
+    with writing(ledger) as db:
+        db.execute("DELETE FROM job WHERE name = 'due'")
+    assert log_of(ledger).stat().st_size > 0
+    assert tool("job", "resume", killed.id, "--yes").code in (0, 6)
+    assert tool("job", "show", killed.id).code == 0

@@ -18,7 +18,7 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.schedule import described
@@ -26,9 +26,6 @@ from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 from msgctl.recipients import RecipientOutcome, charged
 from msgctl.storage.database import transaction
-
-_NEED_LOG: set[sqlite3.Connection] = set()
-"""Connections that are only closed by `Ledger.close`: when Python closes one, SQLite deletes the log."""
 
 ENDED_EARLY = "msgctl ended before the response arrived"
 
@@ -128,10 +125,10 @@ class Ledger:
                 self.created = schema.read_time(self.fact("created") or "0")
                 self.totals, self._number = schema.totals(self.db)
             except UsageError as error:  # about the window
-                self._close()
+                LEDGER.close(self.db, read_only=read_only)
                 raise LEDGER.damaged(path, error.message) from error
             except BaseException:
-                self._close()
+                LEDGER.close(self.db, read_only=read_only)
                 raise
         self.open_zones: Sequence[str] = self.spec.zones
         self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
@@ -152,23 +149,8 @@ class Ledger:
                     self.db.execute("DELETE FROM job WHERE name = 'needs_log'")
             except sqlite3.Error:  # for example, the disk is full: the ledger keeps its log
                 return
-            _NEED_LOG.remove(self.db)
         with LEDGER.explained(self.path):
-            self._close()
-
-    def _close(self) -> None:
-        """Close the connection, unless a killed process left changes in the log: SQLite would delete it.
-
-        A damaged ledger must keep its log, which may be the only place of those changes.
-        """
-        try:
-            is_complete = self.fact("needs_log") is None
-        except (ConfigurationError, sqlite3.Error):
-            is_complete = False
-        if is_complete or self._is_read_only:
-            self.db.close()
-        else:
-            _NEED_LOG.add(self.db)
+            LEDGER.close(self.db, read_only=self._is_read_only)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -204,7 +186,7 @@ class Ledger:
             with transaction(self.db):
                 self.db.execute("INSERT OR REPLACE INTO job VALUES ('needs_log', '')")
                 self.db.execute("INSERT OR IGNORE INTO job VALUES ('commits', '0')")
-            _NEED_LOG.add(self.db)
+            schema.KEPT_OPEN.add(self.db)
             schema.copy_log(self.db, self.path)
             self._needs_log = True
 

@@ -68,6 +68,10 @@ SUFFIX = ".sqlite3"
 """The suffix of a ledger's file name, after the job's ID."""
 
 
+KEPT_OPEN: set[sqlite3.Connection] = set()
+"""Connections to ledgers that need their logs. Only the end of the process closes them; then SQLite deletes nothing."""
+
+
 class LedgerFormat(FileFormat):
     """A SQLite file that is refused if changes that were written to it are missing.
 
@@ -99,8 +103,27 @@ class LedgerFormat(FileFormat):
     @contextmanager
     def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
         """Open a ledger for a block, like `FileFormat.opened`. Raises BrokenError for invalid values, too."""
-        with self.reading(path), super().opened(path, create=create, read_only=read_only) as db:
-            yield db
+        with self.reading(path):
+            db = self.open(path, create=create, read_only=read_only)
+            try:
+                yield db
+            finally:
+                self.close(db, read_only=read_only)
+
+    def close(self, db: sqlite3.Connection, *, read_only: bool = False) -> None:
+        """Close a connection, unless the ledger needs its log: SQLite deletes the log with the last connection.
+
+        The log of a killed process is evidence, and if the ledger is damaged, the only copy of its last changes.
+        """
+        try:
+            needs_log = db.execute("SELECT 1 FROM job WHERE name = 'needs_log'").fetchone() is not None
+        except sqlite3.Error:
+            needs_log = True
+        if needs_log and not read_only:
+            KEPT_OPEN.add(db)
+        else:
+            KEPT_OPEN.discard(db)
+            db.close()
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[None]:
