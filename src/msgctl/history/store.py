@@ -220,8 +220,8 @@ class History:
         """Store the newest delivery states: id, phone (None for all recipients that share the id) and state."""
         with self._transaction():
             self._db.executemany(
-                "UPDATE entries SET state = ?3 WHERE id = ?1 AND (?2 IS NULL OR phone = ?2)",
-                [(storable(message_id), phone, storable(state)) for message_id, phone, state in states],
+                "UPDATE entries SET state = :state WHERE id = :id AND (:phone IS NULL OR phone = :phone)",
+                [{"id": storable(id_), "phone": phone, "state": storable(state)} for id_, phone, state in states],
             )
 
     def entries(self, limit: int, **filters: str | None) -> list[Document]:

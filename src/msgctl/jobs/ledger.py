@@ -53,8 +53,8 @@ _RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost
     SET id = excluded.id, request = max(request, excluded.request), state = excluded.state, status = excluded.status,
     credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
 _UNSENT_TO = """SELECT json_group_array(json_array(line, coalesce(result.state, 'pending'))) FROM (
-        SELECT line FROM json_each(?1) JOIN recipient ON phone = value WHERE message IS NOT NULL
-        UNION SELECT line FROM json_each(?1) JOIN recipient ON international = value
+        SELECT line FROM json_each(:phones) JOIN recipient ON phone = value WHERE message IS NOT NULL
+        UNION SELECT line FROM json_each(:phones) JOIN recipient ON international = value
         WHERE message IS NOT NULL AND international IS NOT NULL)
     LEFT JOIN result USING (line)
     WHERE coalesce(result.state, 'pending') IN ('pending', 'again') AND line NOT IN in_flight"""
@@ -267,7 +267,7 @@ class Ledger:
         left_out = 0
         remaining = iter(phones)
         while some := [*islice(remaining, _READ_AHEAD)]:
-            (text,) = self.db.execute(_UNSENT_TO, (json.dumps(some),)).fetchone()
+            (text,) = self.db.execute(_UNSENT_TO, {"phones": json.dumps(some)}).fetchone()
             found = {int(line): State(state) for line, state in json.loads(text)}
             for state in {*found.values()}:
                 lines = [line for line in found if found[line] is state]
