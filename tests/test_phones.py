@@ -151,6 +151,7 @@ def _spellings(region: str) -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
     for region in REGIONS:
         for country in (None, region):

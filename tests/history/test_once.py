@@ -125,6 +125,7 @@ def test_a_clock_that_is_wrong_deletes_no_keys(path: Path) -> None:
 # --- processes
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_line_never_leads_to_a_second_request(path: Path) -> None:
     command = [sys.executable, "-m", "history.test_once", str(path)]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, timeout=300, check=True)

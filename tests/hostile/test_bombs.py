@@ -111,6 +111,7 @@ def test_a_response_that_is_too_large_is_not_read(lines: list[Line], server: Ser
     assert peak < MAX_COMMAND / 2
 
 
+@pytest.mark.slow
 def test_no_response_takes_much_memory_or_time(lines: list[Line], server: Service) -> None:
     stats = next(line for line in lines if line.path == "url stats")
     send = Line("sms send", ("sms", "send", *PHONES, "-m", TEXT), reads=False)
@@ -133,6 +134,7 @@ def test_no_response_takes_much_memory_or_time(lines: list[Line], server: Servic
     assert peak < MAX_COMMAND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small strings", "numbers"])
 def test_64_large_responses_at_the_same_time_do_not_add_up(name: str, server: Service, tmp_path: Path) -> None:
     recipients = SIXTY_FOUR * len(PHONES)

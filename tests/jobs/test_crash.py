@@ -25,6 +25,7 @@ BATCH = 10
 LOSSES = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.HALF)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS], ids=["one text", "several texts"])
 def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(NUMBER, "--batch-size", str(BATCH), texts=texts)
@@ -37,6 +38,7 @@ def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, n
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decide", "kills"),
     [
@@ -169,6 +171,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk
         yield disk
 
 
+@pytest.mark.slow
 def test_the_disk_becomes_full(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
     _stops_for_want_of_room(bulk, counter)
@@ -176,6 +179,7 @@ def test_the_disk_becomes_full(counter: CountingServer, small_disk: Disk, new_bu
     _goes_on(bulk, counter)
 
 
+@pytest.mark.slow
 def test_files_may_not_grow(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
     bulk.before_start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))")
@@ -203,6 +207,7 @@ def _goes_on(bulk: Bulk, counter: CountingServer) -> None:
     assert max(counter.arrived().values()) == 1
 
 
+@pytest.mark.slow
 def test_no_space_for_a_job(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     done = new_bulk(30_000).begin().end()
     assert done.code == 3

@@ -193,6 +193,7 @@ def damaged(counter: CountingServer, tool: Tool) -> Damaged:
     return Damaged(counter, tool)
 
 
+@pytest.mark.slow
 def test_no_changed_bytes_lead_to_a_crash_or_a_second_message(damaged: Damaged) -> None:
     dice = random.Random(1)
     refused = 0
@@ -218,6 +219,7 @@ def test_no_changed_bytes_lead_to_a_crash_or_a_second_message(damaged: Damaged) 
 VALUES = (None, -1, "x", b"\xff", 1e400, "[]", "{}", "[[", "[" * 3000, 2**63 - 1, "\0", "sending")
 
 
+@pytest.mark.slow
 def test_invalid_values_are_refused(damaged: Damaged) -> None:
     damaged.restore(damaged.closed)
     with closing(sqlite3.connect(damaged.ledger)) as db:

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from jobs.ledgers import opened, outcomes, rows, write
 from msgctl.jobs.model import RequestResult
 from msgctl.recipients import RecipientOutcome
@@ -19,6 +21,7 @@ from msgctl.recipients import RecipientOutcome
 TRACED = {"ledger.py", "schema.py"}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_line_leaves_a_ledger_that_can_be_resumed(tmp_path: Path) -> None:
     write(tmp_path / "new.sqlite3", rows(2))
     command = [sys.executable, "-m", "jobs.test_ledger_kills", str(tmp_path)]

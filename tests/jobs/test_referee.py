@@ -6,6 +6,8 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
 from jobs.bulk import TEXTS, Bulk, NewBulk, assert_true
 from support.counting_server import CountingServer
 
@@ -14,6 +16,7 @@ DIES = "import signal; signal.setitimer(signal.ITIMER_REAL, {seconds})"
 """Kills the process after some seconds, wherever it is then."""
 
 
+@pytest.mark.slow
 def test_three_starts_of_one_campaign_send_one_message_to_each_person(
     counter: CountingServer, new_bulk: NewBulk, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def rules(request: pytest.FixtureRequest) -> tuple[Window, dict[str, tuple[int, 
     return Window.parse(request.param, "mon-fri"), OFFICE, frozenset()
 
 
+@pytest.mark.slow
 def test_ten_thousand_clocks_never_send_outside_the_window(
     rules: tuple[Window, dict[str, tuple[int, int]], frozenset[str]],
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from collections import Counter
 
+import pytest
+
 from jobs.bulk import CONCURRENCY, Bulk, NewBulk, Running, assert_true
 from support.counting_server import CountingServer
 
@@ -52,6 +54,7 @@ def test_the_second_signal_stops_at_once(counter: CountingServer, new_bulk: NewB
     assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "accepted": 220}
 
 
+@pytest.mark.slow
 def test_checking_states_can_be_killed_and_continued(counter: CountingServer, new_bulk: NewBulk) -> None:
     counter.state = lambda message: "queued" if message.endswith("0") else "delivered"
     bulk = new_bulk(600)

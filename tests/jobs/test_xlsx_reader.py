@@ -118,6 +118,7 @@ def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, said: str) -> None
     assert said in refused(of_rows(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2048 * MIB, 1000], ids=["stated", "not stated"])
 @pytest.mark.parametrize(
     ("part", "begin", "piece"),
@@ -138,6 +139,7 @@ def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
     assert "is larger than 64 MiB, the limit for workbooks" in refused(content + bytes(65 * MIB))
 
 
+@pytest.mark.slow
 def test_a_workbook_of_300_000_rows_is_read() -> None:
     rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{573000000000 + n}</v></c></row>' for n in range(2, 300_002))
     header = '<row r="1"><c r="A1" t="inlineStr"><is><t>phone</t></is></c><c r="XFD1" s="1"/></row>'

@@ -189,6 +189,7 @@ def test_a_program_sends_within_the_credits_of_a_day_across_restarts(tool: Tool)
     assert [message["text"] for message in inbox(tool)] == ["Hello", "b" * 161]
 
 
+@pytest.mark.slow
 def test_servers_at_the_same_time_share_the_credits(tool: Tool) -> None:
     results: list[Result] = []
 
@@ -226,6 +227,7 @@ def test_the_credits_of_a_day_are_those_of_an_account_in_utc(service: Service, m
     assert len(service.received) == 1
 
 
+@pytest.mark.slow
 def test_without_a_known_price_servers_make_one_send_at_a_time(service: Service) -> None:
     """The first message costs more than estimated, so that nothing is left for the others."""
     others_arrived = threading.Event()

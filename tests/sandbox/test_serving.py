@@ -250,6 +250,7 @@ def test_a_followed_inbox_ends_when_its_reader_closes(served: Any, tool: Tool) -
 MEGABYTE = 1024 * 1024
 
 
+@pytest.mark.slow
 def test_refused_requests_of_a_megabyte_leave_the_memory_as_it_was() -> None:
     """150 requests of each kind fill the log of requests; an idle server needs a quarter of 128 MiB."""
     account = b"client=1&key=sandbox-key&"

@@ -139,6 +139,7 @@ KILL = "KILL"
 EVERY_FAULT = (KILL, "ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EROFS")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "faults", [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)], ids="-".join
 )

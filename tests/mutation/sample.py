@@ -1,7 +1,7 @@
 """Break the code in 400 places, one at a time, and count in how many of them the tests fail.
 
     pip install mutmut==3.8.1
-    python mutation/sample.py [--seed N] [--number N] [--children N]
+    python tests/mutation/sample.py [--seed N] [--number N] [--children N]
 
 mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history
 and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and the constants of
