@@ -18,7 +18,7 @@ MAX_INDENTED = 32
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
 _STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
-# The only characters below U+0020 in valid JSON are white space between tokens.
+# The only characters under U+0020 in valid JSON are white space between tokens.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
 

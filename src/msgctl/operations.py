@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """One operation: method and path below the base URL, effect, fields without the credentials, and response.
+    """One operation: method and path under the base URL, effect, fields without the credentials, and response.
 
     ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``.
     """
@@ -102,7 +102,7 @@ class Operation(NamedTuple):
         return self.name.split()[0]
 
     def field(self, name: str) -> Field:
-        """Return the field with a wire name. Raises KeyError if there is none."""
+        """Return the field with a wire name. Raises KeyError."""
         return {field.name: field for field in self.fields}[name]
 
 

@@ -181,7 +181,7 @@ BEING_CREATED = "being created"
 
 
 def _earlier_job(store: Store, reservation: once.Reservation) -> str | None:
-    """Return the job that was created under the key; None if there is none, and so nothing was sent under the key."""
+    """Return the job that was created under the key; None if nothing was sent under the key."""
     earlier = reservation.earlier
     if earlier is None or earlier.body is None:  # a process that was killed before it created the job
         return None

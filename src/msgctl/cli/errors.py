@@ -130,10 +130,11 @@ def _no_command(ctx: Any, name: str, argument: str) -> UsageError:
     synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
     if synonyms and argument in dict(children_of(ctx.command.get_command(ctx, group := synonyms[0].split()[0]))):
         synonyms = [f"{group} {argument}"]
-    meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
-    meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
-    listed = f"See: {path} --help" if meant and path == "msgctl" else f"Commands: {', '.join(names)}"
-    hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} {listed}".strip()
+    similar = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
+    if not similar:
+        similar = [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
+    listed = f"See: {path} --help" if similar and path == "msgctl" else f"Commands: {', '.join(names)}"
+    hint = f"{_did_you_mean([f'{path} {each}' for each in similar])} {listed}".strip()
     return UsageError(f"Unknown command {quote(name)}", NO_COMMAND.get(f"{path} {name.lower()}", hint))
 
 
@@ -148,18 +149,18 @@ def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     if type(error).__name__ == "MissingParameter":
         lacking = [_shown(each) for each in ctx.command.params if each.required and each.name not in ctx.params]
         return f"{_joined(lacking, 'and')} {'is' if len(lacking) == 1 else 'are'} missing", ""
-    said = error.format_message().strip().rstrip(".")
+    message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
         return f"Unknown option {shorten(str(option), 60)}", _option_hint(str(option), ctx)
     if option is not None:
-        return f"{shorten(option, 60)} {'takes no' if 'not take' in said else 'needs a'} value", ""
-    if ctx is not None and (extra := _EXTRA.fullmatch(said)):
+        return f"{shorten(option, 60)} {'takes no' if 'not take' in message else 'needs a'} value", ""
+    if ctx is not None and (extra := _EXTRA.fullmatch(message)):
         may_be_a_key = "--key-stdin" in _options(ctx.command)
         names = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
         takes = f"{ctx.command_path} takes {' '.join(names) if names else 'no arguments'}."
         return f"Unexpected argument{'' if may_be_a_key else ' ' + quote(extra[1])}", takes
-    return shorten(said, 400) or "The command line cannot be understood", ""
+    return shorten(message, 400) or "The command line cannot be understood", ""
 
 
 def _option_hint(option: str, ctx: Any) -> str:

@@ -326,7 +326,7 @@ def _failure(
     """Return the final error of a run: the error that stopped it, or that some recipients were not accepted."""
     totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
     found = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
-    told = ", ".join(
+    summary = ", ".join(
         [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
         + [f"{outcomes[each]:,} {each}" for each in found]
     )
@@ -342,19 +342,19 @@ def _failure(
     }
     if error is None:
         if interrupted:
-            return Interrupted("Interrupted", hints[Outcome.PENDING], consequence=told)
+            return Interrupted("Interrupted", hints[Outcome.PENDING], consequence=summary)
         bad = next((each for each in (Outcome.UNKNOWN, Outcome.REFUSED) if each in found), None)
         hint = f"List them: msgctl job report {reference} --only {bad}"
         if bad is Outcome.REFUSED:
             hint += f"\n{hints[bad]}"
-        return ConditionError(told, hint, reason="not_accepted") if bad else None
+        return ConditionError(summary, hint, reason="not_accepted") if bad else None
     what = error.message
     if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
         what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
         error = ConditionError(what, error.hint, reason="not_accepted")
     hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
-    return error.replaced(what=f"{what.rstrip('.')}. {told}", hint=hint, consequence="")
+    return error.replaced(what=f"{what.rstrip('.')}. {summary}", hint=hint, consequence="")
 
 
 def ended(job: str, ledger: Ledger) -> MsgctlError | None:

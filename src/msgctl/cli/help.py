@@ -26,7 +26,7 @@ WIDTH = 80
 MAX_WIDTH = 100
 """Columns of a help page on a terminal at most: longer lines are hard to read."""
 NARROW = 70
-"""Columns of a terminal below which the boxes would cut words."""
+"""Minimum columns of a terminal for boxes: in fewer, they would cut words."""
 ROOT_EPILOG = ("Example: msgctl -p sandbox sms send 573001234567 -m 'Hello'", "Exit codes and more: man msgctl")
 OPTIONS_TOO = ("help", "version")
 """Commands that the root's page lists only as options."""

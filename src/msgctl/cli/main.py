@@ -63,12 +63,12 @@ def _run(arguments: Sequence[str], context: Context) -> int:
             if result is None:
                 return 0
             context.printer.print(result)
-            is_told = False
+            is_printed = False
             if isinstance(result, OwnResult) and context.options.format is Format.TABLE and context.stdout.isatty():
-                is_told = result.view == "doctor"
+                is_printed = result.view == "doctor"
                 if result.empty and not result.documents:
                     context.note(result.empty)
-            codes = [failure.exit_code if is_told else report(failure, context) for failure in result.failures]
+            codes = [failure.exit_code if is_printed else report(failure, context) for failure in result.failures]
             return codes[0] if codes else 0
     except typer.Exit as exit_:
         return exit_.exit_code

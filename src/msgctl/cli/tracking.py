@@ -176,9 +176,9 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a wanted state at the deadline."""
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
-    said = seen.latest[id].attached() if id in seen.latest else {}
+    response = seen.latest[id].attached() if id in seen.latest else {}
     hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
-    return ConditionError(what, hint, reason="state_not_reached", **said)
+    return ConditionError(what, hint, reason="state_not_reached", **response)
 
 
 def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:

@@ -45,7 +45,7 @@ def api(
     method: Annotated[
         str | None, typer.Argument(metavar="[METHOD]", help="GET, POST, PUT, PATCH or DELETE. [default: GET]")
     ] = None,
-    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Path below the base URL.")] = None,
+    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Path under the base URL.")] = None,
     form: Annotated[
         list[str] | None,
         typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable)."),
@@ -111,13 +111,13 @@ def _path(text: str) -> str:
         left_out = re.search("[?#]", text)  # the rest may contain the key
         raise UsageError(
             f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} is not a valid PATH: {fault}",
-            "Give the path below the base URL, for example /balance, and parameters with -q NAME=VALUE.",
+            "Give the path under the base URL, for example /balance, and parameters with -q NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
 
 
 def _path_fault(text: str) -> str | None:
-    """Return why a text is not a valid path below a base URL, or None if it is."""
+    """Return why a string is not a valid path under a base URL, or None if it is."""
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
         return "it contains a space or a control character" if text else "it is empty"
     if "://" in text or text.startswith("//"):

@@ -325,7 +325,7 @@ class _Sandbox:
             raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
-        """Return the response of the endpoint at a path below ``/sandbox``; fields that are None are not sent.
+        """Return the response of the endpoint at a path under ``/sandbox``; fields that are None are not sent.
 
         Raises UsageError if a field is wrong.
         """
@@ -376,10 +376,10 @@ def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str,
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and response.status_code != 200:
-        said = shorten(str(document.get("msg")), MAX_REASON)
+        reason = shorten(str(document.get("msg")), MAX_REASON)
         if response.status_code == BAD_REQUEST:
-            raise UsageError(said)
-        raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {said}", CHECK_VERSION)
+            raise UsageError(reason)
+        raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {reason}", CHECK_VERSION)
     if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
         raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)
     return document

@@ -29,7 +29,7 @@ SANDBOX_KEY = "the-key-of-the-sandbox"
 ENVIRONMENT = "environment"
 """The name of the profile that consists of the three variables."""
 
-LARGEST_CLIENT = 2**63 - 1
+MAX_CLIENT = 2**63 - 1
 MAX_KEY = 4096
 MIN_KEY = 6
 """Minimum characters of a key for it to be masked everywhere (see `msgctl.http.redaction`)."""
@@ -85,7 +85,7 @@ _FLAG = "true or false", lambda it: isinstance(it, bool)
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("base_url", "key", "key_command", "country_code", "app_name", "voice"), _TEXT),
     **dict.fromkeys(("allow_http", "keyring", "history"), _FLAG),
-    "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= LARGEST_CLIENT),
+    "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= MAX_CLIENT),
     "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
     "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
     "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),

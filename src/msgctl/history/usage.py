@@ -19,8 +19,8 @@ from msgctl.text import timestamp
 def totals(grouping: str, filters: Mapping[str, str | None], failures: list[MsgctlError]) -> list[GroupSum]:
     """Return the sums of each group, in the order of their names.
 
-    ``grouping`` and ``filters`` are those of `History.sums`. An error is added to ``failures`` for each job that
-    cannot be read.
+    `History.sums` describes ``grouping`` and ``filters``. An error is added to ``failures`` for each job that cannot
+    be read.
     """
     found: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
     with reading() as history:

@@ -27,7 +27,7 @@ class Memory:
         self._released = Condition()
 
     def reserve(self, size: int, seconds: float) -> bool:
-        """Wait until so many bytes are available, and reserve them; return whether they were available in time."""
+        """Wait until this many bytes are available, and reserve them. Return whether that was in time."""
         with self._released:
             if not self._released.wait_for(lambda: self._left >= size, timeout=seconds):
                 return False

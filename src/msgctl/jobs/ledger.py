@@ -44,8 +44,8 @@ _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones, 
         AND coalesce(result.state, 'pending') IN ('pending', 'again') ORDER BY message, line LIMIT ?)
     GROUP BY message, state)"""
 _REQUESTED = "INSERT INTO request (number, lines) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
-_ENDED = """UPDATE request SET ended = ?, body = said.value
-    FROM json_each(?) AS said WHERE number = CAST(said.key AS INTEGER) AND ended IS NULL"""
+_ENDED = """UPDATE request SET ended = ?, body = response.value
+    FROM json_each(?) AS response WHERE number = CAST(response.key AS INTEGER) AND ended IS NULL"""
 _REQUESTS = "SELECT count(*), count(*) - count(ended), min(ended), max(ended) FROM request"
 _NOT_SENT = "DELETE FROM request WHERE number IN (SELECT value FROM json_each(?)) AND ended IS NULL"
 _RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost, error)

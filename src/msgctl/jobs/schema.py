@@ -161,7 +161,7 @@ def lock_of(path: Path) -> Path:
 
 
 def _read_commits(path: Path) -> int:
-    """Return the number of commits in the lock file of a ledger; 0 if there is none."""
+    """Return the number of commits in the lock file of a ledger; 0 without a lock file."""
     try:
         text = lock_of(path).read_bytes()
     except FileNotFoundError:
@@ -216,7 +216,7 @@ _VALID = {
         AND (checked IS NULL OR typeof(checked) = 'real')""",
     "handed_over": "typeof(line) = 'integer' AND typeof(job) = 'text' AND has_begun IN (0, 1)",
 }
-"""What is true of every row of a table."""
+"""The condition that every row of a table meets."""
 
 _TEXTS = (
     "SELECT group_concat(name || value) FROM job",

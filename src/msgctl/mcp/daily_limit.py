@@ -72,7 +72,7 @@ class _Send:
         self.spent = 0
 
     def reserve(self, db: sqlite3.Connection, day: date, most: int, *, is_alone: bool) -> bool:
-        """Store the send's maximum cost. Return False if prices are unknown: it must first wait for `_one_at_a_time`.
+        """Store the send's maximum cost. Return False if prices are unknown, so that `_one_at_a_time` comes first.
 
         Called in a transaction. Raises LimitError and UsageError.
         """

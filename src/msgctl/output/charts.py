@@ -23,7 +23,7 @@ TWO_COLUMNS = 92
 """Minimum columns of a terminal for two charts side by side."""
 GAP = 4
 MAX_CATEGORIES = 40
-"""Categories that are drawn; the interface has 11."""
+"""Categories that are drawn; the API has 11."""
 MAX_ROWS = 20
 """Maximum properties of a category that are shown; the others are summed up in one line."""
 MAX_DAYS = 400

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_HIGHLIGHTED = 100_000
 """Maximum characters of JSON that are coloured: Rich takes 2 ms per KB."""
 MAX_INDENTED = 500_000
-"""Characters of JSON up to which it is indented on a terminal; nobody reads more, and it takes 1 s per MB."""
+"""Maximum characters of JSON that are indented on a terminal: it takes 1 s per MB."""
 MAX_WRITTEN = 65_536
 """Characters that are written at once: a terminal's stream flushes each line."""
 UNFOLDED = 10_000

@@ -1,6 +1,6 @@
 """An emulator of the whole service: the 13 operations, with its own credits, delivery states, codes and clicks.
 
-It follows the interface, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
+It follows the API, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
 imports nothing of `http`, so that client and emulator cannot share a mistake.
 
 `service.respond` turns a `protocol.SandboxRequest` into a `protocol.SandboxResponse`, and keeps everything in one
@@ -8,13 +8,13 @@ SQLite file: `protocol.read` checks the parameters, `handlers` has one function 
 each operation. `service.SandboxTransport` puts it in place of the network, `server` offers it over HTTP, and
 `endpoints` contains the controls for ``msgctl sandbox`` and programs.
 
-Details that the interface does not specify are invented; do not rely on them with the real service:
+Details that the API does not specify are invented; do not rely on them with the real service:
 
 - Credits: 1000 at the start. An SMS costs one for each segment, a call and a chat-app message cost one, a verification
   code costs what its SMS, call or chat-app message costs. Undelivered messages are charged as well.
 - Values of ``error``: MISSING_PARAMETER, INVALID_PARAMETER, UNAUTHORIZED, NOT_ENOUGH_CREDITS, NOT_FOUND,
   ALREADY_TAKEN, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, and METHOD_NOT_ALLOWED with status 405. An unknown path is
-  404, NOT_FOUND. ``msg`` names the parameter.
+  404, NOT_FOUND. ``msg`` mentions the parameter.
 - A phone number is an optional ``+`` and 5 to 15 digits, a country code any two letters. An empty parameter counts as
   not sent. A repeated parameter is refused, an unknown one ignored. A body has at most 1 MiB.
 - ``status`` of an SMS dispatch: 1 if any message was accepted, 0 if every number is blocked. ``status`` of calls,
@@ -22,11 +22,12 @@ Details that the interface does not specify are invented; do not rely on them wi
 - A number repeated in one dispatch gets one message. Blocking a number again changes only its name.
 - Delivery states: SMS and chat-app messages are ``queued``, after one second ``sent``, after two ``delivered``; calls
   ``queued``, ``ringing``, ``answered``. Numbers that end in 0001 are never reached (``undelivered``; ``not-answered``,
-  or ``voicemail`` if one was to be left), those in 0002 refuse (``rejected``; ``busy``), and those in 0003 stay
-  ``queued`` or ``ringing``. A message to a blocked number is ``blocked``. ``retries`` is checked and has no effect.
+  or ``voicemail`` with ``leave-voicemail``), numbers that end in 0002 refuse (``rejected``; ``busy``),
+  and numbers that end in 0003 stay ``queued`` or ``ringing``. A message to a blocked number is ``blocked``. ``retries``
+  is checked and has no effect.
 - Codes: six digits, valid for 10 minutes, masked in every response. A new code replaces the previous one. Wrong codes
-  may be tried without limit. The response to a right code says ``verified``.
-- Only the responses named ``documented`` follow the interface. The others (see `responses`) imitate services in
+  may be tried without limit. The response to a correct code contains ``verified``.
+- Only the responses named ``documented`` follow the API. The others (see `responses`) imitate services in
   use; their error numbers are invented, except 1001 and 1003.
 - Any template and any audio code is accepted. A chat-app record has the template's name as ``name``.
 - Short URLs: names and aliases are unique; an alias is 1 to 64 letters, digits, dashes and underscores, or 7 random

@@ -28,10 +28,10 @@ _PLAIN = ("country", "device", "operating_system")
 """The fields that are kept for a plain URL."""
 
 CATEGORIES = {each.name: each for field in RESPONSE_STATISTIC.fields if field.name == "metrics" for each in field.of}
-"""All categories of a statistic in the order of the interface, each with its fields."""
+"""All categories of a statistic in the order of the API, each with its fields."""
 
 _COLUMNS = {"operatingSystem": "operating_system", "countryIsoCode": "country"}
-"""The columns with another name than their field or category."""
+"""The columns whose field or category has another name."""
 
 Days = tuple[str, str]
 """The first and the last day of a statistic, both included, as ``YYYY-MM-DD``."""
@@ -39,7 +39,7 @@ Days = tuple[str, str]
 Visitor = dict[str, Any]
 """The fields of `VISITOR` that are known, and ``is_bot``.
 
-Bots, such as those that preview links in chats, are counted apart: statistics leave them out.
+Bots, such as those that preview links in chats, are stored but not counted in statistics.
 """
 
 

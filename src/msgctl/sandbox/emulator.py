@@ -145,7 +145,7 @@ STATE = database.FileFormat(
 
 
 class Emulator:
-    """Simulates the service for any number of threads. A missing state file is created, with its folder (0600 in 0700).
+    """Simulates the service for any number of threads. A missing state file (0600) and directory (0700) are created.
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
@@ -184,7 +184,7 @@ class Emulator:
         self._offset = 0.0
         """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
-        """The newest requests to the interface and visits, with their numbers and times."""
+        """The newest requests for operations and short URLs, with their numbers and times."""
         self.operate = operate or self.carry_out
         self.redact = redact
         self._account = (client, key)

@@ -1,6 +1,6 @@
-"""The sandbox's own endpoints: its inbox and controls below ``/sandbox``, the inbox page, and short URLs.
+"""The sandbox's own endpoints: its inbox and controls under ``/sandbox``, the inbox page, and short URLs.
 
-Those below ``/sandbox`` are functions here, each with its description (`_endpoint`), from which the list at
+Those under ``/sandbox`` are functions here, each with its description (`_endpoint`), from which the list at
 ``GET /sandbox``, the OpenAPI document and the commands follow. A served sandbox takes them without credentials, and
 refuses web pages of another origin.
 """
@@ -362,7 +362,7 @@ def _moment(text: str) -> float:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Carry out a request that is not for the interface: 400, 404 or 405 with the error record if it is refused."""
+    """Respond to a request for a short URL or one of the sandbox's own endpoints; a refusal is 400, 404 or 405."""
     try:
         return _visit(emulator, request) if request.path.startswith(VISITS) else _carry_out(emulator, request)
     except UsageError as error:

@@ -173,7 +173,7 @@ def new_id(random: Random) -> str:
 
 
 def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[str, object]:
-    """Return the record of a dispatch, with the fields of the interface in their order."""
+    """Return the record of a dispatch, with the fields of the API in their order."""
     facts = {
         "id": sent[0].dispatch_id,
         "status": status(sent),
@@ -184,7 +184,7 @@ def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[s
 
 
 def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) -> dict[str, Any]:
-    """Return the fields of a message that the interface names, in its order; a code in its text is masked."""
+    """Return the fields of a message that the API lists, in its order; a code in its text is masked."""
     state = message.reached(scope.now)[-1]
     facts: dict[str, Any] = {
         "id": message.id,
@@ -247,7 +247,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[
 
 
 def _check_speech(given: Given) -> None:
-    """Refuse a call that has neither speech nor audio, or both (interface, "POST /call/send")."""
+    """Refuse a call that has neither speech nor audio, or both (API, "POST /call/send")."""
     spoken = [name for name in ("message", "voice") if name in given]
     if "audio-code" in given:
         if spoken:

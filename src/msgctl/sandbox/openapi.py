@@ -1,4 +1,4 @@
-"""The description of the 13 operations and of the sandbox's own endpoints: OpenAPI 3.1, made from `operations`."""
+"""The description of the 13 operations and of the sandbox's own endpoints: OpenAPI 3.1, generated from `operations`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _document() -> Schema:
         "info": {
             "title": "msgctl sandbox",
             "version": __version__,
-            "description": "An emulator of the messaging service (interface 1.0.0), and its own endpoints.",
+            "description": "An emulator of the messaging service (API 1.0.0), and its own endpoints.",
         },
         "paths": paths,
         "components": {

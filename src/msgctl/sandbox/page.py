@@ -94,7 +94,7 @@ def _redacted(text: str, redact: Redact) -> str:
 
 
 def _rule(path: str, refusal: Reason) -> str:
-    """Return the rule that a refused request broke, in words of the interface."""
+    """Return the rule that a refused request broke, in words of the API."""
     operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
     if operation is None:
         return f"The operations are below {BASE_PATH}: " + ", ".join(each.path for each in OPERATIONS)

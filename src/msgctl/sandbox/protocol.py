@@ -1,7 +1,7 @@
-"""The requests and responses of the sandbox, independent of how they are carried, and reading the parameters of one.
+"""The requests and responses of the sandbox, without their transport, and the parser of parameters.
 
-Everything is read strictly. Of the formats, the interface gives only that of dates (``YYYY-MM-DD``); the other rules
-are the emulator's.
+Everything is read strictly. The API specifies only the format of dates (``YYYY-MM-DD``); the other rules are the
+emulator's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from msgctl.operations import Field, Kind, Place
 
 BASE_PATH = "/api/v1"
-"""The path of the interface, below which the operations are."""
+"""The prefix of the paths of the operations."""
 OWN_PATH = "/sandbox"
 """The path of the sandbox's own endpoints."""
 VISITS = "/u/"
@@ -30,10 +30,10 @@ SECONDS_BETWEEN_CHECKS = 0.05
 """Seconds between two checks during a request that waits."""
 
 UNKNOWN_ERROR = 520
-"""The status of a refused operation (interface, "Errors")."""
+"""The status of a refused operation (API, "Errors")."""
 
 MAX_INTEGER = 10**9 - 1
-"""The largest value of a number for which the interface gives no limit."""
+"""The largest value of a number for which the API gives no limit."""
 
 MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""
@@ -212,7 +212,7 @@ FORMATS = {
         lambda url: urlsplit(url).port,
     ),
 }
-"""The formats of the interface's parameters by their names. They do not apply to the sandbox's own endpoints."""
+"""The formats of the API's parameters by their names. They do not apply to the sandbox's own endpoints."""
 
 
 def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:

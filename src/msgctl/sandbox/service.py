@@ -45,7 +45,7 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
 def _operate(emulator: Emulator, request: SandboxRequest, address: str) -> SandboxResponse:
     is_faulty = emulator.read_settings()
     if not emulator.allows(address):
-        # Like wrong credentials: the interface does not distinguish the two.
+        # Like wrong credentials: the API does not distinguish the two.
         dialect, refusal = emulator.dialect(), Refusal("UNAUTHORIZED", "client or key is wrong")
         return dialect.refusal(None, refusal) if dialect else refusal.response()
     return faults.respond(emulator, request) if is_faulty else emulator.operate(request)

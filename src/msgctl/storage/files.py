@@ -203,7 +203,7 @@ def held(
 
 
 def _take(descriptor: int, wait: float) -> bool:
-    """Take a lock, or return False if another process holds it for too long. Raises OSError."""
+    """Wait for a lock. Return whether it was taken before another process held it for too long. Raises OSError."""
     deadline = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):

@@ -1,6 +1,6 @@
 """Completion scripts for bash, zsh and fish, written from the command tree.
 
-Each script is a template of this folder with a table of the commands, options and values put into it. It starts no
+Each script is a template in this directory with a table of the commands, options and values put into it. It starts no
 process, except that msgctl lists profiles and jobs.
 """
 
