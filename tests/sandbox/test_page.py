@@ -198,7 +198,7 @@ def test_faults_responses_credits_and_clock_are_set(page: Any, emulator: Emulato
     page.get_by_label("New balance").press("Enter")
     page.locator("#credits", has_text="1,050").wait_for()
     page.get_by_role("button", name="Stop").click()
-    page.get_by_text("(stopped)").wait_for()
+    page.locator("#clock", has_text="(stopped)").wait_for()
     assert (admin.faults(), admin.credit(0, add=True), admin.clock()["stopped"]) == (["503:next=1"], 1050, True)
 
 
@@ -234,6 +234,24 @@ def test_a_short_url_is_clicked(page: Any, served: Served) -> None:
 
 
 @in_browser
+def test_a_narrow_window_has_tabs_and_one_line_of_controls(page: Any, served: Served) -> None:
+    page.set_viewport_size({"width": 400, "height": 900})
+    post(served, "/send-sms", phone=PHONE, sms="Hola")
+    post(served, "/url/short", name="offers", url_long="https://example.com/")
+    page.get_by_text("Hola", exact=True).wait_for()
+    page.locator("#summary", has_text="999 credits").wait_for()
+    visible = {name: page.locator(name).is_visible() for name in ("#reset", "#url-list", "#request-list")}
+    assert visible == dict.fromkeys(visible, False)
+    page.get_by_role("button", name="Change").click()
+    page.locator("#reset").wait_for()
+    page.get_by_role("tab", name="URLs").click()
+    page.locator("#url-list").get_by_text("leads to https://example.com/").wait_for()
+    page.get_by_role("tab", name="Requests").click()
+    page.locator("#request-list").get_by_text("/url/short").wait_for()
+    assert not page.locator("#list").is_visible()
+
+
+@in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, tmp_path: Path) -> None:
@@ -255,6 +273,10 @@ def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, 
                 body=json.dumps({"name": "offers", "count": 20, "days": days}).encode(),
             )
         )
-    page.get_by_text("60 clicks").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.screenshot(path=Path(SCREENSHOTS or tmp_path) / f"{scheme}-{width}.png", full_page=True)
+    page.get_by_text("60 clicks").wait_for(state="attached")
+    for tab in page.get_by_role("tab").all() or [None]:
+        if tab:
+            tab.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        name = f"{scheme}-{width}-{tab.inner_text()}.png" if tab else f"{scheme}-{width}.png"
+        page.screenshot(path=Path(SCREENSHOTS or tmp_path) / name, full_page=True)
