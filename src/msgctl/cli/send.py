@@ -48,10 +48,11 @@ def send_message(
         people = [phone and reader.international(phone) for phone in to]
     if not options.ignore_optout:
         _refuse_optouts(request.operation.channel, [phone for phone in (*to, *people) if phone])
+    request = request._replace(people=people)
     if options.once is None or context.options.dry_run:
-        result = run(context, request, people)
+        result = run(context, request)
     else:
-        result = _send_once(context, request, options, people)
+        result = _send_once(context, request, options)
     if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.tracking import undelivered
@@ -60,27 +61,16 @@ def send_message(
     return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds, until)])
 
 
-def run(
-    context: Context,
-    request: Request,
-    people: Sequence[str | None] = (),
-) -> ServiceResult | OwnResult:
-    """Make a request and return its result; in a dry run, describe the request instead.
-
-    ``people`` are the international numbers of the recipients if a job must not repeat the message to them.
-    """
+def run(context: Context, request: Request) -> ServiceResult | OwnResult:
+    """Make a request and return its result; in a dry run, describe the request instead."""
     check_fields(context, request.operation)
     if context.options.dry_run:
         return described([request.described(context.profile.base_url)])
-    return perform(context, request, people)
+    return perform(context, request)
 
 
-def perform(
-    context: Context,
-    request: Request,
-    people: Sequence[str | None] = (),
-) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
+def perform(context: Context, request: Request) -> ServiceResult:
+    """Make a request; if it sends something or blocks a number, record it in the history."""
     client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:
@@ -99,9 +89,9 @@ def perform(
     message = message_of(operation, request.values, request.own_body)
     sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     contact = None
-    if people:
+    if request.people:
         since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
-        contact = Contact(profile.account, _digest(request), people, since)
+        contact = Contact(profile.account, _digest(request), request.people, since)
     if profile.keep_days is not None:
         from msgctl.history.retention import delete_old
 
@@ -181,16 +171,8 @@ def _refuse_optouts(channel: str, numbers: Sequence[str]) -> None:
 # --- once
 
 
-def _send_once(
-    context: Context,
-    request: Request,
-    options: SendOptions,
-    people: Sequence[str | None],
-) -> ServiceResult:
-    """Send unless the key was used before. The key can be used again if nothing was sent.
-
-    ``people`` is the same as for `perform`.
-    """
+def _send_once(context: Context, request: Request, options: SendOptions) -> ServiceResult:
+    """Send unless the key was used before. The key can be used again if nothing was sent."""
     from msgctl.history import once
 
     check_fields(context, request.operation)
@@ -201,7 +183,7 @@ def _send_once(
         if reservation.earlier is not None:
             return _earlier(context, request, reservation.earlier, key)
         try:
-            result = perform(context, request, people)
+            result = perform(context, request)
         except MsgctlError as error:
             stored = None
             if not (error.nothing_sent or isinstance(error, RefusedError)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgctl.errors import ConfigurationError, MsgctlError
-from msgctl.history.store import message_of, number, same_state
+from msgctl.history.store import HISTORY_FIELDS, message_of, number, same_state
 from msgctl.jobs.ledger import JobFacts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
@@ -109,6 +109,7 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
     found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
     values = {**spec.fixed, **json.loads(found["parameters"])}
     return {
+        **dict.fromkeys(HISTORY_FIELDS),
         **found,
         "profile": spec.profile,
         "command": spec.command,
