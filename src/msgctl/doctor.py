@@ -5,6 +5,7 @@ They examine this machine first, then the connection to the service, then its re
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 import sys
@@ -26,10 +27,13 @@ from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.profiles import Profile, ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReachedError, RefusedError
+from msgctl.history import once, optouts
+from msgctl.history import store as history
 from msgctl.http import request
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
 from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
+from msgctl.jobs.store import Store
 from msgctl.output.result import Format
 from msgctl.storage import files
 from msgctl.text import in_seconds, plural, shorten
@@ -211,6 +215,18 @@ class Doctor:
             return "warning", f"{found}, with a space at its start or end", fix
         return "ok", found
 
+    def check_records(self) -> Found:
+        """Check that msgctl can read its records: the history, the keys of --once, the opt-outs and the ledgers."""
+        kinds = (history.file(), history.FORMAT), (once.file(), once.KEYS), (optouts.file(), optouts.OPTOUTS)
+        for path, kind in kinds:
+            if os.path.lexists(path):
+                with kind.opened(path, read_only=True):
+                    pass
+        with Store(files.state("jobs")).index() as index:
+            for job in index.jobs:
+                index.facts(job)
+        return "ok", f"the history, keys, opt-outs and {plural(len(index.jobs), 'ledger')} can be read"
+
     # --- the connection to the service
 
     def check_proxy(self) -> Found:
@@ -318,6 +334,7 @@ CHECKS = (
     Check("profile", Doctor.check_profile, ("file",), in_sandbox=True),
     Check("base URL", Doctor.check_base_url, ("profile",), in_sandbox=True),
     Check("key", Doctor.check_key, ("profile",), in_sandbox=True),
+    Check("records", Doctor.check_records, in_sandbox=True),
     Check("proxy", Doctor.check_proxy, ("base URL",)),
     Check("name", Doctor.check_name, ("proxy",), asks_network=True),
     Check("connection", Doctor.check_connection, ("name", "key"), asks_network=True),

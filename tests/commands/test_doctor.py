@@ -26,7 +26,7 @@ from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
 HOST = "service.invalid"
-CHECKS = "version,file,profile,base URL,key,proxy,name,connection,TLS,clock,credentials".split(",")
+CHECKS = "version,file,profile,base URL,key,records,proxy,name,connection,TLS,clock,credentials".split(",")
 ONLINE = CHECKS[CHECKS.index("name") :]
 TODAY = datetime.datetime.now(datetime.UTC)
 
@@ -123,7 +123,7 @@ def test_the_sandbox_needs_neither_file_nor_network(tool: Tool, monkeypatch: pyt
     write_config("broken [", mode=0o644)
     report = Report(tool, "-p", "sandbox")
     assert report.done.code == 0
-    fine = ("version", "profile", "base URL", "key", "credentials")
+    fine = ("version", "profile", "base URL", "key", "records", "credentials")
     assert report.statuses == {name: "ok" if name in fine else "skipped" for name in CHECKS}
     monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     assert "MSGCTL_PROFILE" in Report(tool)["profile"]["found"]
@@ -171,6 +171,18 @@ def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: 
     report.failed("file", 3, "0644", f"chmod 600 {files.typed(path)}")
     assert report.statuses["profile"] == "skipped"
     assert report["key"]["found"] == "not checked: file failed"
+
+
+@pytest.mark.parametrize("name", ["jobs/20261122-abcdef.sqlite3", "once.sqlite3", "optouts.sqlite3", "history.sqlite3"])
+def test_a_damaged_record_fails_with_its_name(tool: Tool, service: Service, name: str) -> None:
+    write_config(f'default_profile = "main"\n{table("main", base_url=service.base_url)}')
+    path = files.state(name)
+    files.make_folder(path.parent)
+    path.write_bytes(b"damaged" * 1000)
+    path.chmod(0o600)
+    report = Report(tool, "-n")
+    assert (report.done.code, report.statuses["records"]) == (3, "failed")
+    assert path.name in report["records"]["found"]
 
 
 # --- base URL and key

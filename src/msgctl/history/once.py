@@ -147,7 +147,7 @@ class Reservation:
             self.earlier = result
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
-        with KEYS.explained(_path()):
+        with KEYS.explained(file()):
             return self._db.execute(f"{statement} WHERE account = ? AND key = ?", (*values, *self._named))
 
 
@@ -161,7 +161,7 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
     may be sent then.
     """
     name = hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]
-    path = _path()
+    path = file()
     with KEYS.explained(path):
         files.make_folder(path.parent)
     with _locked(path.with_name(f".once-{name}.lock")):
@@ -176,7 +176,8 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
             yield reservation
 
 
-def _path() -> Path:
+def file() -> Path:
+    """Return the file of the keys."""
     return files.state("once.sqlite3")
 
 

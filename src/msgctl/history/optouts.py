@@ -43,7 +43,7 @@ OPTOUTS = FileFormat(
 
 def exist() -> bool:
     """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be checked."""
-    with files.explained("read", path := _path()):
+    with files.explained("read", path := file()):
         return path.exists()
 
 
@@ -122,7 +122,7 @@ class Watch:
 
     def __init__(self, channel: str) -> None:
         self._channel = channel
-        self._path = _path()
+        self._path = file()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
         self._status: os.stat_result | None = None
@@ -154,7 +154,7 @@ class Watch:
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create``, a missing list is empty. Raises ConfigurationError."""
     if create or exist():
-        with OPTOUTS.opened(_path(), create=True) as db:
+        with OPTOUTS.opened(file(), create=True) as db:
             yield db
         return
     import sqlite3  # few commands need it
@@ -164,5 +164,6 @@ def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def _path() -> Path:
+def file() -> Path:
+    """Return the file of the opt-outs."""
     return files.state("optouts.sqlite3")

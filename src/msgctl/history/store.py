@@ -79,7 +79,6 @@ FORMAT = FileFormat(
     ),
 )
 
-_NAME = "history.sqlite3"
 NOT_SENT = "not sent"
 """The outcome of a request that was certainly not sent; the others are accepted, refused and unknown."""
 
@@ -319,7 +318,7 @@ def recorded(
     with ExitStack() as stack:
         try:
             if is_kept:
-                history = stack.enter_context(closing(History(files.state(_NAME))))
+                history = stack.enter_context(closing(History(file())))
                 begun = history, history.begin(send, phones, contact)
         except ConfigurationError as error:
             warn(error)
@@ -363,15 +362,20 @@ def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | No
     return str(values.get("sms") or values.get("message") or values.get("name") or "")
 
 
+def file() -> Path:
+    """Return the file of the history."""
+    return files.state("history.sqlite3")
+
+
 @contextmanager
 def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    file = files.state(_NAME)
-    if not os.path.lexists(file):
+    path = file()
+    if not os.path.lexists(path):
         yield None
         return
     # The history can be read even on a read-only disk.
-    with closing(History(file, read_only=not os.access(file.parent, os.W_OK))) as history:
+    with closing(History(path, read_only=not os.access(path.parent, os.W_OK))) as history:
         yield history
 
 
