@@ -78,7 +78,6 @@ def test_a_dry_run_reads_the_balance_and_stops(
     }
 
 
-@pytest.mark.every_set
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
@@ -99,7 +98,6 @@ def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     assert long.strip() in tool("sms", "bulk", file, *SMS).err, "a pipe is not folded"
 
 
-@pytest.mark.every_set
 def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, balance=2))
     done = jobs.sms(customers, "--yes")
@@ -162,7 +160,6 @@ def test_a_dry_run_lists_invalid_rows(
     assert (service.received, files(home)) == ([], [])
 
 
-@pytest.mark.every_set
 def test_skip_invalid_exits_with_0_if_all_others_are_accepted(broken: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service))
     job = jobs.send(broken, "--skip-invalid", text="Hello {name}", code=0)
@@ -299,7 +296,6 @@ def test_without_a_terminal_yes_is_needed(
     assert (sends(service), files(home)) == ([], [])
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
 def test_the_summary_is_for_a_person_who_is_asked(
     option: str, lines: int, customers: str, jobs: Jobs, service: Service
@@ -319,7 +315,6 @@ def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, 
     assert files(home) == []
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("command", "question", "answer"),
     [

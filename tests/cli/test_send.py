@@ -85,7 +85,6 @@ def test_the_exit_code_is_repeated_with_the_record(
     assert sends(service) == 1
 
 
-@pytest.mark.every_set
 def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "Nothing was sent" not in tool(*SEND).err
@@ -93,7 +92,6 @@ def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool
     assert tool(*SEND, "--quiet").err == ""
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("behaviour", [REFUSED, None], ids=["refused", "not reached"])
 def test_a_request_that_was_not_carried_out_frees_the_key(
     behaviour: Behaviour | None, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
@@ -121,7 +119,6 @@ def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, m
     assert tool(*SEND).code == 0
 
 
-@pytest.mark.every_set
 def test_ctrl_c_after_the_request_keeps_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     service.will(ACCEPTED)
     with monkeypatch.context() as patch:
@@ -163,7 +160,6 @@ def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
     assert sends(service) == 1
 
 
-@pytest.mark.every_set
 def test_resend_unknown_sends_again_only_if_the_outcome_is_unknown(service: Service, tool: Tool) -> None:
     service.will(drop, REFUSED, ACCEPTED)
     assert tool(*SEND).code == 5
@@ -211,7 +207,6 @@ def test_an_account_is_the_same_in_every_spelling_of_its_address(
     assert tool(*SEND).code == 0
 
 
-@pytest.mark.every_set
 def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
@@ -304,7 +299,6 @@ def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool
     assert PHONE not in refused.err
 
 
-@pytest.mark.every_set
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
 def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0
@@ -326,7 +320,6 @@ def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Se
     assert [each["id"] for each in outcome.document["data"]] == ["a", "b"]
 
 
-@pytest.mark.every_set
 def test_a_wait_accepts_the_fields_of_the_send(service: Service, tool: Tool) -> None:
     delivered = [respond({"id": each, "state": "delivered"}) for each in "ab"]
     service.will(TWO_ACCEPTED, *delivered)
@@ -345,7 +338,6 @@ def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Se
     assert len(outcome.out.splitlines()) == 3
 
 
-@pytest.mark.every_set
 def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool: Tool) -> None:
     service.will(respond({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
     service.always(respond({"id": "a", "state": "rejected"}))

@@ -27,7 +27,6 @@ def three(home: Path) -> str:
     return of_phones(home, [ANA, LUIS, EVA])
 
 
-@pytest.mark.every_set
 def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Service, three: str) -> None:
     service.always(accepting(service))
     job = jobs.send(three, *KEY)

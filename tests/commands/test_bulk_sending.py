@@ -69,7 +69,6 @@ def test_recipients_of_one_text_share_requests(
     assert jobs.shown(job)["requests"] == len(sizes)
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("line", "path", "form", "query", "body"),
     [
@@ -313,7 +312,6 @@ def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service:
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
 
 
-@pytest.mark.every_set
 def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service: Service, home: Path) -> None:
     """It is the only one that can, since the price in its country was not known."""
     service.always(accepting(service, credits=26))
@@ -339,7 +337,6 @@ def test_a_budget_is_kept_if_every_message_is_reported_to_be_free(jobs: Jobs, se
 # --- what is kept
 
 
-@pytest.mark.every_set
 def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
     seen: set[str] = set()
     leaked: set[str] = set()

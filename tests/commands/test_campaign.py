@@ -61,7 +61,6 @@ def sent_to(service: Service) -> list[str]:
 # --- numbers
 
 
-@pytest.mark.every_set
 def test_three_spellings_of_a_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:
     file = of_phones(home, ["3001234567", "+57 300 123 4567", "0057 300 1234567", "300-765-4321"])
     job = jobs.send(file, "--country-code", "CO")
@@ -86,14 +85,12 @@ def test_a_wrong_number_stops_the_job_with_its_line_and_reason(
     assert sent_to(service) == [ANA]
 
 
-@pytest.mark.every_set
 def test_numbers_for_calls_may_be_fixed_lines(jobs: Jobs, service: Service, home: Path) -> None:
     file = of_phones(home, ["601 234 5678"])
     assert jobs("call", "bulk", file, "-m", "Hola", "--voice", "Mia", "--country-code", "CO", "--yes").code == 0
     assert sent_to(service) == ["576012345678"]
 
 
-@pytest.mark.every_set
 def test_unchecked_numbers_are_sent_as_they_are(jobs: Jobs, service: Service, home: Path) -> None:
     jobs.send(of_phones(home, ["89 12 34", "57 300"]), "--no-number-check")
     assert sent_to(service) == ["57300", "891234"]
@@ -156,7 +153,6 @@ def test_who_opts_out_of_another_channel_is_sent_to_on_resume(jobs: Jobs, servic
     assert sent_to(service) == [ANA, LUIS]
 
 
-@pytest.mark.every_set
 def test_unchecked_national_numbers_are_excluded_too(jobs: Jobs, service: Service, home: Path) -> None:
     exclude = home / "no.txt"
     exclude.write_text("+57 300 765 4321\n")
@@ -185,7 +181,6 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
 # --- the same job again
 
 
-@pytest.mark.every_set
 def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     job = jobs.send(everyone)
     shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
@@ -202,7 +197,6 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     assert jobs.sms(everyone, "--yes").code == 0
 
 
-@pytest.mark.every_set
 def test_all_jobs_and_single_sends_of_a_day_count_together(
     jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
@@ -221,7 +215,6 @@ def test_all_jobs_and_single_sends_of_a_day_count_together(
     )
 
 
-@pytest.mark.every_set
 def test_a_few_repeats_are_reported_and_can_be_left_out(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
     job = jobs.send(of_phones(home, [EVA]), text="x" * 161)
     assert tool("sms", "send", LUIS, "-m", "Hello").code == 0
@@ -250,7 +243,6 @@ def test_a_few_repeats_are_reported_and_can_be_left_out(jobs: Jobs, service: Ser
     jobs.sms(file, *left_out, "--again", text="{text}").refused(2, "either --again or --exclude-repeats")
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("command", "content"),
     [
@@ -274,7 +266,6 @@ def test_a_single_send_counts_in_every_channel_and_spelling(
     assert jobs(command, "bulk", nationally, *content, *unchecked, "--yes", "--again").code == 0
 
 
-@pytest.mark.every_set
 def test_a_chat_app_message_with_a_body_of_its_own_counts(jobs: Jobs, home: Path) -> None:
     (home / "body.json").write_text('{"body": ["Ana"], "phone": "+57 300 123 4567"}')
     assert jobs("chatapp", "send", "--template", "hello", "--body", str(home / "body.json")).code == 0
@@ -296,7 +287,6 @@ def test_refused_and_unsent_messages_are_no_repeats(jobs: Jobs, service: Service
     assert jobs.sms(file, "--dry-run", "--json").document["repeats"] == 1, "it may have been sent"
 
 
-@pytest.mark.every_set
 def test_a_test_message_is_no_repeat(jobs: Jobs, service: Service, home: Path) -> None:
     assert jobs.sms(of_phones(home, [ANA]), "--test-to", ANA, "--yes").code == 0
     assert sent_to(service) == [ANA, ANA]
@@ -330,7 +320,6 @@ def test_removing_a_recent_job_says_that_its_repeats_will_not_be_noticed(
     assert warning not in jobs("job", "remove", job, stdin="n\n", terminal=True).err
 
 
-@pytest.mark.every_set
 def test_the_same_account_in_another_spelling_counts(
     jobs: Jobs, service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,19 +330,16 @@ def test_the_same_account_in_another_spelling_counts(
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
-@pytest.mark.every_set
 def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> None:
     for template, code in (("hello", 0), ("goodbye", 0), ("hello", 2)):
         assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
 
 
-@pytest.mark.every_set
 def test_the_same_people_may_hear_another_recording(jobs: Jobs, everyone: str) -> None:
     for audio, code in (("A-1", 0), ("A-2", 0), ("A-1", 2)):
         assert jobs("call", "bulk", everyone, "--audio-code", audio, "--yes").code == code
 
 
-@pytest.mark.every_set
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400
@@ -484,7 +470,6 @@ def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
 # --- opt-outs while a job runs
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("size", ["1", "2"])
 def test_who_opts_out_while_a_job_runs_gets_nothing_more(
     size: str, jobs: Jobs, service: Service, tool: Tool, home: Path
@@ -528,7 +513,6 @@ def test_an_opt_out_counts_in_a_running_process(service: Service, home: Path) ->
     assert sent_to(service) == [each for each in people if each not in (people[150], people[199])]
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(
     "command", [("sms", "-m", "Hola"), ("chatapp", "Ana", "--template", "hello")], ids=lambda command: command[0]
 )
@@ -553,7 +537,6 @@ def test_an_opt_out_counts_for_every_spelling_of_an_unchecked_number(
     assert sent_to(service) == [ANA[2:], "573005550100"]
 
 
-@pytest.mark.every_set
 def test_two_spellings_of_an_unchecked_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:
     file = of_phones(home, [ANA[2:], f"+{ANA}", "12345"])
     job = jobs.send(file, "--no-number-check", "--country-code", "CO")
@@ -561,7 +544,6 @@ def test_two_spellings_of_an_unchecked_number_are_one_person(jobs: Jobs, service
     assert [row["error"] for row in jobs.report(job, "--only", "duplicate")] == ["duplicate of line 2"]
 
 
-@pytest.mark.every_set
 def test_several_phones_get_the_test_message(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis")
     other = "573005550199"
@@ -594,7 +576,6 @@ def test_no_test_message_goes_to_someone_who_opts_out_while_the_file_is_read(
 # --- later
 
 
-@pytest.mark.every_set
 def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
     shown = jobs.shown(job)
@@ -619,7 +600,6 @@ def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Serv
     assert [each["job"] for each in done.document] == [made[place] for place in (4, 1, 3, 2, 0)]
 
 
-@pytest.mark.every_set
 def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
     assert jobs("job", "resume", job, "--yes").code == 0
@@ -628,7 +608,6 @@ def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Too
     assert len(sent_to(service)) == 3
 
 
-@pytest.mark.every_set
 def test_a_due_job_outside_its_window_is_left_for_the_next_call(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
@@ -641,7 +620,6 @@ def test_a_due_job_outside_its_window_is_left_for_the_next_call(
     assert len(sent_to(service)) == 3
 
 
-@pytest.mark.every_set
 def test_a_window_that_closes_leaves_the_rest_for_the_next_call(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
@@ -742,7 +720,6 @@ def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
 # --- a few first
 
 
-@pytest.mark.every_set
 def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
     jobs: Jobs, service: Service, home: Path
 ) -> None:
@@ -774,7 +751,6 @@ def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, eve
     assert len(sent_to(service)) == 1
 
 
-@pytest.mark.every_set
 def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
     jobs: Jobs, service: Service, everyone: str
 ) -> None:
@@ -789,7 +765,6 @@ def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
     assert (row["phone"], row["error"]) == (LUIS, "opted out")
 
 
-@pytest.mark.every_set
 def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(REFUSAL)
     jobs("sms", "bulk", everyone, "-m", "Hola", "--batch-size", "1", "--concurrency", "1", "--canary", "1", "--yes")
@@ -803,7 +778,6 @@ def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, serv
     assert len(sends(service)) == 2
 
 
-@pytest.mark.every_set
 def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis")
     done = jobs("sms", "bulk", file, "-m", "Hola {name}", "--test-to", EVA, "--yes")
@@ -822,7 +796,6 @@ def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Serv
     assert (service.received, files(home)) == ([], [])
 
 
-@pytest.mark.every_set
 def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
     service.always(REFUSAL)
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, "--yes")

@@ -94,7 +94,6 @@ def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Too
     assert entry["credits"] == said.get("credits")
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -216,7 +215,6 @@ def messages(tool: Tool, *arguments: str) -> list[str]:
     return [each["message"] for each in recorded(tool, *arguments)]
 
 
-@pytest.mark.every_set
 @pytest.mark.usefixtures("three_days")
 def test_the_list_is_narrowed(tool: Tool) -> None:
     assert messages(tool) == messages(tool, "list") == ["day 0", "day 1", "day 2"]
@@ -275,8 +273,6 @@ def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: San
     assert (entry["id"], entry["status"], entry["state"]) == (sent, "queued", "delivered")
 
 
-@pytest.mark.every_set
-@pytest.mark.documented
 def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
     tool.clock.now += 60
@@ -415,14 +411,12 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     ]
 
 
-@pytest.mark.every_set
 def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
     assert service.received == []
 
 
-@pytest.mark.every_set
 def test_last_names_the_time_of_a_message_without_an_id(tool: Tool, service: Service) -> None:
     service.will(drop)
     assert tool(*SEND).code == 5

@@ -90,7 +90,6 @@ def test_the_next_step_has_the_name_of_the_job_unless_a_newer_one_has_it_too(
     assert f"msgctl job resend {first} --only undelivered\n" in tool(*show, screen=True).err
 
 
-@pytest.mark.every_set
 def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
     assert list(shown) == SUMMARY_FIELDS
@@ -194,7 +193,6 @@ def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, j
     assert "may have been" in unknown["error"]
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("only", ["accepted", "refused", "unknown", "pending"])
 def test_a_report_of_one_outcome(only: str, mixed: str, jobs: Jobs) -> None:
     rows = jobs.report(mixed, "--only", only)
@@ -202,7 +200,6 @@ def test_a_report_of_one_outcome(only: str, mixed: str, jobs: Jobs) -> None:
     assert len(rows) == jobs.shown(mixed)[only]
 
 
-@pytest.mark.every_set
 def test_a_report_in_every_format(mixed: str, jobs: Jobs) -> None:
     rows = jobs.report(mixed)
     as_text = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
@@ -219,7 +216,6 @@ def test_a_report_in_every_format(mixed: str, jobs: Jobs) -> None:
 # --- resume
 
 
-@pytest.mark.every_set
 def test_a_job_continues_where_it_stopped(mixed: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service))
     before = len(sends(service))
@@ -244,7 +240,6 @@ def test_a_dry_run_changes_nothing(mixed: str, jobs: Jobs, service: Service, hom
     assert (stored(), len(service.received)) == (before, asked)
 
 
-@pytest.mark.every_set
 def test_only_a_run_that_sends_changes_the_limits_of_a_job(mixed: str, jobs: Jobs, home: Path) -> None:
     path = folder(home) / f"{mixed}.sqlite3"
     before = facts(path)[0]
@@ -363,7 +358,6 @@ def test_following_ends_once_every_state_is_final(sent: str, tool: Tool, service
     assert "delivered" in tool("job", "show", sent, "--json").document["states"]
 
 
-@pytest.mark.every_set
 def test_following_ends_at_the_states_to_wait_for(sent: str, tool: Tool, service: Service) -> None:
     states = Deliveries(service, {f"m{ANA}": "sent", f"m{LUIS}": "rejected", f"m{EVA}": "queued"})
     done = tool(
@@ -374,7 +368,6 @@ def test_following_ends_at_the_states_to_wait_for(sent: str, tool: Tool, service
     assert list(states.asked()).count(ANA) == 1
 
 
-@pytest.mark.every_set
 def test_following_exits_with_6_if_the_time_is_over_first(sent: str, tool: Tool, service: Service) -> None:
     Deliveries(service, {f"m{ANA}": "delivered", f"m{LUIS}": "sent", f"m{EVA}": "queued"})
     done = tool("job", "states", sent, "--follow", "--max-wait", "25", "--json")
@@ -426,7 +419,6 @@ def test_ctrl_c_ends_the_view_of_a_running_job(sent: str, tool: Tool, home: Path
     assert (done.code, done.document["state"], done.error["kind"]) == (130, "running", "interrupted")
 
 
-@pytest.mark.every_set
 def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service: Service) -> None:
     Deliveries(service, {f"m{ANA}": "delivered"})
 
@@ -438,7 +430,6 @@ def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service
     assert f"msgctl job states {sent} --follow" in done.error["hint"]
 
 
-@pytest.mark.every_set
 def test_a_state_that_cannot_be_checked_does_not_stop_the_others(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {f"m{LUIS}": REFUSAL, f"m{EVA}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
@@ -450,7 +441,6 @@ def test_a_state_that_cannot_be_checked_does_not_stop_the_others(sent: str, jobs
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 
-@pytest.mark.every_set
 def test_messages_that_could_not_be_checked_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, numbers(12)))
@@ -523,7 +513,6 @@ def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, m
     jobs("job", "resume", mixed).refused(3, "The job was started with the environment variables", "Set them again")
 
 
-@pytest.mark.every_set
 def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     lines = (f"Ana,{ANA},new", "x,nobody,", f",{LUIS},nameless", f"Ana,{ANA},again")
@@ -543,7 +532,6 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     ]
 
 
-@pytest.mark.every_set
 def test_columns_named_like_others_of_the_report_are_kept_apart(jobs: Jobs, service: Service, home: Path) -> None:
     service.will(BALANCE, REFUSAL)
     job = jobs.send(table(home, "phone,status,file.status", f"{ANA},new,old"), code=6)
@@ -638,7 +626,6 @@ def test_resend_makes_a_job_of_the_undelivered(sent: str, jobs: Jobs, service: S
     assert (none.code, none.out, none.err) == (0, "", f"Job {sent} has no refused recipients; nothing was sent\n")
 
 
-@pytest.mark.every_set
 def test_resend_sends_each_their_own_message(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", f"{EVA},Ana")
     service.will(BALANCE, REFUSAL, REFUSAL)

@@ -63,7 +63,6 @@ def test_each_new_job_has_its_own_name(jobs: Jobs, service: Service, home: Path)
 # --- twice, in any order
 
 
-@pytest.mark.every_set
 def test_a_second_resend_leaves_out_those_of_the_first(job: str, jobs: Jobs, service: Service) -> None:
     first = resent(jobs, job)
     again = jobs("job", "resend", job, *RESEND)
@@ -96,7 +95,6 @@ def test_what_is_undelivered_is_resent_once(jobs: Jobs, service: Service, home: 
     assert sent_to(service) == EVERYONE
 
 
-@pytest.mark.every_set
 def test_resend_and_resume_leave_out_those_of_the_other(job: str, jobs: Jobs, service: Service) -> None:
     new = resent(jobs, job)
     done = jobs("job", "resume", job, "--resend-refused", "--yes")
@@ -105,7 +103,6 @@ def test_resend_and_resume_leave_out_those_of_the_other(job: str, jobs: Jobs, se
     assert sent_to(service) == EVERYONE
 
 
-@pytest.mark.every_set
 def test_resume_before_resend(job: str, jobs: Jobs, service: Service) -> None:
     assert jobs("job", "resume", job, "--resend-refused", "--yes").code == 0
     assert "no refused recipients" in jobs("job", "resend", job, *RESEND).err
@@ -160,7 +157,6 @@ def test_those_whom_a_resend_has_refused_too_can_be_resent_to_once(
     assert sent_to(service) == EVERYONE
 
 
-@pytest.mark.every_set
 def test_a_chain_of_resends(job: str, jobs: Jobs, service: Service) -> None:
     second = refusing(service, lambda: resent(jobs, job, code=6))
     third = refusing(service, lambda: resent(jobs, second, code=6))
@@ -226,7 +222,6 @@ def test_those_to_whom_a_deleted_resend_has_not_sent_can_be_resent_to(
     assert sent_to(service) == EVERYONE
 
 
-@pytest.mark.every_set
 def test_those_to_whom_a_deleted_resend_has_sent_are_left_out(
     job: str, jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
@@ -277,6 +272,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     ("line", "module", "name"),

@@ -52,7 +52,6 @@ def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool
     assert '"m3"' in second["message"]
 
 
-@pytest.mark.every_set
 def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -76,7 +75,6 @@ def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) 
     assert tool.clock.slept == [2, 2, 2]
 
 
-@pytest.mark.every_set
 def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
     outcome = tool("state", "watch", "m1")
@@ -103,7 +101,6 @@ def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) 
     assert "hint" not in outcome.error  # the state will not change any more
 
 
-@pytest.mark.every_set
 def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     service.always(state("queued"))
     outcome = tool("state", "watch", "m1", "--interval", "7", "--max-wait", "20", "--json", "-q")
@@ -133,7 +130,6 @@ def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("trouble", [drop, respond(b"", 503), respond(b"", 429)], ids=["lost", "503", "429"])
 def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
     service.will(state("sent"), *[trouble] * 3, state("delivered"))
@@ -142,7 +138,6 @@ def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: S
     assert "trying again" in outcome.err
 
 
-@pytest.mark.every_set
 def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
@@ -166,7 +161,6 @@ def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: T
     assert '"m1"' in outcome.error["message"]
 
 
-@pytest.mark.every_set
 def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -178,7 +172,6 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
     assert outcome.error["kind"] == "interrupted"
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(("options", "program"), [((), "msgctl"), (("-p", "sandbox"), "msgctl -p sandbox")])
 def test_hints_can_be_typed_as_they_are(
     options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
@@ -242,8 +235,6 @@ def test_a_wait_ends_with_0_only_if_everyone_got_the_message(service: Service, t
     assert "Not delivered to 573007654321 [Error:1081 msg: Destino inaccesible] (1 of 2 accepted messages)" in done.err
 
 
-@pytest.mark.every_set
-@pytest.mark.documented
 def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> None:
     service.will(respond(DISPATCH), listed("queued", "Enviado"), listed("sent", "Entregado"))
     assert tool(*SEND, "--wait", "--until", "sent").code == 0

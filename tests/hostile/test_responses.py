@@ -31,7 +31,7 @@ def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
     sandbox = [line for line in lines if line.path.startswith("sandbox ")]
     others = [line for line in lines if line not in jobs and line not in sandbox]
     if hostile not in FIRST.values() and not hostile.name.endswith(("in every field", "in every number")):
-        others = others[turn % 3 :: 3]
+        others = others[turn % 6 :: 6]
     return [*others, *(alike[turn % len(alike)] for alike in (jobs, sandbox))]
 
 

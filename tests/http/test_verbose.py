@@ -32,10 +32,14 @@ def acting(shown: bytes) -> set[str]:
 
 
 @in_a_terminal
-@pytest.mark.parametrize("flags", [("-v",), ("-vv",), ("-vv", "--json")], ids=" ".join)
 @pytest.mark.parametrize(
-    "body",
-    [f"{OSC}{CONTROLS}".encode(), json.dumps({"status": 1, "more": OSC}).encode(), bytes(range(256)), b"\x1b]52;c;Y"],
+    ("flags", "body"),
+    [
+        (("-vv",), f"{OSC}{CONTROLS}".encode()),
+        (("-v",), json.dumps({"status": 1, "more": OSC}).encode()),
+        (("-vv", "--json"), bytes(range(256))),
+        (("-vv",), b"\x1b]52;c;Y"),
+    ],
     ids=["text", "JSON", "bytes", "half a sequence"],
 )
 def test_no_control_character_of_a_response_reaches_the_terminal(

@@ -74,8 +74,13 @@ class Bulk:
 
     def begin(self, file: Path | None = None) -> Running:
         """Start the job, from another file with the same columns if one is given."""
+        return self._start(*self.line[:2], str(file or self._file), *self.line[3:])
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """The arguments that start the job."""
         options = ("--concurrency", str(CONCURRENCY), *self._options)
-        return self._start("sms", "bulk", str(file or self._file), "-m", "{text}", "--yes", *options)
+        return ("sms", "bulk", str(self._file), "-m", "{text}", "--yes", *options)
 
     def resume(self, *options: str) -> Running:
         return self._start("job", "resume", self.id, "--yes", *options)

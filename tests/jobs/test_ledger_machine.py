@@ -294,7 +294,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 TestLedger = LedgerMachine.TestCase
-TestLedger.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestLedger.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
 
 
 def test_intents_are_not_written_over_those_of_another_process(tmp_path: Path) -> None:

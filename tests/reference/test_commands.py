@@ -169,7 +169,6 @@ def test_a_table_lists_the_commands(tool: Tool) -> None:
     assert [line.partition("\t")[0] for line in lines[1:]] == list(ALL)
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize(("name", "example"), [each for each in EXAMPLES if ALL[each[0]]["effect"] != "local"])
 def test_every_example_that_makes_requests_works(name: str, example: str, program: Program, home: Path) -> None:
     works(name, example, program, home)

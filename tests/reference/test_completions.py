@@ -188,15 +188,10 @@ def test_files_are_offered(shell: str, at: Shells) -> None:
     ]
 
 
-@each_shell
-def test_without_configuration_only_the_sandbox_is_offered(shell: str, place: Path, tmp_path: Path) -> None:
+def test_without_configuration_only_the_sandbox_is_offered(place: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "bin").symlink_to(place / "bin")
-    at = Shells(tmp_path)
-    try:
-        profiles, jobs = at.offers(shell, "msgctl profile show ", "msgctl job show ")
-    finally:
-        at.close()
+    profiles, jobs = Shells(tmp_path).offers("bash", "msgctl profile show ", "msgctl job show ")
     assert (set(profiles), set(jobs)) == ({"sandbox"}, set())
 
 
