@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ledgers import SPEC, opened, rows, write
+from jobs.ledgers import SPEC, Service, opened, report, rows, run, write
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import resends
 from msgctl.jobs.importer import Importer, Tally
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message
@@ -217,3 +219,16 @@ def test_the_newest_job_is_not_looked_for_behind_a_ledger_that_cannot_be_read(st
             store.find(job)
     os.utime(store.path(OTHER), (1, 1))
     assert store.find(None) == JOB
+
+
+def test_a_ledger_of_the_previous_version_is_read_as_it_is_and_upgraded_to_be_written(store: Store) -> None:
+    path = write(store.path(JOB), rows(1))
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("DROP TABLE link; PRAGMA user_version = 6")
+    with closing(Ledger(path, clock=lambda: NOW, read_only=True)) as ledger:
+        assert ledger.db.execute("SELECT * FROM main.sqlite_master WHERE name = 'link'").fetchall() == []
+        assert [each["outcome"] for each in report(ledger)] == ["pending"]
+    with closing(opened(path)) as ledger:
+        ledger.recover()
+        assert run(ledger, Service()) is None
+        assert ledger.db.execute("PRAGMA user_version").fetchone() == (7,)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from decimal import Decimal
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ from msgctl import operations as ops
 from msgctl import phones, values
 from msgctl.cli import foreground, prompts
 from msgctl.cli.context import Context
-from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
+from msgctl.cli.options import LinkOption, Numbers, Pace, Rules, Source, note_of_left_out
 from msgctl.cli.send import perform
 from msgctl.errors import (
     ConditionError,
@@ -31,14 +32,15 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import JobSpec
+from msgctl.jobs.links import checked_short_url
+from msgctl.jobs.model import JobSpec, Link, WantedLink, with_link
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.schedule import Window, ZoneFinder, described
 from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Message, renderer
+from msgctl.jobs.template import LinkTemplate, Message, made_up_link, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
@@ -49,6 +51,7 @@ PLAN_FIELDS = (
     *("window", "opens", "messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
 NO_RULES = Rules()
+NO_LINK = LinkOption()
 
 
 def start(
@@ -63,6 +66,7 @@ def start(
     rules: Rules = NO_RULES,
     *,
     gsm7: bool = False,
+    link: LinkOption = NO_LINK,
 ) -> OwnResult:
     """Create a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
@@ -80,7 +84,8 @@ def start(
         batch_size=1,
         client=context.profile.client,
     )
-    spec = rules.apply(context, limits.apply(spec))
+    spec = link.apply(rules.apply(context, limits.apply(spec)))
+    links = None if spec.link is None else LinkTemplate(spec.link, spec.link_length)
     cells = PhoneCells(
         numbers.code(context), sms=is_sms, check=not numbers.no_number_check, first_number=source.first_number
     )
@@ -88,11 +93,11 @@ def start(
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, templates, check, cost, gsm7=gsm7))
+            importer.read(found, renderer(found, templates, check, cost, gsm7=gsm7, link=links))
         if cells.national:
             importer.tally.national = cells.national.found(importer.tally.countries)
 
-    content = json.dumps([operation.name, spec.fixed, templates, gsm7])
+    content = json.dumps([operation.name, spec.fixed, templates, gsm7, *([spec.link] if spec.link else [])])
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid, content=content)
 
 
@@ -370,12 +375,25 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
 
 def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[str]) -> None:
     """Send a message to some phones. Raises the error if it is not accepted."""
-    operation = spec.performs
+    operation, parameters = spec.performs, message.parameters
+    if message.link:
+        parameters = with_link(parameters, _test_link(context, message.link))
     for phone in [to] if operation.field("phone").several else to:
-        result = perform(context, build(operation, {**spec.fixed, **message.parameters, "phone": phone}))
+        result = perform(context, build(operation, {**spec.fixed, **parameters, "phone": phone}))
         for failure in result.failures:
             raise failure.replaced(hint="The job was not started.")
     context.note(f"Test message sent to {', '.join(to)}.")
+
+
+def _test_link(context: Context, link: Link) -> str:
+    """Return a short URL for the test message, whose clicks are not the first recipient's. Raises the service's error.
+
+    The short URL of an earlier test is not reused.
+    """
+    name = f"test-{token_hex(8)}"
+    values = {"name": name, "url-long": link.long_url}
+    document = context.client.send(build(ops.URL_SHORT, values)).document
+    return checked_short_url(WantedLink(name, link.long_url, False), document)
 
 
 def _shown(file: str) -> str:
@@ -426,11 +444,11 @@ def _no_country(tally: Tally) -> str | None:
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:
     """Return the numbers of a job before it is sent, with segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
-    costly = None
+    costly, made_up = None, made_up_link(spec.link_length)
     if tally.most_expensive is not None:
         row, message = tally.most_expensive
         costly = {"line": row.line, "phone": row.phone, "segments": message.segments, "credits": message.cost}
-        costly |= message.parameters
+        costly |= with_link(message.parameters, made_up)
     return {
         "command": spec.command,
         "file": spec.file,
@@ -445,7 +463,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,
         "balance": None if balance is None else int(balance) if whole else float(balance),
-        "first": dict(tally.first.parameters) if tally.first else None,
+        "first": with_link(tally.first.parameters, made_up) if tally.first else None,
         "countries": dict(tally.countries.most_common()) if tally.credits else {},
         "most_expensive": costly,
         **{

@@ -156,6 +156,9 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         context.carried_out |= sent
     if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # which reports it
         context.warn(f"{runner.budget.excess}.")
+    if ledger.longer:
+        what = f"{plural(ledger.longer, 'message')} had more segments than estimated"
+        context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
     is_canary = canary is not None and done >= canary and is_pending and not (error or interrupted)

@@ -363,6 +363,7 @@ class WaitOptions(NamedTuple):
 
 MAX_CREDITS = 10**15
 MAX_CANARY = 10**9
+MIN_LINK, MAX_LINK = 10, 200
 _LIMITS: dict[str, Callable[[str, str], Any]] = {
     "concurrency": partial(checks.whole_number, least=1, most=256),
     "rate": partial(checks.decimal, least=0.001, most=100_000.0),
@@ -470,6 +471,39 @@ class BatchLimits(Limits):
             rich_help_panel=SPEED,
         ),
     ] = "100"
+
+
+class LinkOption(NamedTuple):
+    """Personal links in the messages of a job."""
+
+    link: Annotated[
+        str | None,
+        typer.Option(
+            "--link",
+            metavar="URL",
+            help="Replace {link} with a short URL for each recipient. "
+            "URL is where it leads; {column} works in its path and query.",
+            rich_help_panel=MESSAGE,
+        ),
+    ] = None
+    link_length: Annotated[
+        str | None,
+        typer.Option(
+            "--link-length",
+            metavar="N",
+            help="With --link: assumed characters of a short URL, to count segments. [default: 30]",
+            rich_help_panel=MESSAGE,
+        ),
+    ] = None
+
+    def apply(self, spec: "JobSpec") -> "JobSpec":
+        """Return a spec with the links. Raises UsageError."""
+        if self.link is None and self.link_length is not None:
+            raise UsageError("--link-length needs --link")
+        if self.link_length is None:
+            return replace(spec, link=self.link)
+        length = checks.whole_number(self.link_length, "--link-length", MIN_LINK, MAX_LINK)
+        return replace(spec, link=self.link, link_length=length)
 
 
 @dataclass(eq=False, repr=False)

@@ -9,7 +9,7 @@ from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json_body, option
+from msgctl.cli.options import Limits, LinkOption, Numbers, Rules, SendOptions, Source, json_body, option
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -81,12 +81,14 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
+    link: LinkOption,
     limits: Limits,
     rules: Rules,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
-    If you give no VALUE, the other columns fill the template in order. You see a summary and must confirm. In scripts,
+    If you give no VALUE, the other columns fill the template in order. With --link, {link} is a short URL for each
+    recipient, whose clicks msgctl job clicks counts. You see a summary and must confirm. In scripts,
     use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
@@ -95,7 +97,9 @@ def bulk_send(
 
     fixed = {"template": checks.short_text(template, "--template")}
     check = partial(checks.prose, name="a VALUE")
-    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, {"body": value or ()}, check, rules)
+    return bulk.start(
+        context, ops.CHATAPP_SEND, source, numbers, limits, fixed, {"body": value or ()}, check, rules, link=link
+    )
 
 
 def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:

@@ -11,6 +11,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import (
     BatchLimits,
+    LinkOption,
     MessageFile,
     MessageOptions,
     Numbers,
@@ -77,6 +78,7 @@ def send(
     "msgctl sms bulk customers.csv -m 'Hi {name}, your order is ready' --dry-run",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --max-credits 500",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --test-to 573005550100",
+    "msgctl sms bulk customers.csv -m 'Hi {name}: {link}' --link 'https://shop.example/?c={name}'",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )
@@ -87,13 +89,15 @@ def bulk_send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
+    link: LinkOption,
     limits: BatchLimits,
     rules: Rules,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
-    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. You see
-    a summary and must confirm. In scripts, use --yes.
+    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. With
+    --link, {link} is a short URL for each recipient, whose clicks msgctl job clicks counts. You see a summary and must
+    confirm. In scripts, use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
@@ -101,7 +105,9 @@ def bulk_send(
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7)
+    return bulk.start(
+        context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7, link=link
+    )
 
 
 @command(app, "segments", "msgctl sms segments 'Su pedido está listo'", "msgctl sms segments --json < notice.txt")

@@ -19,7 +19,7 @@ from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER, OPTED_OUT
+from msgctl.jobs.schema import INDEX, LEDGER, OPTED_OUT, SUFFIX
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
@@ -174,6 +174,12 @@ class Importer:
         )
         if added.rowcount:
             self.tally.add(row, message)
+            if (link := message.link) is not None:
+                name = link.name or f"{self._path.name.removesuffix(SUFFIX)}-{row.line}"
+                self._db.execute(
+                    "INSERT INTO link (line, name, long_url, requested, short_url) VALUES (?, ?, ?, ?, ?)",
+                    (row.line, name, link.long_url, link.requested, link.short_url),
+                )
             return
         (line,) = self._db.execute(
             """SELECT min(line) FROM recipient
@@ -206,7 +212,8 @@ class Importer:
             )
             (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
             if self._may_exclude_repeats:
-                self._db.execute("INSERT OR IGNORE INTO aside.rendered VALUES (?, ?)", (number, json.dumps(message)))
+                rendered = json.dumps(message._replace(link=None))
+                self._db.execute("INSERT OR IGNORE INTO aside.rendered VALUES (?, ?)", (number, rendered))
             if len(self._cached) >= _CACHED_MESSAGES:
                 self._cached.clear()
             self._cached[text] = number
@@ -241,6 +248,7 @@ class Importer:
                 WHERE message IS NOT NULL AND line IN (SELECT line FROM aside.repeat)""",
                 (State.EXCLUDED,),
             )
+            self._db.execute("DELETE FROM link WHERE line IN (SELECT line FROM aside.repeat)")
             for line, phone, reason, text in self._db.execute(
                 """SELECT line, phone, recipient.error, text FROM recipient LEFT JOIN aside.rendered USING (message)
                 WHERE text IS NOT NULL OR line IN (SELECT line FROM aside.repeat) ORDER BY line"""
@@ -308,4 +316,5 @@ def former_recipients(ledger: Ledger, report: Report, without: Collection[int]) 
 def former_message(ledger: Ledger, row: Row) -> Message:
     """Return the message that a recipient of a job got; an SMS costs one credit per segment."""
     text, cost = schema.message_of(ledger.db, row.line)
-    return Message(json.loads(text), cost if ledger.spec.performs is SEND_SMS else 0, cost)
+    segments = cost if ledger.spec.performs is SEND_SMS else 0
+    return Message(json.loads(text), segments, cost, link=schema.link_of(ledger.db, row.line))

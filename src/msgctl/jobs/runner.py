@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 from msgctl import operations
@@ -20,7 +21,8 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import Intent, JobSpec, RequestResult
+from msgctl.jobs.links import MAX_ATTEMPT, create_link
+from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER, Undecided
@@ -37,9 +39,6 @@ OPT_OUT_CHECK = 0.5
 
 MAX_STORED = 256 * 1024
 """Bytes of a response that are stored if it leaves an outcome in doubt; each thread may hold one."""
-
-MAX_ATTEMPT = 3600.0
-"""Seconds; the client's own limit, --timeout, is never longer."""
 
 
 class Runner(Workers):
@@ -83,11 +82,14 @@ class Runner(Workers):
             return super()._is_due()
         return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
 
-    def _perform(self, client: Client, item: Intent) -> RequestResult:
-        """Send a request, unless its window has closed or a recipient has opted out meanwhile."""
+    def _perform(self, client: Client, item: Intent) -> RequestResult | LinkResult:
+        """Send a request, or create a link, unless its window has closed or a recipient has opted out meanwhile."""
         is_open = self._hours is None or item.zones in self._hours.open_zones()
         if is_open and not self._is_refused(item):
-            return send(client, self._ledger.spec, item)
+            today = date.fromtimestamp(self._ledger.clock()).isoformat()
+            return create_link(client, item, item.link, today) if item.link else send(client, self._ledger.spec, item)
+        if item.link:
+            return LinkResult(item, was_sent=False)
         return RequestResult(item, [RecipientOutcome(phone, UNKNOWN) for phone in item.phones], was_sent=False)
 
     def _is_refused(self, item: Intent) -> bool:
@@ -110,7 +112,10 @@ class Runner(Workers):
             self._ledger.withdraw(intents)
             self._ledger.leave_out(self._opted_out(self._ledger.numbers_ahead()))
 
-    def _record(self, result: RequestResult) -> None:
+    def _record(self, result: RequestResult | LinkResult) -> None:
+        if isinstance(result, LinkResult):
+            self._ledger.record_link(result)
+            return
         self._ledger.record(result)
         if self.budget:
             self.budget.learn(result, self._ledger.totals)
@@ -131,9 +136,11 @@ class Runner(Workers):
             return Wait(None)
         intent = self._ledger.intend(size) if size else None
         if intent is not None:
-            if self.budget:
+            if self.budget and not intent.link:
                 self.budget.reserve(intent)
             self._limiter.sent(len(intent.phones), now)
+        elif size and self._ledger.links_in_flight:
+            return Wait(None)
         elif size and self._hours is not None and (closed := self._ledger.pending_zones()):
             if not self._waits:
                 return None
@@ -146,14 +153,14 @@ class Runner(Workers):
 
         At 0, the job is stopped.
         """
-        totals, spec = self._ledger.totals, self._ledger.spec
-        most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
+        totals, spec, linking = self._ledger.totals, self._ledger.spec, self._ledger.links_in_flight
+        most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent - linking)
         size: int | None = most
         if self.budget and most > 0:
             cost, phones = self._ledger.upcoming(most)
             size = self.budget.allows(cost, phones, totals) if phones else most
         if size is None or (
-            size <= 0 and any(totals.states[each] for each in IN_FLIGHT)
+            size <= 0 and (linking or any(totals.states[each] for each in IN_FLIGHT))
         ):  # their requests may not be sent
             return None
         if size <= 0:

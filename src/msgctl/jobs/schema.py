@@ -17,11 +17,15 @@ from typing import NamedTuple
 
 from msgctl.delivery import is_final, reaches
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.model import JobSpec, Totals
+from msgctl.jobs.model import JobSpec, Link, Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
 from msgctl.storage.database import BrokenError, FileFormat, transaction
 from msgctl.storage.files import shown
 from msgctl.text import shorten
+
+_LINK = """CREATE TABLE link (
+    line INTEGER PRIMARY KEY, name TEXT NOT NULL, long_url TEXT NOT NULL, requested REAL, short_url TEXT UNIQUE,
+    clicks INTEGER, checked REAL)"""
 
 _SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due. `commits` is
@@ -53,6 +57,9 @@ _SCHEMA = (
     # Recipients that another job sends to: a resend of this job, or the source of this resend. Until the other job
     # `has_begun`, its ledger may be missing.
     """CREATE TABLE handed_over (line INTEGER PRIMARY KEY, job TEXT NOT NULL, has_begun INTEGER NOT NULL)""",
+    # The personal links: their names at the service, and when they were `requested`. Without a `short_url` then, it is
+    # not known whether the link exists. `clicks` are from the time `checked`.
+    _LINK,
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
     # The rows of the file with their current state.
@@ -181,9 +188,10 @@ def count_commit(path: Path, commits: int) -> None:
 LEDGER = LedgerFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
-    version=6,
+    version=7,
     fix="Restore it from a backup, or rename it; nothing else records which messages the job sent.",
     schema=_SCHEMA,
+    upgrade=(_LINK,),
 )
 
 MAX_TIME = 1e11
@@ -214,6 +222,11 @@ _VALID = {
         AND typeof(credits) IN ('integer', 'text', 'null') AND typeof(spent) = 'integer' AND typeof(lost) = 'integer'
         AND typeof(error) IN ('text', 'null') AND typeof(delivery) IN ('text', 'null')
         AND (checked IS NULL OR typeof(checked) = 'real')""",
+    "link": """line IN (SELECT line FROM recipient WHERE message IS NOT NULL)
+        AND typeof(name) = 'text' AND typeof(long_url) = 'text' AND typeof(short_url) IN ('text', 'null')
+        AND (requested IS NULL OR (typeof(requested) = 'real' AND abs(requested) < :max_time))
+        AND (clicks IS NULL OR (typeof(clicks) = 'integer' AND clicks >= 0))
+        AND (checked IS NULL OR typeof(checked) = 'real')""",
     "handed_over": "typeof(line) = 'integer' AND typeof(job) = 'text' AND has_begun IN (0, 1)",
 }
 """The condition that every row of a table meets."""
@@ -226,6 +239,7 @@ _TEXTS = (
     """SELECT group_concat(coalesce(id, '') || coalesce(status, '') || coalesce(credits, '') || coalesce(error, '')
         || coalesce(delivery, '')) FROM result GROUP BY line / 1000""",
     "SELECT group_concat(job) FROM handed_over",
+    "SELECT group_concat(name || long_url || coalesce(short_url, '')) FROM link GROUP BY line / 1000",
 )
 """Queries that read all text that may not be ASCII."""
 
@@ -354,6 +368,12 @@ def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
         "SELECT parameters, cost FROM recipient JOIN message ON message.id = message WHERE line = ?", (line,)
     ).fetchone()
     return found
+
+
+def link_of(db: sqlite3.Connection, line: int) -> Link | None:
+    """Return a recipient's personal link; None if the job has no links."""
+    found = db.execute("SELECT long_url, name, requested, short_url FROM link WHERE line = ?", (line,)).fetchone()
+    return found and Link(*found)
 
 
 class Undecided(NamedTuple):

@@ -110,7 +110,7 @@ class FileFormat:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             if application != self.application:
                 raise ConfigurationError(f"{files.shown(path)} is a database, but not {self.name}", "Rename it.")
-            version = self._upgraded(db)
+            version = self._upgraded(db, read_only=read_only)
             if version != self.version:
                 age = "a newer" if version > self.version else "an older"
                 what = f"{self.name.capitalize()} {files.shown(path)} was written by {age} msgctl (schema {version})"
@@ -118,11 +118,18 @@ class FileFormat:
             stack.pop_all()
         return db
 
-    def _upgraded(self, db: sqlite3.Connection) -> int:
-        """Return the version of a file's tables, after the upgrade if there is one."""
+    def _upgraded(self, db: sqlite3.Connection, *, read_only: bool) -> int:
+        """Return the version of a file's tables, after the upgrade if there is one.
+
+        A ``read_only`` connection gets the new tables as temporary tables.
+        """
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if not (self.upgrade and version == self.version - 1):
             return int(version)
+        if read_only:
+            for statement in self.upgrade:
+                db.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+            return self.version
         with transaction(db):
             if db.execute("PRAGMA user_version").fetchone() == (version,):  # no process was faster
                 for statement in self.upgrade:

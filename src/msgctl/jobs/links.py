@@ -1,0 +1,78 @@
+"""Personal links: create a recipient's short URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from msgctl import operations
+from msgctl.errors import (
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    ServiceError,
+    unexpected,
+    without_frames,
+)
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.jobs.model import Intent, LinkResult, WantedLink
+from msgctl.values import quote
+
+MAX_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+
+_USABLE = re.compile(r"[!-~]{1,200}")
+NO_SUCH_LINK = frozenset({200, 400, 404, 422, 520})
+"""Statuses of a refused look-up that can mean that there is no link with this name."""
+
+
+def create_link(client: Client, intent: Intent, link: WantedLink, today: str) -> LinkResult:
+    """Create a recipient's link, unless it is found under its name; nothing is raised.
+
+    The error is an OutcomeUnknownError if the link may exist.
+    """
+    try:
+        short_url = _look_up(client, link, today) if link.may_have_created else None
+        if short_url is None:
+            request = build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url})
+            short_url = checked_short_url(link, client.send(request, timeout=MAX_ATTEMPT).document)
+        return LinkResult(intent, short_url)
+    except Exception as raised:  # noqa: BLE001 (the other recipients are still sent to)
+        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
+        return LinkResult(intent, None, error, not isinstance(error, (NotReachedError, ConfigurationError)))
+
+
+def _look_up(client: Client, link: WantedLink, today: str) -> str | None:
+    """Return the short URL with the name of a link; None if there is none."""
+    values = {"name-url": link.name, "since": today, "until": today}
+    try:
+        document = client.send(build(operations.URL_STATISTIC, values), timeout=MAX_ATTEMPT).document
+    except ServiceError as error:
+        if isinstance(error, RefusedError) and error.http_status in NO_SUCH_LINK:
+            return None
+        raise OutcomeUnknownError(error.message, error.hint) from None
+    return checked_short_url(link, document) if document.get("urlShort") else None
+
+
+def checked_short_url(link: WantedLink, document: Mapping[str, Any]) -> str:
+    """Return the short URL in a response. Raises RefusedError if it cannot be used, or leads to another URL."""
+    short_url, long_url = document.get("urlShort"), document.get("urlLong")
+    if isinstance(long_url, str) and long_url and _normal(long_url) != _normal(link.long_url):
+        raise RefusedError(f"the short URL {link.name} leads to {quote(long_url)}")
+    if not isinstance(short_url, str) or _USABLE.fullmatch(short_url) is None:
+        raise RefusedError(f"the response has no usable short URL: {quote(str(short_url))}")
+    return short_url
+
+
+def _normal(url: str) -> tuple[str, ...]:
+    """Return the parts of a URL that decide where it leads, in one spelling."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return (url,)
+    return parts.scheme, parts.netloc.lower(), *map(unquote, (parts.path or "/", parts.query, parts.fragment))
