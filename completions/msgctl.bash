@@ -307,8 +307,8 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --app-name text Name of the application the code is for'
-            'option --via text How to send codes, in this order: sms, call, chatapp, or several with commas'
-            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --via =sms,call,chatapp How to send codes, in this order: sms, call, chatapp, or several with commas'
+            'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --code text Only -, which reads codes from standard input, one per line'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'

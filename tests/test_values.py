@@ -23,11 +23,10 @@ hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:
 
 EVERY: list[Callable[[str], Any]] = [
     lambda text: values.choice(text, VOICE.choices, "voice"),
-    lambda text: values.of(RETRIES, text),
+    lambda text: values.of(text, RETRIES),
     lambda text: values.whole_number(text, "--min"),
     lambda text: values.seconds(text, "--timeout"),
     lambda text: values.day(text, TODAY),
-    lambda text: values.days(text, None, TODAY),
     values.country_code,
     values.long_url,
     lambda text: values.short_text(text, "--name"),
@@ -75,10 +74,10 @@ def test_days_ago_are_counted_back(today: date, days: int) -> None:
 @given(first=st.dates(), last=st.dates())
 def test_a_range_of_days_runs_forward(first: date, last: date) -> None:
     if first <= last:
-        assert values.days(str(first), str(last), TODAY) == (str(first), str(last))
+        assert values.last_day(first, last, TODAY) == last
     else:
         with pytest.raises(UsageError, match="after"):
-            values.days(str(first), str(last), TODAY)
+            values.last_day(first, last, TODAY)
 
 
 # --- numbers ---
@@ -102,8 +101,8 @@ def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
 # --- refusals ---
 
 
-def ranged(text: str) -> object:
-    return values.days(text, None, TODAY)
+def last_day(since: str) -> date:
+    return values.last_day(values.day(since, TODAY), None, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def ranged(text: str) -> object:
         (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be from 0.5 to 9, not "0.4"$', None),
         (lambda text: values.day(text, TODAY), "soon", '"soon" is not a date: .* yesterday, or 7d', None),
         (lambda text: values.day(text, TODAY), "2026-02-30", 'The date "2026-02-30" does not exist', "YYYY-MM-DD"),
-        (ranged, "2027-01-01", r"^--since 2027-01-01 is after today \(2026-09-21\)$", None),
+        (last_day, "2027-01-01", r"^--since 2027-01-01 is after today \(2026-09-21\)$", None),
         (values.country_code, "XX", '"XX" is not a country code: .* ISO 3166-1', "CO for Colombia"),
         (values.long_url, "//a.example", "is not an absolute http or https URL$", "https://"),
         (values.long_url, "ftp://a.example", "is not an absolute http or https URL$", "https://"),

@@ -68,7 +68,7 @@ def client(text: str) -> int:
     return number
 
 
-def of(field: Field, text: str) -> str:
+def of(text: str, field: Field) -> str:
     """Return the value of a field that is a choice, a number (sent as text), or a short text."""
     if field.choices:
         return choice(text, field.choices, field.typed.lstrip("-"))
@@ -117,14 +117,13 @@ def day(text: str, today: date) -> date:
     raise UsageError(f"{quote(text)} is not a date: use YYYY-MM-DD, today, yesterday, or 7d for seven days ago")
 
 
-def days(since: str, until: str | None, today: date) -> tuple[str, str]:
-    """Return the first and the last day as ``YYYY-MM-DD``; the last is ``today`` if omitted."""
-    first = day(since, today)
-    last = today if until is None else day(until, today)
-    if first > last:
+def last_day(since: date, until: date | None, today: date) -> date:
+    """Return the last day of a period, ``today`` if omitted. Raises UsageError if it is before the first day."""
+    last = until or today
+    if since > last:
         until_day = f"today ({last})" if until is None else f"--until {last}"
-        raise UsageError(f"--since {first} is after {until_day}")
-    return first.isoformat(), last.isoformat()
+        raise UsageError(f"--since {since} is after {until_day}")
+    return last
 
 
 def country_code(text: str) -> str:

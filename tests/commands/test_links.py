@@ -116,7 +116,8 @@ def test_a_link_needs_its_option_and_a_file_without_such_a_column(sandbox: Sandb
     sandbox("sms", "bulk", own, "-m", "Hi {link}", "--link", "https://a.example", "--yes").refused(2, "column link")
     assert sandbox("sms", "bulk", own, "-m", "Hi {link}", "--yes").code == 0
     assert inbox(sandbox) == {ANA: "Hi https://own.example"}
-    sandbox("sms", "bulk", own, "-m", "Hi", "--link-length", "9", "--yes").refused(2, "--link-length needs --link")
+    sandbox("sms", "bulk", own, "-m", "Hi", "--link-length", "20", "--yes").refused(2, "--link-length needs --link")
+    sandbox("sms", "bulk", own, "-m", "Hi", "--link-length", "9", "--yes").refused(2, "from 10 to 200")
 
 
 TRICKS = [

@@ -126,7 +126,7 @@ def make(
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
-    once_key = None if rules.once is None or context.options.dry_run else once.check_key(rules.once)
+    once_key = None if context.options.dry_run else rules.once
     store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
     with ExitStack() as held, store.locked(job):

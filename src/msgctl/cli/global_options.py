@@ -9,6 +9,7 @@ import typer
 
 from msgctl import __version__, values
 from msgctl.cli.help import PANEL, show
+from msgctl.cli.parsers import Choice, parser
 from msgctl.output.result import Format
 
 
@@ -48,7 +49,7 @@ class GlobalOptions:
             "--output",
             "-o",
             metavar="FORMAT",
-            parser=lambda text: Format(values.choice(text, list(Format), "output format")),
+            parser=Choice(list(Format), "output format"),
             help="One of table, json, csv, tsv. [default: table]",
         ),
     ] = Format.TABLE
@@ -74,7 +75,7 @@ class GlobalOptions:
         _option(
             "--timeout",
             metavar="SECONDS",
-            parser=lambda text: values.seconds(text, "--timeout"),
+            parser=parser(values.seconds, "--timeout"),
             help="Maximum total time per request. [default: 30]",
         ),
     ] = 30.0

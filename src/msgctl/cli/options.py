@@ -1,10 +1,9 @@
 """The options and arguments that several commands share, and how they are read."""
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,9 +13,10 @@ from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
+from msgctl.cli.parsers import MAX_WAIT, Choice, parser
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.operations import Field, Operation
+from msgctl.operations import Field
 from msgctl.text import clean, some_of
 from msgctl.values import MAX_MESSAGE_BYTES, quote
 
@@ -27,22 +27,21 @@ MAX_BODY_BYTES = 1024 * 1024
 """The largest JSON body, in bytes."""
 
 
+def field_parser(field: Field) -> Callable[[Any], str]:
+    """Return the parser for a field of an operation that is a choice, a number (sent as text), or a short text."""
+    return Choice(field.choices, field.typed.lstrip("-")) if field.choices else parser(checks.of, field)
+
+
 def option(field: Field, metavar: str | None = None, panel: str | None = None) -> Any:
-    """Return the option for a field of an operation, with the field's own help."""
+    """Return the option for a field of an operation, with the field's own help and rules."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
     return typer.Option(
-        field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices, rich_help_panel=panel
+        field.typed,
+        metavar=metavar,
+        help=field.help.removesuffix(".") + choices,
+        parser=field_parser(field),
+        rich_help_panel=panel,
     )
-
-
-def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the values typed for fields of an operation, by wire name. Raises UsageError if one is not allowed."""
-    return {name: checks.of(operation.field(name), text) for name, text in typed.items() if text is not None}
-
-
-def optional(text: str | None, name: str) -> str | None:
-    """Return a short text, or None if the option was left out."""
-    return None if text is None else checks.short_text(text, name)
 
 
 Phones = Annotated[
@@ -168,7 +167,11 @@ def json_body(context: Context, path: str) -> tuple[bytes, Any]:
 CountryCode = Annotated[
     str | None,
     typer.Option(
-        "--country-code", metavar="CC", help="Country of national numbers, for example CO.", rich_help_panel=RECIPIENTS
+        "--country-code",
+        metavar="CC",
+        help="Country of national numbers, for example CO.",
+        parser=parser(checks.country_code),
+        rich_help_panel=RECIPIENTS,
     ),
 ]
 COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
@@ -185,7 +188,7 @@ class Country:
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any."""
-        return self._of_run(context) or option_or_setting(context, "country_code", None, checks.country_code)
+        return self._of_run(context) or setting(context, "country_code", checks.country_code)
 
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers. No profile is needed."""
@@ -199,7 +202,7 @@ class Country:
     def _of_run(self, context: Context) -> str | None:
         """Return the country code of the option or of MSGCTL_COUNTRY_CODE, without loading the profile."""
         if self.country_code is not None:
-            return checks.country_code(self.country_code)
+            return self.country_code
         variable = context.environ.get(COUNTRY_VARIABLE)
         try:
             return checks.country_code(variable) if variable else None
@@ -284,28 +287,33 @@ def chosen_voice(context: Context, text: str | None, field: Field) -> str:
 
     def spelled(name: str) -> str:
         other = SAME_VOICE.get(name.lower())
-        return checks.choice(other if text is None and other in field.choices else name, field.choices, "voice")
+        return checks.choice(other if other in field.choices else name, field.choices, "voice")
 
-    name = option_or_setting(context, "voice", text, spelled)
+    name = text or setting(context, "voice", spelled)
     if name is None:
         raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
     return name
 
 
-def option_or_setting(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
-    """Return the value of an option, or else the profile's value. The profile is loaded only if needed."""
-    if text is not None:
-        return convert(text)
-    default: str | None = getattr(context.profile, setting)
+def setting(context: Context, name: str, convert: Callable[[str], str]) -> str | None:
+    """Return the profile's default for an option, if any. Raises ConfigurationError if it cannot be used."""
+    default: str | None = getattr(context.profile, name)
     if default is None:
         return None
     try:
         return convert(default)
     except UsageError as error:
         raise ConfigurationError(
-            f"{context.profile.place}: {setting} cannot be used: {error.message}",
-            f"Fix it, or give --{setting.replace('_', '-')}.",
+            f"{context.profile.place}: {name} cannot be used: {error.message}",
+            f"Fix it, or give --{name.replace('_', '-')}.",
         ) from error
+
+
+def once_key(text: str) -> str:
+    """Return the key of --once. Raises UsageError."""
+    from msgctl.history import once
+
+    return once.check_key(text)
 
 
 class SendOptions(NamedTuple):
@@ -317,6 +325,7 @@ class SendOptions(NamedTuple):
             "--once",
             metavar="KEY",
             help="Send at most once per key; later runs print the first result.",
+            parser=parser(once_key),
             rich_help_panel=SAFETY,
         ),
     ] = None
@@ -343,18 +352,23 @@ class WaitOptions(NamedTuple):
         ),
     ] = False
     max_wait: Annotated[
-        str | None,
+        float | None,
         typer.Option(
             "--max-wait",
             metavar="S",
             help="With --wait: maximum seconds to wait. [default: 300]",
+            parser=parser(checks.seconds, "--max-wait", MAX_WAIT),
             rich_help_panel=DELIVERY,
         ),
     ] = None
     until: Annotated[
         list[str] | None,
         typer.Option(
-            "--until", metavar="STATE", help="With --wait: a state to wait for (repeatable).", rich_help_panel=DELIVERY
+            "--until",
+            metavar="STATE",
+            help="With --wait: a state to wait for (repeatable).",
+            parser=parser(checks.short_text, "--until"),
+            rich_help_panel=DELIVERY,
         ),
     ] = None
 
@@ -364,12 +378,10 @@ class WaitOptions(NamedTuple):
 MAX_CREDITS = 10**15
 MAX_CANARY = 10**9
 MIN_LINK, MAX_LINK = 10, 200
-_LIMITS: dict[str, Callable[[str, str], Any]] = {
-    "concurrency": partial(checks.whole_number, least=1, most=256),
-    "rate": partial(checks.decimal, least=0.001, most=100_000.0),
-    "max_credits": partial(checks.whole_number, least=0, most=MAX_CREDITS),
-    "batch_size": partial(checks.whole_number, least=1, most=1000),
-}
+MAX_CONCURRENCY = 256
+MAX_BATCH = 1000
+MIN_RATE = 0.001
+MAX_RATE = 100_000.0
 
 PhoneColumn = Annotated[
     str | None,
@@ -407,25 +419,34 @@ class Source:
 
 
 def _concurrency(default: str) -> Any:
-    what = f"Maximum simultaneous requests. [default: {default}]"
-    return typer.Option("--concurrency", metavar="N", help=what, rich_help_panel=SPEED)
+    return typer.Option(
+        "--concurrency",
+        metavar="N",
+        help=f"Maximum simultaneous requests. [default: {default}]",
+        parser=parser(checks.whole_number, "--concurrency", 1, MAX_CONCURRENCY),
+        rich_help_panel=SPEED,
+    )
 
 
 @dataclass(eq=False, repr=False)
 class Pace:
     """The speed of a job."""
 
-    concurrency: Annotated[str | None, _concurrency("8")] = None
+    concurrency: Annotated[int | None, _concurrency("8")] = None
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.", rich_help_panel=SPEED)
+        float | None,
+        typer.Option(
+            "--rate",
+            metavar="N",
+            help="Maximum recipients per second.",
+            parser=parser(checks.decimal, "--rate", MIN_RATE, MAX_RATE),
+            rich_help_panel=SPEED,
+        ),
     ] = None
 
     def apply(self, spec: "JobSpec") -> "JobSpec":
-        """Return a spec with the given limits. Raises UsageError."""
-        given = {name: text for name in _LIMITS if (text := getattr(self, name, None)) is not None}
-        return replace(
-            spec, **{name: _LIMITS[name](text, f"--{name.replace('_', '-')}") for name, text in given.items()}
-        )
+        """Return a spec with the given limits."""
+        return replace(spec, **{name: limit for name, limit in vars(self).items() if limit is not None})
 
 
 @dataclass(eq=False, repr=False)
@@ -433,12 +454,13 @@ class Limits(Pace):
     """The limits of a job's speed and cost."""
 
     max_credits: Annotated[
-        str | None,
+        int | None,
         typer.Option(
             "--max-credits",
             metavar="N",
             help="Stop before the job costs more than N credits. "
             "Until the price in a country is known, messages go there one at a time.",
+            parser=parser(checks.whole_number, "--max-credits", 0, MAX_CREDITS),
             rich_help_panel=SAFETY,
         ),
     ] = None
@@ -448,14 +470,14 @@ class Limits(Pace):
 class PaceOfJob(Pace):
     """How fast a job that exists is; by default, as before."""
 
-    concurrency: Annotated[str | None, _concurrency("the job's own")] = None
+    concurrency: Annotated[int | None, _concurrency("the job's own")] = None
 
 
 @dataclass(eq=False, repr=False)
 class LimitsOfJob(Limits):
     """How fast a job that exists is, and what it may cost."""
 
-    concurrency: Annotated[str | None, _concurrency("the job's own")] = None
+    concurrency: Annotated[int | None, _concurrency("the job's own")] = None
 
 
 @dataclass(eq=False, repr=False)
@@ -463,14 +485,15 @@ class BatchLimits(Limits):
     """The limits of a job whose requests may have several numbers."""
 
     batch_size: Annotated[
-        str,
+        int,
         typer.Option(
             "--batch-size",
             metavar="N",
             help="Maximum numbers per request, for recipients of the same text.",
+            parser=parser(checks.whole_number, "--batch-size", 1, MAX_BATCH),
             rich_help_panel=SPEED,
         ),
-    ] = "100"
+    ] = 100
 
 
 class LinkOption(NamedTuple):
@@ -487,11 +510,12 @@ class LinkOption(NamedTuple):
         ),
     ] = None
     link_length: Annotated[
-        str | None,
+        int | None,
         typer.Option(
             "--link-length",
             metavar="N",
             help="With --link: assumed characters of a short URL, to count segments. [default: 30]",
+            parser=parser(checks.whole_number, "--link-length", MIN_LINK, MAX_LINK),
             rich_help_panel=MESSAGE,
         ),
     ] = None
@@ -502,8 +526,7 @@ class LinkOption(NamedTuple):
             raise UsageError("--link-length needs --link")
         if self.link_length is None:
             return replace(spec, link=self.link)
-        length = checks.whole_number(self.link_length, "--link-length", MIN_LINK, MAX_LINK)
-        return replace(spec, link=self.link, link_length=length)
+        return replace(spec, link=self.link, link_length=self.link_length)
 
 
 @dataclass(eq=False, repr=False)
@@ -513,7 +536,11 @@ class Rules:
     name: Annotated[
         str | None,
         typer.Option(
-            "--name", metavar="NAME", help="Name for the job, to use in place of its ID.", rich_help_panel=MESSAGE
+            "--name",
+            metavar="NAME",
+            help="Name for the job, to use in place of its ID.",
+            parser=parser(checks.short_text, "--name"),
+            rich_help_panel=MESSAGE,
         ),
     ] = None
     exclude: Annotated[
@@ -555,7 +582,11 @@ class Rules:
     once: Annotated[
         str | None,
         typer.Option(
-            "--once", metavar="KEY", help="Create one job per key; later runs print its result.", rich_help_panel=SAFETY
+            "--once",
+            metavar="KEY",
+            help="Create one job per key; later runs print its result.",
+            parser=parser(once_key),
+            rich_help_panel=SAFETY,
         ),
     ] = None
     again: Annotated[
@@ -575,11 +606,12 @@ class Rules:
         ),
     ] = False
     canary: Annotated[
-        str | None,
+        int | None,
         typer.Option(
             "--canary",
             metavar="N",
             help="Pause after N recipients; `msgctl job resume` continues.",
+            parser=parser(checks.whole_number, "--canary", 1, MAX_CANARY),
             rich_help_panel=SAFETY,
         ),
     ] = None
@@ -604,9 +636,9 @@ class Rules:
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
-            name=None if self.name is None else checks.short_text(self.name, "--name"),
+            name=self.name,
             window=self.window,
             days=self.days,
             at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
-            canary=None if self.canary is None else checks.whole_number(self.canary, "--canary", 1, MAX_CANARY),
+            canary=self.canary,
         )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from msgctl.history import once
 
 NO_WAIT = WaitOptions()
+USUAL_WAIT = 300.0
+"""Seconds that --wait waits if --max-wait is omitted."""
 
 
 def send_message(
@@ -40,8 +42,6 @@ def send_message(
     for name, value in (("--max-wait", wait.max_wait), ("--until", wait.until)):
         if value and not wait.wait:
             raise UsageError(f"{name} needs --wait")
-    until = [checks.short_text(state, "--until") for state in wait.until or ()]
-    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
     to = people = request.phones
     if request.is_own_body or numbers.no_number_check:
         reader = phones.Reader(numbers.known(context))
@@ -58,7 +58,8 @@ def send_message(
     from msgctl.cli.tracking import undelivered
 
     context.printer.print(result)
-    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds, until)])
+    late = undelivered(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until or ())
+    return ServiceResult([], failures=[*result.failures, *late])
 
 
 def run(context: Context, request: Request) -> ServiceResult | OwnResult:
@@ -177,7 +178,7 @@ def _send_once(context: Context, request: Request, options: SendOptions) -> Serv
 
     check_fields(context, request.operation)
     wanted = once.fingerprint(request)
-    key = once.check_key(options.once or "")
+    key = options.once or ""
     account, is_resent = context.profile.account, options.resend_unknown
     with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
         if reservation.earlier is not None:

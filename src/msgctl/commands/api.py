@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import unquote
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import json_body
+from msgctl.cli.parsers import parser
 from msgctl.cli.send import described
 from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
@@ -30,6 +31,27 @@ app = group("")
 ANYTHING = Record("response", ())
 
 
+class Pair(NamedTuple):
+    """A parameter of a request."""
+
+    name: str
+    value: str
+
+
+def _pair(text: str, option: str) -> Pair:
+    """Return name and value, split at the first ``=``."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE")
+    if not name.strip():
+        raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
+    if name in ("client", "key"):
+        raise UsageError(f"Do not give {name} with {option}: it comes from the profile", "Choose another with -p.")
+    values.short_text(name, f"A name in {option}")
+    advice = "Leave it out: msgctl sends no empty values."
+    return Pair(name, values.prose(value, f"The value of {quote(name)} in {option}", advice))
+
+
 @command(
     app,
     "api",
@@ -47,12 +69,14 @@ def api(
     ] = None,
     path: Annotated[str | None, typer.Argument(metavar="PATH", help="Path under the base URL.")] = None,
     form: Annotated[
-        list[str] | None,
-        typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable)."),
+        list[Pair] | None,
+        typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable).", parser=parser(_pair, "-f")),
     ] = None,
     query: Annotated[
-        list[str] | None,
-        typer.Option("--query", "-q", metavar="NAME=VALUE", help="Query parameter (repeatable)."),
+        list[Pair] | None,
+        typer.Option(
+            "--query", "-q", metavar="NAME=VALUE", help="Query parameter (repeatable).", parser=parser(_pair, "-q")
+        ),
     ] = None,
     body: Annotated[
         str | None,
@@ -79,7 +103,6 @@ def api(
     verb = values.choice(method or "GET", METHODS, "method")
     is_read = verb == "GET"
     where = _path(path)
-    pairs = [_parameter(text, "-f") for text in form or ()], [_parameter(text, "-q") for text in query or ()]
     if is_read and (form or body is not None):
         raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE, or write POST before PATH.")
     if form and body is not None:
@@ -91,7 +114,7 @@ def api(
     place = Place.QUERY if is_read or content is not None else next(iter(known), Place.FORM)
     effect = Effect.READS if is_read else Effect.SENDS
     context.operation = Operation(f"{verb} {where}", verb, where, effect, (), ANYTHING, place)
-    request = Request(context.operation, tuple(pairs[1]), tuple(pairs[0]), content)
+    request = Request(context.operation, tuple(query or ()), tuple(form or ()), content)
     if context.options.dry_run:
         return described([request.described(context.profile.base_url)])
     response = context.client.fetch(request)
@@ -127,20 +150,6 @@ def _path_fault(text: str) -> str | None:
     if not {".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(text))):
         return "it contains . or .. as a segment, which could lead out of the base URL"
     return None
-
-
-def _parameter(text: str, option: str) -> tuple[str, str]:
-    """Return name and value, split at the first ``=``."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE")
-    if not name.strip():
-        raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
-    if name in ("client", "key"):
-        raise UsageError(f"Do not give {name} with {option}: it comes from the profile", "Choose another with -p.")
-    values.short_text(name, f"A name in {option}")
-    advice = "Leave it out: msgctl sends no empty values."
-    return name, values.prose(value, f"The value of {quote(name)} in {option}", advice)
 
 
 def _head(response: httpx.Response) -> list[str]:

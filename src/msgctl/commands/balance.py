@@ -7,6 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.parsers import parser
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
@@ -40,13 +41,20 @@ def show(context: Context) -> Result:
 )
 def check(
     context: Context,
-    minimum: Annotated[str, typer.Option("--min", metavar="N", help="Lowest acceptable number of credits.")],
+    minimum: Annotated[
+        int,
+        typer.Option(
+            "--min",
+            metavar="N",
+            help="Lowest acceptable number of credits.",
+            parser=parser(values.whole_number, "--min"),
+        ),
+    ],
 ) -> Result:
     """Exit with 0 if at least N credits are left, with 6 if not.
 
     Other exit codes mean that the balance could not be read: test for 6 in an alarm.
     """
-    least = values.whole_number(minimum, "--min")
     result = run(context, build(ops.BALANCE, {}))
     if not isinstance(result, ServiceResult):
         return result
@@ -56,7 +64,7 @@ def check(
     if left is None:
         what = "The response cannot be read: the credits left are not a number"
         failures = [UnreadableError(what, **response.attached())]
-    elif left < least:
-        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, under {least:,}"
+    elif left < minimum:
+        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, under {minimum:,}"
         failures = [ConditionError(what, "Top up before sending more.", reason="low_balance", **response.attached())]
     return result._replace(failures=failures)

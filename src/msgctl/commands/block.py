@@ -9,7 +9,8 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import Numbers, Pace, Phone, Source, option, optional
+from msgctl.cli.options import Numbers, Pace, Phone, Source, option
+from msgctl.cli.parsers import parser
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.http.request import build
@@ -34,7 +35,7 @@ def add(
 ) -> Result:
     """Block a number."""
     number = numbers.one(context, phone)
-    return run(context, build(ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")}))
+    return run(context, build(ops.BLOCK_PHONE, {"phone": number, "name": name}))
 
 
 @command(
@@ -54,6 +55,7 @@ def bulk_add(
             "--name",
             metavar="TEMPLATE",
             help="Name of the contact, with {column} placeholders.",
+            parser=parser(values.short_text, "--name"),
             rich_help_panel=MESSAGE,
         ),
     ] = None,
@@ -67,7 +69,6 @@ def bulk_add(
     """
     from msgctl.cli import bulk
 
-    template = optional(name, "--name")
-    templates = {} if template is None else {"name": template}
+    templates = {} if name is None else {"name": name}
     check = partial(values.short_text, name="--name")
     return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, templates, check)

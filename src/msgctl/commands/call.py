@@ -17,8 +17,8 @@ from msgctl.cli.options import (
     Source,
     TemplateOptions,
     WaitOptions,
-    checked,
     chosen_voice,
+    field_parser,
     option,
     read_message,
 )
@@ -40,6 +40,7 @@ class CallOptions(NamedTuple):
             "--voice",
             metavar="NAME",
             help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+            parser=field_parser(ops.SEND_CALL.field("voice")),
             rich_help_panel=MESSAGE,
         ),
     ] = None
@@ -56,8 +57,7 @@ class CallOptions(NamedTuple):
 
     def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
         """Return the parameters of a call without its message, which stored audio replaces. Raises UsageError."""
-        typed = {"retries": self.retries, "audio-code": self.audio_code}
-        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **checked(ops.SEND_CALL, typed)}
+        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, "retries": self.retries}
         if self.audio_code is None:
             is_read = isinstance(message, MessageOptions) and not context.stdin.isatty()
             if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
@@ -67,7 +67,7 @@ class CallOptions(NamedTuple):
         excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
         if named := [name for name, value in excluded.items() if value is not None]:
             raise UsageError(f"Use either --audio-code or {' and '.join(named)}, not both")
-        return given
+        return {**given, "audio-code": self.audio_code}
 
 
 @command(

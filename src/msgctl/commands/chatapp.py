@@ -10,6 +10,7 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import Limits, LinkOption, Numbers, Rules, SendOptions, Source, json_body, option
+from msgctl.cli.parsers import parser
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -27,7 +28,10 @@ class Content(NamedTuple):
 
     template: Template
     phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")] = None
-    value: Annotated[list[str] | None, typer.Argument(metavar="[VALUE]...", help="Template values, in order.")] = None
+    value: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[VALUE]...", help="Template values, in order.", parser=parser(checks.prose, "A VALUE")),
+    ] = None
     body: Annotated[
         str | None,
         typer.Option(
@@ -95,15 +99,13 @@ def bulk_send(
     """
     from msgctl.cli import bulk
 
-    fixed = {"template": checks.short_text(template, "--template")}
     check = partial(checks.prose, name="a VALUE")
-    return bulk.start(
-        context, ops.CHATAPP_SEND, source, numbers, limits, fixed, {"body": value or ()}, check, rules, link=link
-    )
+    fixed, templates = {"template": template}, {"body": value or ()}
+    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, templates, check, rules, link=link)
 
 
 def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:
-    values: dict[str, Value] = {"template": checks.short_text(content.template, "--template")}
+    values: dict[str, Value] = {"template": content.template}
     body = None
     if content.body is not None:
         if content.phone is not None:
@@ -114,6 +116,6 @@ def _send(context: Context, operation: Operation, content: Content, numbers: Num
     elif content.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     else:
-        values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
+        values["body"] = content.value or []
         values["phone"] = numbers.one(context, content.phone)
     return send_message(context, build(operation, values, body), options, numbers=numbers)

@@ -4,12 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from msgctl import __version__, values
+from msgctl import __version__
+from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import HELP, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
+
+SHELLS = ("bash", "zsh", "fish")
 
 app = group("")
 
@@ -61,7 +64,11 @@ def commands(ctx: typer.Context) -> OwnResult:
     panel=HELP,
 )
 def completion(
-    ctx: typer.Context, shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
+    ctx: typer.Context,
+    shell: Annotated[
+        str,
+        typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=Choice(SHELLS, "shell")),
+    ],
 ) -> TextResult:
     """Print the shell completion script.
 
@@ -71,7 +78,6 @@ def completion(
     from msgctl.reference.description import describe
 
     context = ctx.obj
-    name = values.choice(shell, list(completions.FILES), "shell")
     context.check_fields(())
-    script = completions.script(name, describe(ctx.find_root().command))
-    return TextResult(script, {"shell": name, "script": script})
+    script = completions.script(shell, describe(ctx.find_root().command))
+    return TextResult(script, {"shell": shell, "script": script})

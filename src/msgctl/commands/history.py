@@ -10,7 +10,8 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.options import Country, CountryCode, optional
+from msgctl.cli.options import Country, CountryCode
+from msgctl.cli.parsers import date_option, parser
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
@@ -38,18 +39,16 @@ MAX_LISTED = 1_000_000
 class Period:
     """The days to show."""
 
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="DATE", help="First day: YYYY-MM-DD, today, yesterday, or 7d.")
-    ] = None
-    until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="Last day.")] = None
+    since: Annotated[date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d.")] = None
+    until: Annotated[date | None, date_option("--until", "Last day.")] = None
 
     def times(self, today: date) -> dict[str, str | None]:
         """Return the first time of the days, and the first time after them. Raises UsageError."""
         if self.since is not None:
-            values.days(self.since, self.until, today)
+            values.last_day(self.since, self.until, today)
         return {
-            "since": None if self.since is None else _start(values.day(self.since, today)),
-            "until": None if self.until is None else _start(values.day(self.until, today) + timedelta(days=1)),
+            "since": None if self.since is None else _start(self.since),
+            "until": None if self.until is None else _start(self.until + timedelta(days=1)),
         }
 
 
@@ -59,15 +58,32 @@ class Listing(Period):
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     country_code: CountryCode = None
-    state: Annotated[str | None, typer.Option("--state", metavar="S", help="Only this delivery state.")] = None
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state", metavar="S", help="Only this delivery state.", parser=parser(values.short_text, "--state")
+        ),
+    ] = None
     command: Annotated[
-        str | None, typer.Option("--command", metavar="C", help="Only this command, such as 'sms send'.")
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="C",
+            help="Only this command, such as 'sms send'.",
+            parser=parser(values.short_text, "--command"),
+        ),
     ] = None
     job: Annotated[
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None
     limit: Annotated[
-        str | None, typer.Option("--limit", metavar="N", help=f"Only the newest N entries. [default: {USUAL_LIMIT}]")
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="N",
+            help=f"Only the newest N entries. [default: {USUAL_LIMIT}]",
+            parser=parser(values.whole_number, "--limit", 1, MAX_LISTED),
+        ),
     ] = None
 
     def filters(self, context: Context) -> dict[str, str | None]:
@@ -75,8 +91,8 @@ class Listing(Period):
         return {
             **self.times(context.today()),
             "phone": None if self.phone is None else Country(self.country_code).any(context, self.phone),
-            "state": optional(self.state, "--state"),
-            "command": optional(self.command, "--command"),
+            "state": self.state,
+            "command": self.command,
             "profile": context.options.profile,
         }
 
@@ -111,7 +127,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
     Days begin at midnight of this machine's time zone.
     """
-    most = USUAL_LIMIT if listing.limit is None else values.whole_number(listing.limit, "--limit", 1, MAX_LISTED)
+    most = listing.limit or USUAL_LIMIT
     filters = listing.filters(context)
     context.check_fields((*HISTORY_FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
@@ -145,15 +161,13 @@ def _start(day: date) -> str:
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="DATE", help="Only entries before this day.")
-    ] = None,
+    before: Annotated[date | None, date_option("--before", "Only entries before this day.")] = None,
 ) -> None:
     """Delete the history. With -p, only what was sent with that profile.
 
     For 24 hours msgctl keeps the numbers of single sends, and a digest of each message, to notice repeats.
     """
-    start = None if before is None else _start(values.day(before, context.today()))
+    start = None if before is None else _start(before)
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, time
+from datetime import date, datetime, time
 from functools import partial
 from itertools import count
 from operator import itemgetter
@@ -20,6 +20,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
+from msgctl.cli.parsers import MAX_WAIT, Choice, Choices, Chosen, date_option, parser
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
@@ -191,11 +192,12 @@ def report(
     context: Context,
     which: Which,
     only: Annotated[
-        list[str] | None,
+        list[Chosen] | None,
         typer.Option(
             "--only",
             metavar="OUTCOME",
             help=f"Only these recipients: {', '.join(OUTCOMES)}, or undelivered (repeatable; commas separate several).",
+            parser=Choices((*OUTCOMES, UNDELIVERED), "outcome"),
         ),
     ] = None,
     to: Annotated[
@@ -211,8 +213,7 @@ def report(
         from msgctl.output import spreadsheet
 
         spreadsheet.writer(path)
-    typed = [word for text in only or () for word in text.split(",")]
-    wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
+    wanted = [each for chosen in only or () for each in chosen]
     store = _store()
     job = which.found(store)
     ledger = context.stack.enter_context(_reading(context, store, job))
@@ -237,10 +238,21 @@ def states(
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="With --follow: a state to wait for (repeatable)."),
+        typer.Option(
+            "--until",
+            metavar="STATE",
+            help="With --follow: a state to wait for (repeatable).",
+            parser=parser(values.short_text, "--until"),
+        ),
     ] = None,
     max_wait: Annotated[
-        str | None, typer.Option("--max-wait", metavar="S", help="With --follow: maximum seconds to wait.")
+        float | None,
+        typer.Option(
+            "--max-wait",
+            metavar="S",
+            help="With --follow: maximum seconds to wait.",
+            parser=parser(values.seconds, "--max-wait", MAX_WAIT),
+        ),
     ] = None,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
@@ -253,8 +265,6 @@ def states(
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
             raise UsageError(f"{name} needs --follow")
-    wanted = [values.short_text(state, "--until") for state in until or ()]
-    seconds = None if max_wait is None else values.seconds(max_wait, "--max-wait", most=31 * 86400)
     job = which.found(_store())
     with _locked(context, job) as ledger:
         foreground.check_account(context, ledger.spec)
@@ -267,7 +277,7 @@ def states(
             return foreground.result(summary(job, ledger, running=False))
         ledger.spec = spec  # only for these checks
         ledger.recover()
-        return foreground.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=seconds)
+        return foreground.poll_states(context, job, ledger, follow=follow, until=until or (), max_wait=max_wait)
 
 
 @command(
@@ -277,8 +287,14 @@ def resend(
     context: Context,
     which: Which,
     only: Annotated[
-        str, typer.Option("--only", metavar="OUTCOME", help="Recipients to send to again: undelivered or refused.")
-    ] = "undelivered",
+        str,
+        typer.Option(
+            "--only",
+            metavar="OUTCOME",
+            help="Recipients to send to again: undelivered or refused.",
+            parser=Choice((UNDELIVERED, "refused"), "outcome"),
+        ),
+    ] = UNDELIVERED,
 ) -> OwnResult | None:
     """Send again to a job's undelivered or refused recipients.
 
@@ -288,20 +304,19 @@ def resend(
     from msgctl.cli import bulk, foreground
     from msgctl.jobs.importer import former_message, former_recipients
 
-    wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
     job = which.found(store)
     with _reading(context, store, job) as ledger:
         foreground.check_account(context, ledger.spec)
-        found = Report(ledger, [wanted], running=store.is_running(job))
+        found = Report(ledger, [only], running=store.is_running(job))
         elsewhere = resends.taken(store, job)
         left_out = {row["line"]: elsewhere[row["line"]] for row in found if row["line"] in elsewhere}
         _note_taken(context, left_out)
         if len(found) == len(left_out):
             other = " other" if left_out else ""
-            context.note(f"Job {job} has no{other} {wanted} recipients; nothing was sent")
+            context.note(f"Job {job} has no{other} {only} recipients; nothing was sent")
             return None
-        state = State.REFUSED if wanted == "refused" else State.ACCEPTED
+        state = State.REFUSED if only == "refused" else State.ACCEPTED
         name = ledger.spec.name and _next_name(store, ledger.spec.name)
         return bulk.make(
             context,
@@ -341,13 +356,10 @@ def remove(context: Context, job: JobName) -> None:
 @command(app, "prune", "msgctl job prune --before 90d --yes", asks=True)
 def prune(
     context: Context,
-    before: Annotated[
-        str,
-        typer.Option("--before", metavar="DATE", help="Delete jobs created before this date; 90d is 90 days ago."),
-    ],
+    before: Annotated[date, date_option("--before", "Delete jobs created before this date; 90d is 90 days ago.")],
 ) -> None:
     """Delete old jobs and their recipients, except unfinished ones."""
-    since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
+    since = datetime.combine(before, time()).astimezone().timestamp()
     store = _store()
     old = [document["job"] for document in finished(store, since, context.clock)]
     if not old:

@@ -9,6 +9,7 @@ import typer
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import MAX_CREDITS, Country
+from msgctl.cli.parsers import parser
 from msgctl.cli.tree import HELP, command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Effect
@@ -27,8 +28,13 @@ app = group("")
 def mcp(
     context: Context,
     max_credits: Annotated[
-        str | None,
-        typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits per UTC day."),
+        int | None,
+        typer.Option(
+            "--max-credits",
+            metavar="N",
+            help="Also send, for at most this many credits per UTC day.",
+            parser=parser(values.whole_number, "--max-credits", 0, MAX_CREDITS),
+        ),
     ] = None,
     only_to: Annotated[
         str | None,
@@ -54,8 +60,7 @@ def mcp(
         raise UsageError("--only-to needs --max-credits N")
     allowance = None
     if max_credits is not None:
-        most = values.whole_number(max_credits, "--max-credits", 0, MAX_CREDITS)
-        allowance = Allowance(most, None if only_to is None else _numbers(context, only_to))
+        allowance = Allowance(max_credits, None if only_to is None else _numbers(context, only_to))
     try:
         import mcp  # noqa: F401
     except ImportError:

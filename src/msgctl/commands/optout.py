@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import Country, PhoneColumn, Phones
+from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
@@ -32,8 +32,15 @@ app = group(
 
 COLUMNS = ("phone", "channel", "added")
 
+channel_parser = Choice((*CHANNELS, "all"), "channel")
 Channel = Annotated[
-    str, typer.Option("--channel", metavar="CHANNEL", help="Only this channel: sms, call, chatapp, or all of them.")
+    str,
+    typer.Option(
+        "--channel",
+        metavar="CHANNEL",
+        help="Only this channel: sms, call, chatapp, or all of them.",
+        parser=channel_parser,
+    ),
 ]
 
 
@@ -48,9 +55,8 @@ def add(context: Context, phone: Phones, country: Country, channel: Channel = "a
     """Add numbers to the opt-out list."""
     from msgctl.history import optouts
 
-    of = _checked(channel)
     wanted = country.all(context, phone)
-    _, new = optouts.add(((each, of) for each in wanted), context.clock())
+    _, new = optouts.add(((each, channel) for each in wanted), context.clock())
     _tell_added(context, len(wanted), new)
 
 
@@ -75,9 +81,8 @@ def remove(context: Context, phone: Phones, country: Country, channel: Channel =
     """
     from msgctl.history import optouts
 
-    of = _checked(channel)
     wanted = country.all(context, phone)
-    removed = optouts.remove(wanted, of)
+    removed = optouts.remove(wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -102,22 +107,17 @@ def import_(
     from msgctl.history import optouts
     from msgctl.jobs.reader import name_of, values_in
 
-    of = _checked(channel)
     rows = values_in("channel", file, context.stdin.buffer, country.known(context), phone_column)
 
     def entries() -> Iterator[tuple[str, str]]:
         for line, number, text in rows:
             try:
-                yield number, _checked(text.strip()) if text.strip() else of
+                yield number, channel_parser(text.strip()) if text.strip() else channel
             except UsageError as error:
                 raise error.within(f"Line {line} of {name_of(file)}") from None
 
     given, new = optouts.add(entries(), context.clock())
     _tell_added(context, given, new)
-
-
-def _checked(channel: str) -> str:
-    return values.choice(channel, (*CHANNELS, "all"), "channel")
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
-from msgctl.cli.options import optional
+from msgctl.cli.parsers import Choice, parser
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
@@ -34,6 +34,15 @@ SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULT
 OPTIONAL_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
 """Settings that are shown only if the profile has them."""
 
+_VOICES = tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES))
+
+
+def _time_zone(text: str) -> str:
+    if not profiles.is_time_zone(text):
+        raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
+    return text
+
+
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
 
@@ -48,7 +57,14 @@ class Settings:
         ),
     ] = None
     client: Annotated[
-        str | None, typer.Option("--client", metavar="N", help="Client ID of the account.", rich_help_panel=ACCOUNT)
+        int | None,
+        typer.Option(
+            "--client",
+            metavar="N",
+            help="Client ID of the account.",
+            parser=parser(values.client),
+            rich_help_panel=ACCOUNT,
+        ),
     ] = None
     key_stdin: Annotated[
         bool, typer.Option("--key-stdin", help="Read the key from standard input.", rich_help_panel=ACCOUNT)
@@ -59,6 +75,7 @@ class Settings:
             "--key-command",
             metavar="CMD",
             help="Save a command that prints the key, instead of the key.",
+            parser=parser(values.short_text, "--key-command"),
             rich_help_panel=ACCOUNT,
         ),
     ] = None
@@ -67,14 +84,33 @@ class Settings:
     ] = False
     country_code: Annotated[
         str | None,
-        typer.Option("--country-code", metavar="CC", help="Default for --country-code.", rich_help_panel=PREFERENCES),
+        typer.Option(
+            "--country-code",
+            metavar="CC",
+            help="Default for --country-code.",
+            parser=parser(values.country_code),
+            rich_help_panel=PREFERENCES,
+        ),
     ] = None
     app_name: Annotated[
         str | None,
-        typer.Option("--app-name", metavar="NAME", help="Default for --app-name.", rich_help_panel=PREFERENCES),
+        typer.Option(
+            "--app-name",
+            metavar="NAME",
+            help="Default for --app-name.",
+            parser=parser(values.short_text, "--app-name"),
+            rich_help_panel=PREFERENCES,
+        ),
     ] = None
     voice: Annotated[
-        str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.", rich_help_panel=PREFERENCES)
+        str | None,
+        typer.Option(
+            "--voice",
+            metavar="NAME",
+            help="Default for --voice.",
+            parser=Choice(_VOICES, "voice"),
+            rich_help_panel=PREFERENCES,
+        ),
     ] = None
     timezone: Annotated[
         str | None,
@@ -82,6 +118,7 @@ class Settings:
             "--timezone",
             metavar="ZONE",
             help="Time zone for jobs, such as America/Bogota.",
+            parser=parser(_time_zone),
             rich_help_panel=PREFERENCES,
         ),
     ] = None
@@ -103,11 +140,11 @@ class Settings:
             raise UsageError(f"Use either --key-command or {other}, not both")
         given = {
             "base_url": self.base_url,
-            "client": None if self.client is None else values.client(self.client),
-            "country_code": None if self.country_code is None else values.country_code(self.country_code),
-            "app_name": optional(self.app_name, "--app-name"),
-            "voice": None if self.voice is None else values.choice(self.voice, _VOICES, "voice"),
-            "timezone": None if self.timezone is None else _time_zone(self.timezone),
+            "client": self.client,
+            "country_code": self.country_code,
+            "app_name": self.app_name,
+            "voice": self.voice,
+            "timezone": self.timezone,
             "allow_http": self.allow_http,
         }
         settings = {setting: value for setting, value in given.items() if value is not None}
@@ -126,7 +163,7 @@ class Settings:
         A key for the keychain is also under ``key`` until it is saved.
         """
         if self.key_command is not None:
-            return {"key_command": values.short_text(self.key_command, "--key-command")}
+            return {"key_command": self.key_command}
         key = {"key": prompts.read_key(context, from_stdin=self.key_stdin)}
         if len(key["key"]) < profiles.MIN_KEY:
             context.warn(profiles.SHORT_KEY)
@@ -223,21 +260,12 @@ def set_(context: Context, name: Name, *, options: Settings) -> Result | None:
     return options.save(context, name, changed, "Changed")
 
 
-_VOICES = tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES))
-
-
 def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
             f"--base-url {fault}: {quote(without_secrets(text))}",
             "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, or with --allow-http.",
         )
-    return text
-
-
-def _time_zone(text: str) -> str:
-    if not profiles.is_time_zone(text):
-        raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
     return text
 
 

@@ -15,6 +15,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
+from msgctl.cli.parsers import Choice, parser
 from msgctl.cli.process import abandon, fault_of, has_reader
 from msgctl.cli.tree import command, group
 from msgctl.commands import serve
@@ -28,6 +29,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
+from msgctl.operations import CHANNELS
 from msgctl.output.result import OwnResult, StreamResult
 from msgctl.storage import files
 from msgctl.text import plural, shorten
@@ -60,6 +62,25 @@ MAX_REASON = 500
 CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
 START = "Start one with: msgctl sandbox serve"
 
+
+def _wait(text: str) -> float:
+    from msgctl.sandbox.endpoints import MAX_WAIT
+
+    return values.seconds(text, "--wait", MAX_WAIT)
+
+
+def _count(text: str) -> int:
+    from msgctl.sandbox.endpoints import MAX_CLICKS
+
+    return values.whole_number(text, "--count", 1, MAX_CLICKS)
+
+
+def _days(text: str) -> int:
+    from msgctl.sandbox.endpoints import MAX_DAYS
+
+    return values.whole_number(text, "--days", 1, MAX_DAYS)
+
+
 BaseUrl = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
@@ -70,10 +91,13 @@ BaseUrl = Annotated[
 class Visits:
     """Visits to a short URL."""
 
-    count: Annotated[str, typer.Option("--count", metavar="N", help="Number of visits.")] = "1"
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1
     country: Annotated[str | None, typer.Option("--country", metavar="CC", help="Country, for example CO.")] = None
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Kind of device.")] = None
-    days: Annotated[str, typer.Option("--days", metavar="N", help="Spread the visits over the last N days.")] = "1"
+    days: Annotated[
+        int,
+        typer.Option("--days", metavar="N", help="Spread the visits over the last N days.", parser=parser(_days)),
+    ] = 1
 
 
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
@@ -115,11 +139,23 @@ def inbox(
     phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Only messages to this number.")] = None,
     country_code: CountryCode = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="Only one kind: sms, call or chatapp.",
+            parser=Choice([*CHANNELS], "kind"),
+        ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new messages until Ctrl-C.")] = False,
     wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SECONDS", help="Wait for a message; exit 6 if none arrives.")
+        float | None,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            help="Wait for a message; exit 6 if none arrives.",
+            parser=_wait,
+        ),
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult | StreamResult:
@@ -127,23 +163,17 @@ def inbox(
 
     Codes have a separate column, for scripts.
     """
-    from msgctl.sandbox.endpoints import MAX_WAIT
-    from msgctl.sandbox.handlers import KINDS
-
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
-    if kind is not None:
-        kind = values.choice(kind, KINDS, "--kind")
-    seconds = None if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
         raise UsageError("Use either --follow or --wait, not both")
     context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _Sandbox(context, base_url)
     if follow:
         return StreamResult(_arriving(context, sandbox, phone, kind), INBOX_COLUMNS, view="inbox")
-    found = _received(context, sandbox, phone, kind, seconds)
-    if seconds is not None and not found:
-        raise ConditionError(f"No message arrived in {seconds:g} s", reason="no_message")
+    found = _received(context, sandbox, phone, kind, wait)
+    if wait is not None and not found:
+        raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
     empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
     return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
 

@@ -21,6 +21,8 @@ import typer
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
+from msgctl.cli.options import MAX_CREDITS
+from msgctl.cli.parsers import parser
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
@@ -56,13 +58,46 @@ SERVE_EXAMPLES = (
 RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 
 
+MAX_PORT = 65535
+
+
+def _key(text: str) -> str:
+    if fault := profiles.key_fault(text):
+        raise UsageError(f"--key {fault}", "Choose any other text.")
+    return text
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise UsageError(
+            f"--allow-ip must be an address or a network, not {quote(text)}",
+            "For example 192.0.2.0/24 or 2001:db8::/32.",
+        ) from None
+
+
+def _fault(text: str) -> str:
+    from msgctl.sandbox import faults
+
+    faults.parse(text)
+    return text
+
+
 @dataclass(frozen=True)
 class Listening:
     """The address of a server, and the host names that it accepts."""
 
     port: Annotated[
-        str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.", rich_help_panel=ADDRESS)
-    ] = "8520"
+        int,
+        typer.Option(
+            "--port",
+            metavar="N",
+            help="Port to listen on; 0 for a free one.",
+            parser=parser(values.whole_number, "--port", 0, MAX_PORT),
+            rich_help_panel=ADDRESS,
+        ),
+    ] = 8520
     host: Annotated[
         str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
     ] = "127.0.0.1"
@@ -80,15 +115,14 @@ class Listening:
         """Open a server that logs to standard error. Raises UsageError, and ConfigurationError if it cannot listen."""
         from msgctl.sandbox.server import Server
 
-        port = values.whole_number(self.port, "--port", most=65535)
         log = (lambda _: None) if context.options.quiet else _log
         try:
-            server = Server(self.host, port, log, self.allow_host or (), redact)
+            server = Server(self.host, self.port, log, self.allow_host or (), redact)
         except (OSError, UnicodeError) as error:
             # After its reason, Python repeats the address.
             reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
             raise ConfigurationError(
-                f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
+                f"Cannot listen on {quote(self.host)}, port {self.port}: {reason}", "Choose another --port or --host."
             ) from None
         return context.stack.enter_context(closing(server))
 
@@ -98,15 +132,27 @@ class Account:
     """The sandbox's account, and its state file."""
 
     client: Annotated[
-        str, typer.Option("--client", metavar="N", help="Client ID to accept.", rich_help_panel=ACCOUNT)
-    ] = "1"
+        int,
+        typer.Option(
+            "--client",
+            metavar="N",
+            help="Client ID to accept.",
+            parser=parser(values.client),
+            rich_help_panel=ACCOUNT,
+        ),
+    ] = 1
     key: Annotated[
-        str, typer.Option("--key", metavar="K", help="Key to accept (any value).", rich_help_panel=ACCOUNT)
+        str,
+        typer.Option("--key", metavar="K", help="Key to accept (any value).", parser=_key, rich_help_panel=ACCOUNT),
     ] = "sandbox-key"
     credits: Annotated[
-        str | None,
+        int | None,
         typer.Option(
-            "--credits", metavar="N", help="Credits of a new account; 1000 if omitted.", rich_help_panel=ACCOUNT
+            "--credits",
+            metavar="N",
+            help="Credits of a new account; 1000 if omitted.",
+            parser=parser(values.whole_number, "--credits", 0, MAX_CREDITS),
+            rich_help_panel=ACCOUNT,
         ),
     ] = None
     state: Annotated[
@@ -115,6 +161,7 @@ class Account:
             "--state",
             metavar="FILE",
             help="Keep all data in this file; without it, nothing is kept.",
+            parser=parser(values.short_text, "--state"),
             rich_help_panel=BEHAVIOUR,
         ),
     ] = None
@@ -122,7 +169,7 @@ class Account:
     def path(self, context: Context) -> Path:
         """Return the state file; if none was given, a temporary file that is deleted at the end."""
         if self.state is not None:
-            return Path(values.short_text(self.state, "--state")).absolute()
+            return Path(self.state).absolute()
         with files.explained("use", Path(tempfile.gettempdir())):
             return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
 
@@ -133,23 +180,32 @@ def serve(
     listening: Listening,
     account: Account,
     allow_ip: Annotated[
-        list[str] | None,
+        list[Any] | None,
         typer.Option(
-            "--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable).", rich_help_panel=ACCOUNT
+            "--allow-ip",
+            metavar="CIDR",
+            help="Allow only these addresses (repeatable).",
+            parser=_network,
+            rich_help_panel=ACCOUNT,
         ),
     ] = None,
     fault: Annotated[
         list[str] | None,
         typer.Option(
-            "--fault", metavar="SPEC", help=f"Make requests fail (repeatable): {FAULT_HELP}", rich_help_panel=BEHAVIOUR
+            "--fault",
+            metavar="SPEC",
+            help=f"Make requests fail (repeatable): {FAULT_HELP}",
+            parser=_fault,
+            rich_help_panel=BEHAVIOUR,
         ),
     ] = None,
     seed: Annotated[
-        str | None,
+        int | None,
         typer.Option(
             "--seed",
             metavar="N",
             help="Seed for identifiers, codes and faults: same seed, same results.",
+            parser=parser(values.whole_number, "--seed"),
             rich_help_panel=BEHAVIOUR,
         ),
     ] = None,
@@ -189,25 +245,17 @@ def serve(
     from msgctl.http.redaction import redact_body
     from msgctl.sandbox import faults
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import MAX_NUMBER, choose_responses, credit, set_clock
+    from msgctl.sandbox.endpoints import choose_responses, credit, set_clock
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import recorded_lines, replayer
     from msgctl.sandbox.service import respond
 
-    client = values.client(account.client)
-    if key_fault := profiles.key_fault(account.key):
-        raise UsageError(f"--key {key_fault}", "Choose any other text.")
-    allowed = [_network(text) for text in allow_ip or []]
-    chosen = None if seed is None else values.whole_number(seed, "--seed")
-    for spec in fault or []:
-        faults.parse(spec)
     settings = response_settings(responses, "--responses")
     operate = None
     if replay is not None:
         if responses != "documented":
             raise UsageError("Use either --replay or --responses, not both")
         operate = replayer(recorded_lines(Path(replay)), quote(replay), redact_body)
-    amount = None if account.credits is None else values.whole_number(account.credits, "--credits", most=MAX_NUMBER)
     path = account.path(context)
     with files.explained("use", path):
         is_new = not path.is_file() or path.stat().st_size == 0
@@ -217,25 +265,25 @@ def serve(
     emulator = Emulator(
         path,
         clock=context.clock,
-        seed=chosen,
-        client=client,
+        seed=seed,
+        client=account.client,
         key=account.key,
         base_url=base_url,
         operate=operate,
-        allowed=allowed,
+        allowed=allow_ip or [],
         redact=redact,
     )
     context.stack.enter_context(closing(emulator))
-    if amount is not None and is_new:  # a restarted server continues with what was left
-        credit(emulator, credits=amount)
+    if account.credits is not None and is_new:  # a restarted server continues with what was left
+        credit(emulator, credits=account.credits)
     faults.replace_all(emulator, *(fault or []))
     choose_responses(emulator, **settings)
     if clock is not None:
         set_clock(emulator, change=clock)
     # Programs and msgctl find the server with these variables; the key is not a secret.
-    variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
+    variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
     page = f"{server.origin}/"
-    document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
+    document = {"base_url": base_url, "page": page, "client": account.client, "key": account.key, "pid": os.getpid()}
     announcement = TextResult(f"# inbox page: {page}\n{exports(variables)}", document)
     _serve_until_stopped(context, server, partial(respond, emulator), announcement, page if open_page else None)
 
@@ -384,16 +432,6 @@ def _serve_until_stopped(
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
             server.serve_forever(respond)
-
-
-def _network(text: str) -> Network:
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        raise UsageError(
-            f"--allow-ip must be an address or a network, not {quote(text)}",
-            "For example 192.0.2.0/24 or 2001:db8::/32.",
-        ) from None
 
 
 def _log(line: str) -> None:

@@ -8,6 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.parsers import MAX_WAIT, parser
 from msgctl.cli.send import check_fields, described
 from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Seen, Target, follow, learn, named
 from msgctl.cli.tree import command, group
@@ -29,7 +30,12 @@ class MessageIds(NamedTuple):
     """The messages to look up."""
 
     id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...",
+            help="Message IDs, as printed when you sent the message.",
+            parser=parser(values.short_text, "ID"),
+        ),
     ] = None
     last: Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")] = (
         False
@@ -41,8 +47,7 @@ class MessageIds(NamedTuple):
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        ids = dict.fromkeys(values.short_text(text, "ID") for text in self.id or ())
-        found = [Target(each) for each in ids] or _last_targets(context)
+        found = [Target(each) for each in dict.fromkeys(self.id or ())] or _last_targets(context)
         check_fields(context, ops.MESSAGES_STATE)
         return found
 
@@ -93,21 +98,39 @@ def watch(
     messages: MessageIds,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable); any final state if omitted."),
+        typer.Option(
+            "--until",
+            metavar="STATE",
+            help="State to wait for (repeatable); any final state if omitted.",
+            parser=parser(values.short_text, "--until"),
+        ),
     ] = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
-    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="S",
+            help="Seconds between checks.",
+            parser=parser(values.seconds, "--interval"),
+        ),
+    ] = 2,
+    max_wait: Annotated[
+        float,
+        typer.Option(
+            "--max-wait",
+            metavar="S",
+            help="Maximum seconds to wait.",
+            parser=parser(values.seconds, "--max-wait", MAX_WAIT),
+        ),
+    ] = 300,
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit 6 if one does not."""
-    states = [values.short_text(state, "--until") for state in until or []]
-    pause = values.seconds(interval, "--interval")
-    most = values.seconds(max_wait, "--max-wait", most=31 * 86400)
     targets = messages.targets(context)
     if context.options.dry_run:
         return _described(context, targets)
     seen, failures = Seen({}, {}, {}), list[MsgctlError]()
     try:
-        follow(context, targets, seen, most, pause, states)
+        follow(context, targets, seen, max_wait, interval, until or ())
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:

@@ -8,7 +8,8 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.options import Numbers, Phone, checked, chosen_voice, option, option_or_setting
+from msgctl.cli.options import Numbers, Phone, chosen_voice, field_parser, option, setting
+from msgctl.cli.parsers import Choices, Chosen, parser
 from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
@@ -32,13 +33,14 @@ class CodeRecipient(NamedTuple):
             "--app-name",
             metavar="NAME",
             help="Name of the application the code is for. [required unless in the profile]",
+            parser=parser(values.short_text, "--app-name"),
         ),
     ] = None
 
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
         """Return the parameters of all these operations: phone, application and country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
-        name = option_or_setting(context, "app_name", self.app_name, lambda text: values.short_text(text, "--app-name"))
+        name = self.app_name or setting(context, "app_name", lambda text: values.short_text(text, "--app-name"))
         if name is None:
             profile = context.profile
             stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
@@ -52,6 +54,7 @@ VerificationVoice = Annotated[
         "--voice",
         metavar="NAME",
         help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+        parser=field_parser(ops.CALL_2FA.field("voice")),
     ),
 ]
 
@@ -79,7 +82,7 @@ def send_call(
     """Send a verification code by voice call."""
     if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-    given = to.values(context, numbers) | checked(ops.CALL_2FA, {"retries": retries})
+    given = to.values(context, numbers) | {"retries": retries}
     given["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
     return run(context, build(ops.CALL_2FA, given))
 
@@ -98,8 +101,7 @@ def send_chatapp(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    given = to.values(context, numbers) | checked(ops.CHATAPP_2FA, {"template": template})
-    return run(context, build(ops.CHATAPP_2FA, given))
+    return run(context, build(ops.CHATAPP_2FA, to.values(context, numbers) | {"template": template}))
 
 
 @command(
@@ -112,7 +114,7 @@ def send_chatapp(
 def verify(
     context: Context,
     to: CodeRecipient,
-    code: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
+    code: Annotated[str | None, typer.Option("--code", metavar="CODE", help=ops.VERIFY_2FA.field("code").help)] = None,
     *,
     numbers: Numbers,
 ) -> Result:
@@ -142,6 +144,7 @@ def verify(
 MAX_TRIES = 3
 """Codes that `2fa ask` checks, and codes that it sends."""
 WAYS = {"sms": ops.SMS_2FA, "call": ops.CALL_2FA, "chatapp": ops.CHATAPP_2FA}
+BY_SMS = Chosen(["sms"])
 BY_WAY = {"sms": "by SMS", "call": "by call", "chatapp": "by chat app"}
 
 
@@ -156,13 +159,14 @@ def ask(
     context: Context,
     to: CodeRecipient,
     via: Annotated[
-        str,
+        Chosen,
         typer.Option(
             "--via",
             metavar="WAYS",
             help="How to send codes, in this order: sms, call, chatapp, or several with commas.",
+            parser=Choices([*WAYS], "way"),
         ),
-    ] = "sms",
+    ] = BY_SMS,
     voice: VerificationVoice = None,
     code: Annotated[
         str | None,
@@ -177,33 +181,32 @@ def ask(
     codes are sent. Standard output contains only the result of the last check.
     """
     context.operation = ops.SMS_2FA
-    ways = list(dict.fromkeys(values.choice(each.strip(), [*WAYS], "way") for each in via.split(",")))
     if code not in (None, "-"):
         raise UsageError("--code must be -, to read codes from standard input", "To check a code: msgctl 2fa verify")
     if code is None and not context.stdin.isatty():
         raise UsageError("Cannot ask for the code: this is not a terminal", "Give --code - to read standard input.")
-    given = to.values(context, numbers, sms="sms" in ways)
-    messages = dict.fromkeys(ways, given)
-    if "call" in ways:
+    given = to.values(context, numbers, sms="sms" in via)
+    messages = dict.fromkeys(via, given)
+    if "call" in via:
         messages["call"] = {
             **given,
             "retries": "1",
             "voice": chosen_voice(context, voice, ops.CALL_2FA.field("voice")),
         }
     if context.options.dry_run:
-        return run(context, build(WAYS[ways[0]], messages[ways[0]]))
+        return run(context, build(WAYS[via[0]], messages[via[0]]))
     check_fields(context, ops.VERIFY_2FA)
     sent, tries, error = 0, 0, RefusedError("No code was given")
     typed = ""
     while tries < MAX_TRIES:
         if not typed and sent < MAX_TRIES:
-            way = ways[sent % len(ways)]
+            way = via[sent % len(via)]
             result = perform(context, build(WAYS[way], messages[way]))
             for failure in result.failures:
                 raise failure
             sent += 1
             context.note(f"A code was sent to {given['phone']} {BY_WAY[way]}.")
-        again = f" (Enter: another {BY_WAY[ways[sent % len(ways)]]})" if sent < MAX_TRIES else ""
+        again = f" (Enter: another {BY_WAY[via[sent % len(via)]]})" if sent < MAX_TRIES else ""
         typed = _typed_code(context, f"Code{again}: ", asks=code is None)
         tries += bool(typed) or sent == MAX_TRIES
         if typed:

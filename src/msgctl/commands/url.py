@@ -1,5 +1,6 @@
 """`msgctl url`: create short URLs and count their clicks."""
 
+from datetime import date, timedelta
 from typing import Annotated
 
 import typer
@@ -7,11 +8,15 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.options import checked, option
+from msgctl.cli.options import field_parser, option
+from msgctl.cli.parsers import date_option, parser
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
-from msgctl.http.request import build
+from msgctl.http.request import Value, build
 from msgctl.output.result import Result
+
+SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
+USUAL_DAYS = 7
 
 app = group("Create short URLs and count their clicks.")
 
@@ -25,7 +30,9 @@ app = group("Create short URLs and count their clicks.")
 )
 def shorten(
     context: Context,
-    long_url: Annotated[str, typer.Argument(metavar="LONG_URL", help="URL to shorten.")],
+    long_url: Annotated[
+        str, typer.Argument(metavar="LONG_URL", help="URL to shorten.", parser=parser(values.long_url))
+    ],
     name: Annotated[str, option(ops.URL_SHORT.field("name"), "NAME")],
     alias: Annotated[str | None, option(ops.URL_SHORT.field("alias"), "A")] = None,
     premium: Annotated[
@@ -36,15 +43,15 @@ def shorten(
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> Result:
     """Create a short URL."""
-    typed = {
+    given: dict[str, Value] = {
+        "url-long": long_url,
         "name": name,
         "alias": alias,
+        "is-premium": premium,
         "group-name": group_name,
         "domain-name": domain_name,
         "expiration-time-statistics": expiration_months,
     }
-    long = values.long_url(long_url)
-    given = {"url-long": long, "is-premium": premium, **checked(ops.URL_SHORT, typed)}
     return run(context, build(ops.URL_SHORT, given))
 
 
@@ -58,12 +65,21 @@ def shorten(
 )
 def stats(
     context: Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
-    since: Annotated[str, option(ops.URL_STATISTIC.field("since"), "DATE")] = "7d",
-    until: Annotated[str | None, option(ops.URL_STATISTIC.field("until"), "DATE")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of the short URL.",
+            parser=field_parser(ops.URL_STATISTIC.field("name-url")),
+        ),
+    ],
+    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None,
+    until: Annotated[date | None, date_option("--until", UNTIL.help)] = None,
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
 ) -> Result:
     """Show the clicks on a short URL."""
-    first, last = values.days(since, until, context.today())
-    typed = checked(ops.URL_STATISTIC, {"name-url": name, "category": category})
-    return run(context, build(ops.URL_STATISTIC, {"since": first, "until": last, **typed}))
+    today = context.today()
+    first = since or today - timedelta(days=USUAL_DAYS)
+    last = values.last_day(first, until, today)
+    given = {"name-url": name, "since": first.isoformat(), "until": last.isoformat(), "category": category}
+    return run(context, build(ops.URL_STATISTIC, given))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.errors import MsgctlError
@@ -32,7 +32,12 @@ def usage(
     period: Period,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="GROUP", help=f"One of {', '.join(GROUPINGS)}. The default is day or month."),
+        typer.Option(
+            "--by",
+            metavar="GROUP",
+            help=f"One of {', '.join(GROUPINGS)}. The default is day or month.",
+            parser=Choice(GROUPINGS, "grouping"),
+        ),
     ] = None,
 ) -> OwnResult:
     """Show how many messages were sent from this machine, and the credits charged for them.
@@ -40,7 +45,7 @@ def usage(
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only
     messages of that profile. Without --by, a period of up to 31 days is shown by day, and a longer one by month.
     """
-    grouping = _default(period, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
+    grouping = by or _default(period, context.today())
     columns = (grouping, "messages", "credits")
     context.check_fields(columns)
     filters = {**period.times(context.today()), "profile": context.options.profile}
@@ -57,8 +62,7 @@ def usage(
 def _default(period: Period, today: date) -> str:
     if period.since is None:
         return "month"
-    last = today if period.until is None else values.day(period.until, today)
-    return "day" if (last - values.day(period.since, today)).days < MAX_DAYS else "month"
+    return "day" if ((period.until or today) - period.since).days < MAX_DAYS else "month"
 
 
 def _plain(number: float) -> int | float:

@@ -13,12 +13,8 @@ from msgctl import __version__, operations
 from msgctl.cli.global_options import global_options
 from msgctl.cli.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
-from msgctl.history.store import GROUPINGS
-from msgctl.jobs.states import Outcome
-from msgctl.operations import Effect, Operation
-from msgctl.output.result import Format
+from msgctl.operations import Effect
 from msgctl.sandbox import faults, responses
-from msgctl.sandbox.handlers import KINDS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -109,7 +105,7 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for each in command.params:
         if not path or each not in global_options():
-            parameters[each.param_type_name].append(_parameter(each, path, facts.performs))
+            parameters[each.param_type_name].append(_parameter(each, path))
     yield Node(
         path,
         command.get_short_help_str(200),
@@ -124,25 +120,30 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
         yield from _nodes(child, f"{path} {name}".strip())
 
 
-def _parameter(parameter: Any, path: str, operation: Operation | None) -> Parameter:
+def _parameter(parameter: Any, path: str) -> Parameter:
     placeholder = re.sub(r"[\[\].]", "", parameter.metavar or "")
     is_argument = parameter.param_type_name == "argument"
     is_flag = not is_argument and (parameter.is_flag or parameter.count)
     names = (placeholder,) if is_argument else (*sorted(parameter.opts, key=len), *parameter.secondary_opts)
     text = parameter.help or ""
     default = re.search(r" ?\[default: (.*?)\]", text)
-    stated = parameter.default if isinstance(parameter.default, str) else None
-    choices, source = _values(path, names[-1], placeholder, operation)
+    stated = None if is_flag or parameter.default is None else _stated(parameter.default)
+    keys = [f"{path} {placeholder}", f"{names[-1]} {placeholder}", placeholder]
+    choices = getattr(getattr(parameter.type, "func", None), "choices", ())  # of a parser
     return Parameter(
         names,
         None if is_flag else placeholder,
         text.replace(default[0], "") if default else text,
-        choices,
+        choices or next((_suggestions()[key] for key in keys if key in _suggestions()), ()),
         default[1] if default else stated,
         parameter.required or (is_argument and not (parameter.metavar or "").startswith("[")),
         parameter.nargs == -1 if is_argument else parameter.multiple,
-        source,
+        next((_SOURCES[key] for key in keys if key in _SOURCES), "text"),
     )
+
+
+def _stated(default: Any) -> str:
+    return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
 _SOURCES = {
@@ -159,34 +160,15 @@ _SOURCES = {
 
 
 @cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """The choices, by the same keys."""
-    voices = dict.fromkeys((*operations.CALL_VOICES, *operations.VERIFICATION_VOICES))
+def _suggestions() -> dict[str, tuple[str, ...]]:
+    """Values to complete although others are allowed too, by the same keys."""
     return {
-        "--output FORMAT": tuple(each.value for each in Format),
-        "--kind KIND": KINDS,
         "--fault SPEC": faults.KINDS,
         "--responses NAME": responses.NAMES,
         "sandbox responses NAME": responses.NAMES,
-        "--only OUTCOME": (*map(str, Outcome), "undelivered"),
-        "job resend OUTCOME": ("undelivered", "refused"),
-        "--by GROUP": GROUPINGS,
-        "--channel CHANNEL": (*operations.CHANNELS, "all"),
-        "--voice NAME": tuple(voices),
         "METHOD": operations.METHODS,
         "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
-        "SHELL": SHELLS,
     }
-
-
-def _values(path: str, name: str, placeholder: str, operation: Operation | None) -> tuple[tuple[str, ...], str]:
-    """Return the choices for a value, and the source of its completions if it has none."""
-    for field in operation.fields if operation else ():
-        if field.typed == name and field.choices:
-            return field.choices, "text"
-    keys = [f"{path} {placeholder}", f"{name} {placeholder}", placeholder]
-    choices = next((_choices()[key] for key in keys if key in _choices()), ())
-    return choices, next((_SOURCES[key] for key in keys if key in _SOURCES), "text")
 
 
 # --- for programs

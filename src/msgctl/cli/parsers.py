@@ -1,0 +1,63 @@
+"""Parsers for Typer's options and arguments, with the rules and the messages of `msgctl.values`.
+
+An integer or a ``Literal`` in Typer would accept "1_0", " 5" and digits of other scripts, and its errors do not contain
+the value, so a message could neither quote it nor suggest the nearest choice. (Checked with Typer 0.28.)
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Any, TypeVar
+
+import typer
+
+from msgctl import values
+
+Value = TypeVar("Value")
+
+MAX_WAIT = 31 * 86400.0
+"""The longest time to wait for a delivery state, in seconds."""
+
+
+def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Value]:
+    """Return a parser that passes the text and ``arguments`` to a function.
+
+    Typer also parses the default of an option, which is a value already.
+    """
+    return lambda given: convert(given, *arguments) if isinstance(given, str) else given
+
+
+class Choice:
+    """A parser that accepts one of some choices in any case. Completions and `commands --json` list ``choices``."""
+
+    def __init__(self, choices: Sequence[str], what: str) -> None:
+        self.choices = tuple(choices)
+        self._what = what
+
+    def __call__(self, text: str) -> str:
+        return values.choice(text, self.choices, self._what)
+
+
+class Chosen(tuple[str, ...]):
+    """Several choices. A class, because Typer takes ``tuple[str, ...]`` for an option with several values."""
+
+
+class Choices(Choice):
+    """A parser that accepts several choices, separated by commas, and returns them as `Chosen`, each once."""
+
+    def __call__(self, given: Any) -> Any:
+        if not isinstance(given, str):  # the default
+            return given
+        parse = super().__call__
+        return Chosen(dict.fromkeys(parse(each.strip()) for each in given.split(",")))
+
+
+def date_option(name: str, help: str) -> Any:
+    """Return an option for a date.
+
+    It has a callback instead of a parser, because "7d" depends on today's date, which the `Context` has.
+    """
+    return typer.Option(name, metavar="DATE", help=help, parser=str, callback=_day)
+
+
+def _day(ctx: typer.Context, value: str | None) -> date | None:
+    return None if value is None else values.day(value, ctx.obj.today())
