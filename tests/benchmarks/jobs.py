@@ -1,8 +1,10 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
-Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, memory,
-exclusions, many. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are
-measured where requests arrive, from the first to the last: reading the file and writing the report are not in them.
+Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
+exclusions, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it needs
+`pip install aiohttp requests`. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much.
+Rates are measured where requests arrive, from the first to the last: reading the file and writing the report are not in
+them.
 
 Without `wrk` there is no ceiling.
 """
@@ -37,6 +39,7 @@ BATCH = 100
 CONNECTIONS = 64
 TEXT = "Hola, su pedido sale hoy"
 JOBS = 2_000
+PERSONALISED = 10_000
 WRK_SECONDS = 6
 MIB = 1024
 OPTIONS = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
@@ -142,6 +145,29 @@ def speed(seconds: float) -> None:
         print(f"  wrk    {ceiling:6.0f}, msgctl / wrk = {arrivals.rate / ceiling:.0%}")
 
 
+def scripts() -> None:
+    """Send personalised messages with msgctl and with each script, and compare the times from start to end."""
+    for seconds in (0.05, 0.0):
+        print(f"{PERSONALISED:,} personalised messages, {seconds * 1000:.0f} ms each, {CONNECTIONS} at once:")
+        with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
+            people = Path(name, "people.csv")
+            lines = (f"{57_300_000_0000 + 7 * each},Ana {each}\n" for each in range(PERSONALISED))
+            people.write_text("phone,name\n" + "".join(lines), encoding="ascii")
+            template = ("-m", "Hola {name}, su pedido sale hoy", "--concurrency", str(CONNECTIONS))
+            ours = run(server, Path(name), "sms", "bulk", str(people), *template, "--yes", "--quiet", "--json")[1]
+            assert server.arrivals().messages == PERSONALISED
+            print(f"  msgctl        {ours:5.1f} s")
+            for script in sorted(Path(__file__).with_name("scripts").glob("*.py")):
+                arguments = (str(people), f"http://127.0.0.1:{server.port}/api/v1", str(CONNECTIONS))
+                began = time.monotonic()
+                subprocess.run([sys.executable, str(script), *arguments], check=True)
+                theirs = time.monotonic() - began
+                assert server.arrivals().messages == PERSONALISED
+                print(
+                    f"  {script.stem.removeprefix('send_'):12} {theirs:6.1f} s, msgctl takes {ours / theirs:.2f} of it"
+                )
+
+
 def memory() -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
     with responding() as server:
@@ -218,7 +244,7 @@ def fill(server: Server, folder: Path, days: int) -> None:
 
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    others = {"memory": memory, "exclusions": exclusions, "many": many}
+    others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "many": many}
     for name in names or ("latency", "bare", *others):
         if name in others:
             others[name]()
