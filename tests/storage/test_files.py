@@ -223,6 +223,21 @@ def test_a_new_file_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> 
     assert modes == [0o600, 0o600, 0o700]
 
 
+def test_a_new_directory_is_synced_in_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    files.make_folder(tmp_path / "local" / "state")
+    assert synced == [tmp_path, tmp_path / "local"]
+    files.make_folder(tmp_path / "local" / "state")
+    assert len(synced) == 2
+
+
 def test_a_link_stays_and_the_file_behind_it_is_replaced(file: Path, tmp_path: Path) -> None:
     link, dangling = tmp_path / "link", tmp_path / "dangling"
     link.symlink_to(file)

@@ -38,15 +38,24 @@ MAX_LINKS = 40
 
 
 def make_folder(path: Path) -> None:
-    """Create a directory and its parents (0700) if missing. Raises OSError, or ConfigurationError if it is unsafe."""
+    """Create a directory and its parents (0700) if missing. Raises OSError, or ConfigurationError if it is unsafe.
+
+    A new directory is durable, because a power cut that removes it would remove the synced files in it, too.
+    """
     try:
-        path.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
     except FileNotFoundError:
         # Path.mkdir(parents=True) would create the parents with the default mode.
         if path.parent == path:
             raise
         make_folder(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
+        make_folder(path)
+    else:
+        with suppress(PermissionError):  # a directory that this user can write but not read
+            sync(path.parent)
     check_directory(path)
 
 
