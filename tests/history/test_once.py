@@ -22,6 +22,8 @@ from msgctl.storage import files
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
+EXTRA = 3
+"""SQLite's number for a commit that stays even if its rollback journal comes back."""
 ACCEPTED = StoredResult(0, 200, b'{"id": "m1"}')
 
 
@@ -34,7 +36,7 @@ def send(path: Path, result: StoredResult | None = ACCEPTED, **changed: Any) -> 
     """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
     options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
     with reserved(**options) as reservation:
-        assert reservation._db.execute("PRAGMA synchronous").fetchone() == (2,), "a power cut would lose it"
+        assert reservation._db.execute("PRAGMA synchronous").fetchone() == (EXTRA,), "a power cut would lose it"
         if reservation.earlier is None:
             with (path.parent / "sent").open("a") as sent:
                 sent.write("x")

@@ -113,7 +113,7 @@ def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None
     path = job(tmp_path, 10)
     with closing(opened(path)) as ledger:
         assert run(ledger, Service(otherwise=look)) is None
-        assert ledger.db.execute("PRAGMA synchronous").fetchone() == (2,), "a power cut would lose it"
+        assert ledger.db.execute("PRAGMA synchronous").fetchone() >= (2,), "a power cut would lose it"
     assert seen == [("sending",)] * 10
 
 

@@ -169,8 +169,6 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
             db = KEYS.open(path, create=True)
         with closing(db):
             reservation = Reservation(db, account, key)
-            with KEYS.explained(path):
-                db.execute("PRAGMA synchronous = FULL")
             with KEYS.explained(path), database.transaction(db):
                 reservation.take(wanted, now, resend_unknown=resend_unknown)
             yield reservation

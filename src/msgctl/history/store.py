@@ -1,6 +1,6 @@
 """The history: sends from this machine and their results, in one SQLite file that several processes may use.
 
-Each send is on disk (synchronous = FULL) before its request goes out, and is updated with the result. If the process is
+Each send is on disk before its request goes out, and is updated with the result. If the process is
 killed in between, the outcome stays ``unknown``. WAL mode takes fewer disk syncs than a rollback journal, and readers
 do not block writers.
 """
@@ -171,7 +171,6 @@ class History:
         with FORMAT.explained(path):
             self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
             self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA synchronous = FULL")
             if not read_only:
                 # This fails while another process uses a new file; the next process that opens it tries again.
                 self._db.execute("PRAGMA busy_timeout = 0")

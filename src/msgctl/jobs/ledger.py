@@ -124,7 +124,6 @@ class Ledger:
             try:
                 if not read_only:
                     self.db.execute("PRAGMA journal_mode = WAL")
-                    self.db.execute("PRAGMA synchronous = FULL")
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 if self.spec.window is not None:
                     described(self.spec.window, self.spec.days)

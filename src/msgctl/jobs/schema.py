@@ -278,7 +278,6 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     After the block they are durable, and in the ledger itself. Raises ConfigurationError.
     """
     with LEDGER.opened(path) as db:
-        db.execute("PRAGMA synchronous = FULL")
         with transaction(db):
             yield db
         copy_log(db, path)

@@ -146,10 +146,8 @@ def reserved(
     send = _Send(account, key, operation, phones, estimate)
 
     def reserve(*, is_alone: bool) -> bool:
-        with SENDS.opened(path, create=True) as db:
-            db.execute("PRAGMA synchronous = FULL")
-            with database.transaction(db):
-                return send.reserve(db, today(), most, is_alone=is_alone)
+        with SENDS.opened(path, create=True) as db, database.transaction(db):
+            return send.reserve(db, today(), most, is_alone=is_alone)
 
     def change(statement: str, *values: object) -> None:
         with suppress(ConfigurationError), SENDS.opened(path) as db:  # on failure, the reserved credits count

@@ -103,6 +103,10 @@ class FileFormat:
         db = self.connect(path, read_only=read_only)
         with ExitStack() as stack:
             stack.callback(db.close)
+            if not read_only:
+                # With FULL, a power cut could undo the last commit: it can restore the rollback journal that SQLite has
+                # deleted. For a write-ahead log, EXTRA is the same as FULL.
+                db.execute("PRAGMA synchronous = EXTRA")
             if create and db.execute("PRAGMA application_id").fetchone() == (0,):
                 with transaction(db):
                     if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # it is still empty
