@@ -55,12 +55,17 @@ def test_another_database_is_not_taken_for_one_of_the_format(path: Path, db: sql
         NOTES.open(path)
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an older"), (3, "a newer")])
-def test_a_file_of_another_version_is_refused(version: int, age: str, path: Path, db: sqlite3.Connection) -> None:
+@pytest.mark.parametrize(
+    ("version", "error", "age", "fix"),
+    [(1, BrokenError, "an older", NOTES.fix), (3, ConfigurationError, "a newer", "Update this msgctl.")],
+)
+def test_a_file_of_another_version_is_refused(
+    version: int, error: type[ConfigurationError], age: str, fix: str, path: Path, db: sqlite3.Connection
+) -> None:
     db.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(BrokenError, match=age) as raised:
+    with pytest.raises(ConfigurationError, match=f"notes.sqlite3.* {age} msgctl") as raised:
         NOTES.open(path)
-    assert raised.value.hint == NOTES.fix
+    assert (type(raised.value), raised.value.hint) == (error, fix)
 
 
 def test_a_damaged_file_is_named_with_what_to_do(path: Path) -> None:

@@ -115,10 +115,11 @@ class FileFormat:
             if application != self.application:
                 raise ConfigurationError(f"{files.shown(path)} is a database, but not {self.name}", "Rename it.")
             version = self._upgraded(db, read_only=read_only)
-            if version != self.version:
-                age = "a newer" if version > self.version else "an older"
-                what = f"{self.name.capitalize()} {files.shown(path)} was written by {age} msgctl (schema {version})"
-                raise BrokenError(what, self.fix)
+            what = f"{self.name.capitalize()} {files.shown(path)} was written by"
+            if version > self.version:
+                raise ConfigurationError(f"{what} a newer msgctl (schema {version})", "Update this msgctl.")
+            if version < self.version:
+                raise BrokenError(f"{what} an older msgctl (schema {version})", self.fix)
             stack.pop_all()
         return db
 
