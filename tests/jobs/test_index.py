@@ -160,9 +160,9 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def of_another_version(path: Path) -> None:
+def of_an_older_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {FORMAT.version + 1}")
+        db.execute(f"PRAGMA user_version = {FORMAT.version - 1}")
 
 
 def with_other_values(path: Path) -> None:
@@ -173,7 +173,7 @@ def with_other_values(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "harm",
-    [overwrite, damage_a_page, empty, of_another_version, with_other_values, Path.unlink],
+    [overwrite, damage_a_page, empty, of_an_older_version, with_other_values, Path.unlink],
     ids=lambda each: each.__name__,
 )
 def test_a_damaged_index_is_built_again(
