@@ -206,6 +206,7 @@ __msgctl_table() {
             'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
+            'command clicks - Count the clicks on the personal links of a job'
             'command resend - Send again to a job'"'"'s undelivered or refused recipients'
             'command remove - Delete a job and its recipients'
             'command prune - Delete old jobs and their recipients, except unfinished ones'
@@ -247,6 +248,15 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --follow - Check again until every state is final'
             'options --until text With --follow: a state to wait for (repeatable)'
+            'option --max-wait text With --follow: maximum seconds to wait'
+        ) ;;
+    'job clicks')
+        table=(
+            'argument - jobs '
+            'option --last - Use the newest job that has begun'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
+            'option --follow - Count again until everyone has clicked'
             'option --max-wait text With --follow: maximum seconds to wait'
         ) ;;
     'job resend')

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from python_calamine import CalamineWorkbook
 
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import Row
@@ -257,3 +258,72 @@ def test_the_same_key_with_another_link_is_refused(sandbox: Sandbox, customers: 
     assert send(sandbox, customers, "--once", "monday").code == 0
     other: Any = send(sandbox, customers, "--once", "monday", link="https://other.example/")
     assert other.code == 2
+
+
+# --- clicks
+
+
+def click(sandbox: Sandbox, job: str, line: int, count: int) -> None:
+    sandbox.done("sandbox", "click", f"{job}-{line}", "--count", str(count))
+
+
+@pytest.mark.every_set
+def test_clicks_are_counted_for_each_recipient(sandbox: Sandbox, customers: str) -> None:
+    job = send(sandbox, customers).document["job"]
+    assert {row["clicks"] for row in sandbox.rows("job", "report", job)} == {""}
+    click(sandbox, job, 2, 2)
+    click(sandbox, job, 4, 1)
+    counted = sandbox.document("job", "clicks", job)
+    assert {name: counted[name] for name in ("links", "clicked", "clicks")} == {"links": 3, "clicked": 2, "clicks": 3}
+    rows = sandbox.rows("job", "report", job)
+    assert [(row["phone"], row["clicks"]) for row in rows] == [(ANA, "2"), (LUIS, "0"), (EVA, "1")]
+    assert {row["phone"]: f"Hi {row['link']}" for row in rows} == inbox(sandbox)
+
+
+def test_the_clicks_are_shown_on_a_terminal_and_in_a_workbook(sandbox: Sandbox, customers: str, home: Path) -> None:
+    job = send(sandbox, customers).document["job"]
+    click(sandbox, job, 2, 2)
+    click(sandbox, job, 3, 1)
+    sandbox.done("job", "clicks", job)
+    assert "Clicks       2 of 3 people  3 clicks" in Sandbox(sandbox.tool, terminal=True).done("job", "show", job)
+    sandbox.done("job", "report", job, "--to", str(home / "report.xlsx"))
+    header, *rows = cells(home / "report.xlsx")
+    assert [row[header.index("clicks")] for row in rows] == [2, 1, 0]
+
+
+def cells(book: Path) -> list[list[Any]]:
+    return CalamineWorkbook.from_path(book).get_sheet_by_index(0).to_python()
+
+
+def test_clicks_are_counted_again_until_everyone_has_clicked_or_the_time_is_over(
+    sandbox: Sandbox, customers: str
+) -> None:
+    job = send(sandbox, customers).document["job"]
+    waited = []
+
+    def visit(seconds: float) -> None:
+        sandbox.tool.clock.now += seconds
+        waited.append(seconds)
+        click(sandbox, job, len(waited) + 1, 1)
+
+    limited = sandbox.tool("-p", "sandbox", "job", "clicks", job, "--follow", "--max-wait", "90", sleep=visit)
+    assert (limited.code, "1 of 3 clicked" in limited.err, len(waited)) == (0, True, 2)
+    followed = sandbox.tool("-p", "sandbox", "job", "clicks", job, "--follow", sleep=visit)
+    assert (followed.code, len(waited)) == (0, 3)
+
+
+def test_links_that_cannot_be_checked_keep_their_clicks(sandbox: Sandbox, customers: str) -> None:
+    job = send(sandbox, customers).document["job"]
+    for line in (2, 3, 4):
+        click(sandbox, job, line, 1)
+    sandbox.done("job", "clicks", job)
+    fail(sandbox, "520:next=1:/url/short-statistic")
+    done = sandbox("job", "clicks", job, "--concurrency", "1")
+    assert (done.code, "1 link could not be checked" in done.err) == (1, True)
+    assert [row["clicks"] for row in sandbox.rows("job", "report", job)] == ["1", "1", "1"]
+
+
+def test_a_job_without_links_has_no_clicks(sandbox: Sandbox, customers: str) -> None:
+    job = json.loads(sandbox.done("sms", "bulk", customers, "-m", "Hi", "--yes", "--json"))["job"]
+    sandbox("job", "clicks", job).refused(2, "has no personal links")
+    assert "clicks" not in sandbox.rows("job", "report", job)[0]

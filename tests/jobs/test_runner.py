@@ -41,8 +41,9 @@ from msgctl.errors import (
 )
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent
+from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.reader import Row
-from msgctl.jobs.runner import Runner, StatePoller, send
+from msgctl.jobs.runner import Runner, send
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 

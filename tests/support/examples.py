@@ -89,8 +89,10 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     """A job that has not begun; of the sandbox, unless another profile is named."""
     store = Store(files.state("jobs"))
     private.make_folder(store.folder)
-    spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client)
-    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
+    spec = JobSpec(
+        "sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client, link="https://a.example/"
+    )
+    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello {link}")
 
 
 def line_of(value: object) -> str | None:

@@ -32,9 +32,10 @@ from msgctl.history.retention import delete_old
 from msgctl.jobs import resends, schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
+from msgctl.jobs.pollers import ClickPoller, Poller, StatePoller
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import JOB_FIELDS, PAUSED, RUNNING, SCHEDULED, WAITING, is_undelivered, summary
-from msgctl.jobs.runner import Runner, StatePoller
+from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
@@ -52,6 +53,8 @@ FOLLOW_INTERVAL = 1.0
 """Seconds between two refreshes of `job show --follow`."""
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
+CLICKS_INTERVAL = 60.0
+"""Seconds between two requests for the clicks on a link with --follow."""
 
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
 """The variables that can replace a profile."""
@@ -93,6 +96,9 @@ def next_steps(job: Document, reference: str) -> list[str]:
             steps.append(f"Check the delivery: msgctl job states {reference}")
         if any(map(is_undelivered, states)):
             steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
+    if job.get("links"):
+        report = f"List the clicks: msgctl job report {reference} --fields phone,clicks"
+        steps.append(f"Count the clicks: msgctl job clicks {reference}" if job.get("clicks") is None else report)
     return steps or [f"List the recipients: msgctl job report {reference}"]
 
 
@@ -251,7 +257,44 @@ def poll_states(
     return result(summary(job, ledger, running=False), error, reference=known_as)
 
 
-def _checked(poller: StatePoller) -> Progress:
+def count_clicks(
+    context: Context, job: str, ledger: Ledger, *, follow: bool = False, max_wait: float | None = None
+) -> OwnResult:
+    """Request the clicks on a job's links and return its summary, with its errors.
+
+    With ``follow``, repeat this for at most ``max_wait`` seconds, until everyone has clicked.
+    """
+    known_as = reference(Store(ledger.path.parent), job, ledger.spec.name)
+    hint = f"Continue: msgctl job clicks {known_as}{' --follow' * follow}"
+    deadline = None if max_wait is None else context.monotonic() + max_wait
+    known: int | None = None
+    while True:
+        poller = ClickPoller(ledger, context.client.sibling, monotonic=context.monotonic)
+        error, interrupted = _run_with_progress(context, poller, partial(_checked, poller), hint, deadline=deadline)
+        found = schema.clicks(ledger.db)
+        left = CLICKS_INTERVAL if deadline is None else deadline - context.monotonic()
+        is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
+        if is_over or not follow or left <= 0 or found.people == found.links:
+            break
+        if found.people != known:
+            known = found.people
+            context.note(f"{known or 0:,} of {found.links:,} clicked")
+        try:
+            context.sleep(min(left, CLICKS_INTERVAL))
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+    if error:
+        error = error.within(f"Stopped after checking {plural(poller.checked, 'link')}")
+        error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
+    elif interrupted:
+        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'link')}", hint)
+    elif poller.first_error:
+        error = poller.first_error.within(f"{plural(poller.failed, 'link')} could not be checked. The first")
+    return result(summary(job, ledger, running=False), error, reference=known_as)
+
+
+def _checked(poller: Poller) -> Progress:
     return poller.checked, poller.due, [("failed", poller.failed)]
 
 

@@ -281,6 +281,41 @@ def states(
 
 
 @command(
+    app, "clicks", "msgctl job clicks 20261121-3f9a2c", "msgctl job clicks --last --follow", effect=ops.Effect.READS
+)
+def clicks(
+    context: Context,
+    which: Which,
+    limits: PaceOfJob,
+    follow: Annotated[bool, typer.Option("--follow", help="Count again until everyone has clicked.")] = False,
+    max_wait: Annotated[
+        str | None, typer.Option("--max-wait", metavar="S", help="With --follow: maximum seconds to wait.")
+    ] = None,
+) -> OwnResult:
+    """Count the clicks on the personal links of a job.
+
+    Afterwards, `msgctl job report` shows the clicks of each recipient. You can interrupt it and run it again.
+    """
+    from msgctl.cli import foreground
+
+    context.check_fields(JOB_FIELDS)
+    if max_wait and not follow:
+        raise UsageError("--max-wait needs --follow")
+    seconds = None if max_wait is None else values.seconds(max_wait, "--max-wait", most=31 * 86400)
+    job = which.found(_store())
+    with _locked(context, job) as ledger:
+        foreground.check_account(context, ledger.spec)
+        if ledger.spec.link is None:
+            raise UsageError(f"Job {job} has no personal links", "Create them with --link: msgctl sms bulk --help")
+        spec = limits.apply(ledger.spec)
+        if context.options.dry_run:
+            return foreground.result(summary(job, ledger, running=False))
+        ledger.spec = spec  # only for these requests
+        ledger.recover()
+        return foreground.count_clicks(context, job, ledger, follow=follow, max_wait=seconds)
+
+
+@command(
     app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS, asks=True
 )
 def resend(

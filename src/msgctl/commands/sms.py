@@ -78,7 +78,7 @@ def send(
     "msgctl sms bulk customers.csv -m 'Hi {name}, your order is ready' --dry-run",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --max-credits 500",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --test-to 573005550100",
-    "msgctl sms bulk customers.csv -m 'Hi {name}: {link}' --link 'https://shop.example/?c={name}'",
+    "msgctl sms bulk customers.csv -m 'See {link}' --link 'https://a.example/{name}'",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )

@@ -17,7 +17,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
-from msgctl.jobs.report import COLUMNS, Report
+from msgctl.jobs.report import Report
 from msgctl.jobs.schedule import ZoneFinder
 from msgctl.jobs.schema import INDEX, LEDGER, OPTED_OUT, SUFFIX
 from msgctl.jobs.states import LEFT_OUT, State
@@ -307,7 +307,7 @@ def former_recipients(ledger: Ledger, report: Report, without: Collection[int]) 
         for row in report:
             if row["line"] in without:
                 continue
-            values = [*row.values()][len(COLUMNS) :]
+            values = [*row.values()][report.first_of_file :]
             yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
 
     return Recipients(ledger.spec.columns, "", rows())

@@ -455,6 +455,10 @@ class Ledger:
             (state, self.clock(), line),
         )
 
+    def note_clicks(self, line: int, clicks: int) -> None:
+        """Write the clicks on the link of a line."""
+        self.db.execute("UPDATE link SET clicks = ?, checked = ? WHERE line = ?", (clicks, self.clock(), line))
+
     def _look_ahead(self) -> bool:
         """Read the next recipients if all were handed out. Return whether any are pending."""
         if not self._ahead:

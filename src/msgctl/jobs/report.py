@@ -18,10 +18,13 @@ from msgctl.jobs.store import Store
 from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
+LINK_COLUMNS = ("link", "clicks")
+"""The columns of a job with personal links, after the others."""
 
 JOB_FIELDS = (
     *("job", "name", "command", "file", "profile", "state", "until", "window", "opens"),
-    *("recipients", *map(str, Outcome), "opted_out", "requests", "credits", "states", "created", "updated"),
+    *("recipients", *map(str, Outcome), "opted_out", "requests", "credits", "states"),
+    *("links", "clicked", "clicks", "created", "updated"),
 )
 """The fields of a job's summary."""
 
@@ -36,6 +39,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     with LEDGER.reading(ledger.path):
         states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
         opted_out = schema.opted_out(ledger.db) if outcomes[Outcome.EXCLUDED] else 0
+        clicks = schema.clicks(ledger.db) if ledger.spec.link is not None else None
     is_pending, window = bool(outcomes[Outcome.PENDING]), ledger.spec.window
     opens = _opens(ledger) if is_pending else None
     state, until = _state(ledger, opens, running=running, is_pending=is_pending)
@@ -55,6 +59,8 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "requests": ledger.totals.requests,
         "credits": ledger.totals.credits,
         **({"states": states} if states else {}),
+        **({"links": clicks.links} if clicks else {}),
+        **({"clicked": clicks.people, "clicks": clicks.clicks} if clicks and clicks.people is not None else {}),
         "created": timestamp(ledger.created),
         "updated": timestamp(max(updated, ledger.created)),
     }
@@ -116,7 +122,10 @@ class Report:
         self._undelivered = UNDELIVERED in only and Outcome.ACCEPTED not in only
         wanted = {*only, *([Outcome.ACCEPTED] if self._undelivered else [])} or {*Outcome}
         self._states = [each for each in State if outcome(each, running=running) in wanted]
-        self.columns: tuple[str, ...] = COLUMNS
+        self._has_links = ledger.spec.link is not None
+        self.columns: tuple[str, ...] = (*COLUMNS, *(LINK_COLUMNS if self._has_links else ()))
+        self.first_of_file = len(self.columns)
+        """The index of the file's first own column."""
         for name in ledger.spec.columns:
             while name in self.columns:
                 name = f"file.{name}"  # noqa: PLW2901
@@ -139,7 +148,9 @@ class Report:
         own = json.loads(recipient.cells) if recipient.cells else [None] * len(self._ledger.spec.columns)
         values = (
             *(recipient.line, recipient.phone, str(found), recipient.id, recipient.status, recipient.delivery),
-            *(recipient.credits, _error(recipient, found), *own),
+            *(recipient.credits, _error(recipient, found)),
+            *((recipient.link, recipient.clicks) if self._has_links else ()),
+            *own,
         )
         return dict(zip(self.columns, values, strict=True))
 

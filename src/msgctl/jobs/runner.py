@@ -1,13 +1,12 @@
-"""Run a job within its limits: send its pending messages, or check the delivery states of its sent messages."""
+"""Run a job within its limits: send its pending messages."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgctl import operations
 from msgctl.errors import (
     ConfigurationError,
     MsgctlError,
@@ -25,11 +24,11 @@ from msgctl.jobs.links import MAX_ATTEMPT, create_link
 from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
-from msgctl.jobs.schema import LEDGER, Undecided
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import Wait, Workers
 from msgctl.phones import price_area
-from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes, states
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes
 
 CLOCK_CHECK = 1.0
 """Seconds between checks of the clock while the window is closed: the clock may be set, or the machine may sleep."""
@@ -186,69 +185,3 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
     is_in_doubt = exit_code(found) != 0
     body = response.body[:MAX_STORED].decode(errors="replace") if is_in_doubt else None
     return RequestResult(intent, found, body=body)
-
-
-class StateResult(NamedTuple):
-    """The delivery states of the recipients with one message id, or an error."""
-
-    lines: Sequence[int]
-    states: Sequence[str | None] = ()
-    error: MsgctlError | None = None
-    was_sent: bool = True
-
-
-class StatePoller(Workers):
-    """Checks each message without a final state, the least recently checked first.
-
-    ``due`` is the number of messages to check. ``checked`` and ``failed`` count messages; ``first_error`` is the error
-    of the first that failed.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        connect: Callable[[], Client],
-        *,
-        until: Sequence[str] = (),
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._until = until
-        undecided = [len(each.lines) for each in schema.to_check(ledger.db, until)]
-        self.due = sum(undecided)
-        super().__init__(ledger, connect, len(undecided), monotonic)
-        self._to_check = schema.to_check(ledger.db, until)
-        self.first_error: MsgctlError | None = None
-        self.checked = 0
-        self.failed = 0
-
-    def finish(self) -> MsgctlError | None:
-        self._to_check.close()  # its query would keep the ledger open
-        return super().finish()
-
-    def undecided(self) -> int:
-        """Return how many messages are in neither a final state nor a wanted state."""
-        return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))
-
-    def _next(self) -> Undecided | Wait | None:
-        if delay := self._limiter.delay(self._monotonic()):
-            return Wait(delay)
-        self._limiter.sent(1, self._monotonic())
-        return next(self._to_check, None)
-
-    def _perform(self, client: Client, item: Undecided) -> StateResult:
-        try:
-            response = client.send(build(operations.MESSAGES_STATE, {"id": item.id}))
-            return StateResult(item.lines, states(response.document["data"], item.phones))
-        except MsgctlError as error:
-            return StateResult(item.lines, error=without_frames(error))
-        except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return StateResult(item.lines, error=without_frames(unexpected(error)))
-
-    def _record(self, result: StateResult) -> None:
-        self.checked += len(result.lines)
-        if result.error:
-            self.failed += len(result.lines)
-            self.first_error = self.first_error or result.error
-        else:
-            for line, state in zip(result.lines, result.states, strict=True):
-                self._ledger.note_delivery(line, state)

@@ -259,6 +259,10 @@ def check_values(db: sqlite3.Connection, spec: JobSpec) -> None:
         query = f"SELECT 1 FROM {table} WHERE ({condition}) IS NOT TRUE LIMIT 1"  # noqa: S608
         if db.execute(query, parameters).fetchone():
             raise ValueError(f"a row of the table {table} is not valid")
+    if spec.link is not None:
+        query = "SELECT 1 FROM recipient WHERE message IS NOT NULL AND line NOT IN (SELECT line FROM link) LIMIT 1"
+        if db.execute(query).fetchone():
+            raise ValueError("a recipient has no row in the table link")
     for query in _TEXTS:
         db.execute(query).fetchall()  # which fails for text that is not UTF-8
 
@@ -304,6 +308,8 @@ class Recipient(NamedTuple):
     credits: int | str | None
     error: str | None
     cells: str | None
+    link: str | None = None
+    clicks: int | None = None
 
 
 def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
@@ -352,8 +358,8 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
     """Yield the rows in the given states, in the order of the file."""
     marks = ",".join("?" * len(states))
     for row in db.execute(
-        f"""SELECT line, phone, state, id, status, delivery, credits, error, cells FROM outcome
-        WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
+        f"""SELECT line, phone, state, id, status, delivery, credits, error, cells, short_url, clicks
+        FROM outcome LEFT JOIN link USING (line) WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
         tuple(states),
     ):
         if bytes in map(type, row):
@@ -400,6 +406,38 @@ def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Und
         ]
         if found:
             yield Undecided(message, *zip(*found, strict=True))
+
+
+class SentLink(NamedTuple):
+    """A link in a message that was or may have been sent; ``requested`` is when, in seconds since 1970."""
+
+    lines: Sequence[int]
+    name: str
+    requested: float
+
+
+_SENT_LINKS = """FROM link JOIN result USING (line)
+    WHERE short_url IS NOT NULL AND result.state IN ('accepted', 'unknown', 'again')"""
+
+
+def sent_links(db: sqlite3.Connection) -> Generator[SentLink, None, None]:
+    """Yield the links in sent messages, the least recently checked first."""
+    query = f"SELECT line, name, requested {_SENT_LINKS} ORDER BY coalesce(link.checked, 0), line"
+    for line, name, requested in db.execute(query):
+        yield SentLink([line], name, read_time(requested))
+
+
+class Clicks(NamedTuple):
+    """The links in sent messages, and the ``people`` and all ``clicks``, None if no link has been checked."""
+
+    links: int
+    people: int | None
+    clicks: int | None
+
+
+def clicks(db: sqlite3.Connection) -> Clicks:
+    """Count the links in sent messages and the clicks on them."""
+    return Clicks(*db.execute(f"SELECT count(*), sum(clicks > 0), sum(clicks) {_SENT_LINKS}").fetchone())
 
 
 def refusals_at_the_end(db: sqlite3.Connection, number: int) -> str | None:

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 
 LOCAL = frozenset(
-    "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
+    (
+        "history list,job clicks,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage"
+    ).split(",")
 )
 """Commands that are tools although they perform no operation; they only read."""
 WITHHELD = frozenset(

@@ -29,6 +29,7 @@ OUTPUTS = {
     "completion": "completion",
     "doctor": "doctor",
     "history list": "history",
+    "job clicks": "job",
     "job list": "jobs",
     "job report": "report",
     "job resend": "job",

@@ -1,0 +1,148 @@
+"""Read what the service knows of a job's messages: their delivery states, and the clicks on their links."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from msgctl import operations
+from msgctl.errors import MsgctlError, UnreadableError, unexpected, without_frames
+from msgctl.http.client import Client
+from msgctl.http.request import Request, build
+from msgctl.http.response import Response
+from msgctl.jobs import schema
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.schema import SentLink, Undecided
+from msgctl.jobs.workers import Wait, Workers
+from msgctl.recipients import charged, states
+
+
+class PollResult(NamedTuple):
+    """The value for an item, or an error."""
+
+    item: Any
+    value: Any = None
+    error: MsgctlError | None = None
+    was_sent: bool = True
+
+
+class Poller(Workers):
+    """Makes one request for each item, which is about the messages of some ``lines``.
+
+    ``due``, ``checked`` and ``failed`` count messages; ``first_error`` is the error of the first that failed.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        connect: Callable[[], Client],
+        items: Callable[[], Generator[Any, None, None]],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        sizes = [len(each.lines) for each in items()]
+        self.due = sum(sizes)
+        super().__init__(ledger, connect, len(sizes), monotonic)
+        self._to_check = items()
+        self.first_error: MsgctlError | None = None
+        self.checked = 0
+        self.failed = 0
+
+    @abstractmethod
+    def _request(self, item: Any) -> Request:
+        """Return the request for an item."""
+
+    @abstractmethod
+    def _value(self, item: Any, response: Response) -> Any:
+        """Return the value in a response. Raises MsgctlError."""
+
+    @abstractmethod
+    def _write_value(self, item: Any, value: Any) -> None:
+        """Write the value of an item. Called in a transaction."""
+
+    def finish(self) -> MsgctlError | None:
+        self._to_check.close()  # its query would keep the ledger open
+        return super().finish()
+
+    def _next(self) -> Any:
+        if delay := self._limiter.delay(self._monotonic()):
+            return Wait(delay)
+        self._limiter.sent(1, self._monotonic())
+        return next(self._to_check, None)
+
+    def _perform(self, client: Client, item: Any) -> PollResult:
+        try:
+            return PollResult(item, self._value(item, client.send(self._request(item))))
+        except MsgctlError as error:
+            return PollResult(item, error=without_frames(error))
+        except Exception as error:  # noqa: BLE001 (one message must not end the others)
+            return PollResult(item, error=without_frames(unexpected(error)))
+
+    def _record(self, result: PollResult) -> None:
+        size = len(result.item.lines)
+        self.checked += size
+        if result.error:
+            self.failed += size
+            self.first_error = self.first_error or result.error
+        else:
+            self._write_value(result.item, result.value)
+
+
+class StatePoller(Poller):
+    """Checks each message without a final state, the least recently checked first.
+
+    States that reach one in ``until`` count as final.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        connect: Callable[[], Client],
+        *,
+        until: Sequence[str] = (),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._until = until
+        super().__init__(ledger, connect, lambda: schema.to_check(ledger.db, until), monotonic)
+
+    def undecided(self) -> int:
+        """Return how many messages are in neither a final state nor a wanted state."""
+        return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))
+
+    def _request(self, item: Undecided) -> Request:
+        return build(operations.MESSAGES_STATE, {"id": item.id})
+
+    def _value(self, item: Undecided, response: Response) -> list[str | None]:
+        return states(response.document["data"], item.phones)
+
+    def _write_value(self, item: Undecided, value: Sequence[str | None]) -> None:
+        for line, state in zip(item.lines, value, strict=True):
+            self._ledger.note_delivery(line, state)
+
+
+class ClickPoller(Poller):
+    """Requests the clicks on each link in a sent message, the least recently checked first."""
+
+    def __init__(
+        self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(ledger, connect, lambda: schema.sent_links(ledger.db), monotonic)
+
+    def _request(self, item: SentLink) -> Request:
+        # The day before, because the service may be in another time zone.
+        first = date.fromtimestamp(item.requested) - timedelta(days=1)
+        values = {"name-url": item.name, "since": first.isoformat()}
+        return build(
+            operations.URL_STATISTIC, {**values, "until": date.fromtimestamp(self._ledger.clock()).isoformat()}
+        )
+
+    def _value(self, item: SentLink, response: Response) -> int:
+        clicks = charged(str(response.document.get("clicksNumber")))
+        if clicks is None:
+            raise UnreadableError(f"The response for {item.name} has no number of clicks", **response.attached())
+        return clicks
+
+    def _write_value(self, item: SentLink, value: int) -> None:
+        self._ledger.note_clicks(item.lines[0], value)
