@@ -335,7 +335,20 @@ def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Se
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--max-wait", "9", "-o", "csv")
     assert outcome.code == 6
     assert f"Not delivered to {OTHER} [{last}] (1 of 2 accepted messages)" in outcome.err
+    assert ("; 1 message did not reach a final state in 9 s" in outcome.err) is (last == "queued")
     assert len(outcome.out.splitlines()) == 3
+
+
+def test_a_wait_without_an_id_reports_that_the_state_cannot_be_checked(service: Service, tool: Tool) -> None:
+    cannot = f"The state of {PHONE} cannot be checked: the service returned no ID"
+    service.will(respond({"status": "1", "data": [{"phone": PHONE, "status": "sent"}]}))
+    done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--json")
+    assert (done.code, done.error["message"], done.error["reason"]) == (6, cannot, "not_delivered")
+    assert "hint" not in done.error
+    entries = [{"phone": PHONE, "status": "sent"}, {"id": "b", "phone": OTHER, "status": "sent"}]
+    service.will(respond({"status": "1", "data": entries}), respond({"id": "b", "state": "rejected"}))
+    done = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--json")
+    assert done.error["message"] == f"Not delivered to {OTHER} [rejected] (1 of 2 accepted messages); {cannot}"
 
 
 def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool: Tool) -> None:

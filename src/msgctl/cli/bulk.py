@@ -159,7 +159,8 @@ def make(
             if context.options.dry_run:
                 return summary
             with store.starting():
-                _check_repeats(context, store, importer, spec, rules)  # another job may have begun meanwhile
+                # Another job may have begun meanwhile.
+                _check_repeats(context, store, importer, spec, rules, has_warned=True)
                 if invalid := _invalid(_shown(spec.file), importer.tally, skip_invalid=skip_invalid):
                     raise invalid
                 hand_over(job, importer.lines())
@@ -243,10 +244,13 @@ def _exclude(
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
 
-def _check_repeats(context: Context, store: Store, importer: Importer, spec: JobSpec, rules: Rules) -> None:
+def _check_repeats(
+    context: Context, store: Store, importer: Importer, spec: JobSpec, rules: Rules, *, has_warned: bool = False
+) -> None:
     """Report how many recipients got the message in the last 24 hours, or will get it.
 
     With --exclude-repeats, they are left out. Raises UsageError if most recipients are repeats, except with --again.
+    ``has_warned``: an earlier check has printed the warning about files that cannot be read.
     """
     if spec.performs is ops.BLOCK_PHONE or spec.resend_of is not None:
         return
@@ -259,7 +263,8 @@ def _check_repeats(context: Context, store: Store, importer: Importer, spec: Job
     except ConfigurationError as error:
         if not rules.again:
             raise
-        context.warn(f"{error.message}.")
+        if not has_warned:
+            context.warn(f"{error.message}.")
         return
     if repeats.people and rules.exclude_repeats:
         importer.exclude_repeats()

@@ -28,8 +28,6 @@ MAX_WIDTH = 100
 NARROW = 70
 """Minimum columns of a terminal for boxes: in fewer, they would cut words."""
 ROOT_EPILOG = ("Example: msgctl -p sandbox sms send 573001234567 -m 'Hello'", "Exit codes and more: man msgctl")
-OPTIONS_TOO = ("help", "version")
-"""Commands that the root's page lists only as options."""
 GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout etc.): msgctl --help"
 
 
@@ -40,7 +38,7 @@ def show(ctx: typer.Context) -> None:
     is_root = ctx.parent is None
     if is_root:
         # Placeholders, so that the parts need not be loaded.
-        parts = [TyperGroup(name=each.name, help=each.help) for each in command.parts if each.name not in OPTIONS_TOO]
+        parts = [TyperGroup(name=each.name, help=each.help) for each in command.parts]
         command = TyperGroup(
             name=command.name, commands=parts, params=command.params, help=command.help, rich_markup_mode=None
         )
@@ -148,4 +146,6 @@ def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     page = io.StringIO()
     with redirect_stdout(page):
         rich_utils.rich_format_help(obj=command, ctx=ctx, markup_mode="rich")
-    screen.stream.write(page.getvalue())
+    lines = page.getvalue().splitlines()
+    # Typer's first and last lines are blank, apart from escape sequences.
+    screen.stream.write("\n".join(lines[1:-1]) + "\n")

@@ -45,6 +45,8 @@ class Seen(NamedTuple):
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
+NOT_REACHED = "state_not_reached"
+"""The reason of an error about a message that is not in a wanted state at the deadline."""
 LAST_CHECK = 1.0
 """Seconds that the last check may take after the deadline."""
 
@@ -70,20 +72,29 @@ def undelivered(
     noun, done, by = (
         ("call", "answered", "by") if context.operation is ops.SEND_CALL else ("message", "delivered", "to")
     )
-    missing = []
+    missing, late, without_id = [], 0, []
     for each in accepted:
         state = states.get((each.id, each.phone))
-        if state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
+        if not each.id:
+            without_id.append(each.phone or f"the {noun}")
+        elif state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
             missing.append(f"{each.phone or f'the {noun}'} [{shorten(state or 'state unknown', 60)}]")
-    if not missing:
+            late += each.id in seen.failures and seen.failures[each.id].reason == NOT_REACHED
+    if not missing and not without_id:
         if accepted and not until:
             context.note(f"The {noun} was {done}." if len(accepted) == 1 else f"All {noun}s were {done}.")
         return []
-    what = f"Not {done} {by} {some_of(missing)} ({len(missing)} of {plural(len(accepted), f'accepted {noun}')})"
-    error = next(iter(seen.failures.values()), None)
+    parts = []
+    if missing:
+        parts = [f"Not {done} {by} {some_of(missing)} ({len(missing)} of {plural(len(accepted), f'accepted {noun}')})"]
+    if late:
+        parts.append(f"{plural(late, noun)} did not reach {_any_of(until)} in {max_wait:g} s")
+    if without_id:
+        parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
+    error = next((each for each in seen.failures.values() if each.reason != NOT_REACHED), None)
     why = f"The first failure: {error.message}. " if error else ""
-    hint = f"{why}To check again: {context.printer.program} state get --last"
-    return [ConditionError(what, hint, reason="not_delivered")]
+    hint = f"{why}To check again: {context.printer.program} state get --last" if missing else None
+    return [ConditionError("; ".join(parts), hint, reason="not_delivered")]
 
 
 def is_displayed(context: Context) -> bool:
@@ -117,7 +128,7 @@ def follow(
     Poll once more at the deadline.
     """
     deadline = context.monotonic() + max_wait
-    wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
+    wanted = _any_of(until)
     waiting, is_last, display = list(targets), False, None
     with ExitStack() as stack:
         stack.callback(lambda: learn(context, targets, seen.latest))
@@ -172,13 +183,17 @@ def _in_words(states: Sequence[str | None]) -> str:
     return ", ".join(dict.fromkeys(state or "missing" for state in states))
 
 
+def _any_of(until: Sequence[str]) -> str:
+    return " or ".join(shorten(state, 40) for state in until) or "a final state"
+
+
 def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a wanted state at the deadline."""
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
     response = seen.latest[id].attached() if id in seen.latest else {}
     hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
-    return ConditionError(what, hint, reason="state_not_reached", **response)
+    return ConditionError(what, hint, reason=NOT_REACHED, **response)
 
 
 def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:

@@ -36,6 +36,13 @@ MAX_ENTRIES = 10
 """Maximum entries that are kept for each recipient of a request."""
 MAX_METRICS = 20_000
 """Maximum metrics of click statistics; it would take seconds to print more."""
+_METRIC_FIELDS = {
+    name.name
+    for field in operations.RESPONSE_STATISTIC.fields
+    if field.name == "metrics"
+    for category in field.of
+    for name in category.of
+}
 MAX_OTHER_FIELDS = 64
 """Maximum fields of an object that the API does not document and that are kept."""
 MAX_NESTED = 10_000
@@ -159,7 +166,10 @@ def _verification(document: Any) -> Object:
 
 
 def _metrics(metrics: Any) -> Iterator[Object]:
-    """Yield the metrics. They may be keyed by category; a category contains one object or a list of objects."""
+    """Yield the metrics. They may be keyed by category; a category contains one object or a list of objects.
+
+    An object may also contain the clicks of each property: ``{"CO": 5, "ES": 2}``.
+    """
     if metrics is None:
         return
     listed = [metrics] if isinstance(metrics, dict) else metrics
@@ -168,10 +178,21 @@ def _metrics(metrics: Any) -> Iterator[Object]:
     for metric in listed:
         for category, values in metric.items():
             for each in values if isinstance(values, list) else [values]:
-                if isinstance(each, dict):
+                if isinstance(each, dict) and _are_clicks(each):
+                    yield from ({category: {"property": name, "clicks": clicks}} for name, clicks in each.items())
+                elif isinstance(each, dict):
                     yield {category: each}
                 elif each is not None:
                     raise ShapeError("its field metrics contains a category that is not an object")
+
+
+def _are_clicks(metric: Object) -> bool:
+    """Return whether an object has no field of a metric, and its values are numbers."""
+    return (
+        bool(metric)
+        and _METRIC_FIELDS.isdisjoint(metric)
+        and all(not isinstance(each, (bool, dict, list)) and str(each).isdecimal() for each in metric.values())
+    )
 
 
 # --- dispatches
