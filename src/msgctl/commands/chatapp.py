@@ -91,8 +91,8 @@ def bulk_send(
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
-    If you give no VALUE, the other columns fill the template in order. With --link, {link} is a short URL for each
-    recipient, whose clicks msgctl job clicks counts. You see a summary and must confirm. In scripts,
+    If you give no VALUE, the other columns fill the template in order. {link} is the recipient's personal link
+    (see --link). `msgctl job clicks` counts its clicks. You see a summary and must confirm. In scripts,
     use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.

@@ -78,7 +78,7 @@ def send(
     "msgctl sms bulk customers.csv -m 'Hi {name}, your order is ready' --dry-run",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --max-credits 500",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --test-to 573005550100",
-    "msgctl sms bulk customers.csv -m 'See {link}' --link 'https://a.example/{name}'",
+    "msgctl sms bulk customers.csv -m '{link}' --link 'https://a.example/{name}'",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )
@@ -95,8 +95,8 @@ def bulk_send(
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
-    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. With
-    --link, {link} is a short URL for each recipient, whose clicks msgctl job clicks counts. You see a summary and must
+    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. {link}
+    is the recipient's personal link (see --link). `msgctl job clicks` counts its clicks. You see a summary and must
     confirm. In scripts, use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
