@@ -43,20 +43,25 @@ def make_folder(path: Path) -> None:
     A new directory is durable, because a power cut that removes it would remove the synced files in it, too.
     """
     try:
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        if not path.is_dir():
-            raise
+        _make_directory(path)
     except FileNotFoundError:
         # Path.mkdir(parents=True) would create the parents with the default mode.
         if path.parent == path:
             raise
         make_folder(path.parent)
-        make_folder(path)
+        _make_directory(path)
+    check_directory(path)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
     else:
         with suppress(PermissionError):  # a directory that this user can write but not read
             sync(path.parent)
-    check_directory(path)
 
 
 def read(path: Path) -> bytes | None:
