@@ -18,6 +18,8 @@ from msgctl.commands.help import COLUMNS
 from msgctl.http.client import Client
 from msgctl.reference.description import OUTPUTS, SCHEMAS, schema
 from support.examples import JOB, goes_on, write_files
+from support.jobs import ANA, LUIS, table
+from support.sandbox import Sandbox
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS
 
@@ -233,6 +235,19 @@ def test_a_field_that_a_command_does_not_have_is_refused(name: str, program: Pro
     examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
     done = program.run(examples[0], "--json", "--yes", "--fields", "eaten")
     done.refused(2, "--fields")
+
+
+def test_the_schemas_of_jobs_contain_every_field_that_a_job_can_have(tool: Tool, home: Path) -> None:
+    sandbox, file = Sandbox(tool), table(home, "phone", ANA, LUIS)
+    send = ("sms", "bulk", file, "--yes")
+    job = sandbox.document(*send, "-m", "Hi {link}", "--link", "https://shop.example")["job"]
+    sandbox.done("sandbox", "click", f"{job}-2")
+    sandbox.done("job", "clicks", job)
+    sandbox.done("optout", "add", ANA)
+    closed = ("--at", "2027-01-04 03:00-05:00", "--window", "08:00-19:00")
+    documents = [sandbox.document(*send, "-m", "Hello", *closed), sandbox.document("job", "states", job)]
+    fields = {name for document in documents for name in document}
+    assert fields == schema("job")["properties"].keys() == schema("jobs")["items"]["properties"].keys()
 
 
 def test_a_dry_run_matches_its_schema(program: Program) -> None:
