@@ -205,7 +205,7 @@ def test_an_unknown_column_is_found_before_anything(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_options_that_cannot_be_used(
+def test_invalid_options_are_usage_errors(
     options: tuple[str, ...], said: str, customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     jobs("sms", "bulk", customers, *SMS, "--yes", *options).refused(2, said)

@@ -63,7 +63,7 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
 
 
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.CHATAPP_SEND], ids=lambda operation: operation.name)
-def test_credentials_are_where_the_interface_has_them(operation: ops.Operation, tool: Tool, service: Service) -> None:
+def test_credentials_are_where_the_api_has_them(operation: ops.Operation, tool: Tool, service: Service) -> None:
     in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # "General rules", 4
     assert in_query == (operation.credentials is Place.QUERY)
     service.will(respond(BODY))
@@ -101,7 +101,7 @@ def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
         "/a\nb", "/\x1b[31m", "/\udcff", "/\u202e",
     ],
 )  # fmt: skip
-def test_a_path_outside_the_interface_is_refused(path: str, tool: Tool, service: Service) -> None:
+def test_a_path_outside_the_api_is_refused(path: str, tool: Tool, service: Service) -> None:
     done = tool("api", "GET", path)
     refused(done, service, "PATH")
     assert "\x1b[31m" not in done.err

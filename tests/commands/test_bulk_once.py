@@ -38,7 +38,9 @@ def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Serv
     assert len(jobs("job", "list", "--json").document) == 1
 
 
-def test_a_key_that_was_used_for_others_is_an_error(jobs: Jobs, service: Service, home: Path, three: str) -> None:
+def test_a_key_that_was_used_for_other_recipients_is_an_error(
+    jobs: Jobs, service: Service, home: Path, three: str
+) -> None:
     service.always(accepting(service))
     jobs.send(three, *KEY)
     for done in (
@@ -70,7 +72,7 @@ def test_a_job_that_the_service_stopped_exits_with_1_again(jobs: Jobs, service: 
     assert len(sends(service)) == made
 
 
-def test_a_paused_job_is_not_resumed_but_explained(jobs: Jobs, service: Service, three: str) -> None:
+def test_a_paused_job_is_explained_and_not_resumed(jobs: Jobs, service: Service, three: str) -> None:
     service.always(accepting(service))
     job = jobs.send(three, "--canary", "1", *KEY)
     again = jobs.sms(three, "--yes", "--canary", "1", *KEY)
@@ -80,7 +82,7 @@ def test_a_paused_job_is_not_resumed_but_explained(jobs: Jobs, service: Service,
     assert len(sends(service)) == 2
 
 
-def test_nothing_is_sent_again_after_the_job_was_deleted(jobs: Jobs, service: Service, three: str) -> None:
+def test_nothing_is_resent_after_the_job_was_deleted(jobs: Jobs, service: Service, three: str) -> None:
     service.always(accepting(service))
     job = jobs.send(three, *KEY)
     assert jobs("job", "remove", job, "--yes").code == 0

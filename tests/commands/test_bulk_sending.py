@@ -212,7 +212,7 @@ def test_a_job_that_is_stopped_at_once_sends_nothing_more(
 
 
 @pytest.mark.every_set
-def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs: Jobs, service: Service) -> None:
+def test_the_history_shows_refused_until_a_message_is_resent(three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, REFUSAL)
     job = jobs.send(three, code=6)
     jobs("job", "resume", job, "--resend-refused", "--yes", "--max-credits", "0")
@@ -220,7 +220,7 @@ def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs
     assert {each["outcome"] for each in jobs("history", "--json").document} == {"refused"}
 
 
-def test_who_was_in_flight_when_a_job_was_killed_is_unknown_in_the_history(
+def test_recipients_in_flight_at_a_kill_are_unknown_in_the_history(
     three: str, jobs: Jobs, service: Service, home: Path, tool: Tool
 ) -> None:
     service.will(BALANCE, REFUSAL)
@@ -337,7 +337,7 @@ def test_a_budget_is_kept_if_every_message_is_reported_to_be_free(jobs: Jobs, se
 # --- what is kept
 
 
-def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_no_file_of_a_job_contains_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
     seen: set[str] = set()
     leaked: set[str] = set()
 

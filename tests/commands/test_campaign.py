@@ -130,7 +130,7 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     ],
     ids=" ".join,
 )
-def test_a_job_leaves_out_who_opted_out_of_its_channel(
+def test_a_job_leaves_out_people_who_opted_out_of_its_channel(
     command: tuple[str, ...], channel: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", f"{EVA},Eva")
@@ -144,7 +144,7 @@ def test_a_job_leaves_out_who_opted_out_of_its_channel(
     assert sent_to(service) == [LUIS, LUIS]
 
 
-def test_who_opts_out_of_another_channel_is_sent_to_on_resume(jobs: Jobs, service: Service, everyone: str) -> None:
+def test_resume_sends_to_people_who_opted_out_of_another_channel(jobs: Jobs, service: Service, everyone: str) -> None:
     job = jobs.send(everyone, "--canary", "1")
     for phone, channel in ((LUIS, "call"), (EVA, "sms")):
         assert jobs("optout", "add", phone, "--channel", channel).code == 0
@@ -274,7 +274,7 @@ def test_a_chat_app_message_with_a_body_of_its_own_counts(jobs: Jobs, home: Path
 
 
 @pytest.mark.every_set
-def test_refused_and_unsent_messages_are_no_repeats(jobs: Jobs, service: Service, home: Path) -> None:
+def test_refused_and_unsent_messages_do_not_count_as_repeats(jobs: Jobs, service: Service, home: Path) -> None:
     service.will(REFUSAL, REFUSAL)
     line = ("sms", "send", ANA, LUIS, "-m", "Hello")
     assert jobs(*line).code == 1
@@ -287,7 +287,7 @@ def test_refused_and_unsent_messages_are_no_repeats(jobs: Jobs, service: Service
     assert jobs.sms(file, "--dry-run", "--json").document["repeats"] == 1, "it may have been sent"
 
 
-def test_a_test_message_is_no_repeat(jobs: Jobs, service: Service, home: Path) -> None:
+def test_a_test_message_does_not_count_as_a_repeat(jobs: Jobs, service: Service, home: Path) -> None:
     assert jobs.sms(of_phones(home, [ANA]), "--test-to", ANA, "--yes").code == 0
     assert sent_to(service) == [ANA, ANA]
 
@@ -310,7 +310,7 @@ def test_a_job_that_begins_during_the_question_counts(
     assert sent_to(service) == sorted(people)
 
 
-def test_removing_a_recent_job_says_that_its_repeats_will_not_be_noticed(
+def test_removing_a_recent_job_warns_that_its_repeats_will_not_be_noticed(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
     job = jobs.send(everyone)
@@ -366,7 +366,7 @@ def test_a_recent_ledger_that_cannot_be_read_stops_the_same_job(
     assert jobs.sms(table(home, "phone", "573001111111", name="other.csv"), "--yes").code == 0
 
 
-def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, everyone: str) -> None:
+def test_a_job_started_twice_at_once_is_refused_once(service: Service, everyone: str) -> None:
     service.always(accepting(service))
     line = [sys.executable, "-m", "msgctl", "sms", "bulk", everyone, "-m", "Hola", "--yes"]
     started = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
@@ -379,7 +379,7 @@ def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, 
 # --- windows
 
 
-def test_a_job_outside_its_window_waits_and_says_until_when(
+def test_a_job_outside_its_window_waits_and_shows_until_when(
     service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a real process with a real clock: it is killed while it waits, resumed, and paused by Ctrl-C."""
@@ -401,7 +401,7 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
 
 
 @in_a_terminal
-def test_a_closed_window_is_in_the_summary_the_progress_and_job_show(
+def test_the_summary_the_progress_and_job_show_mention_a_closed_window(
     service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
@@ -448,7 +448,7 @@ def test_a_scheduled_time_outside_the_window_is_a_warning_with_both_times(
     )
 
 
-def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
+def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msgctl.jobs.runner.CLOCK_CHECK", 0.01)
@@ -472,7 +472,7 @@ def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
 
 
 @pytest.mark.parametrize("size", ["1", "2"])
-def test_who_opts_out_while_a_job_runs_gets_nothing_more(
+def test_people_who_opt_out_while_a_job_runs_get_nothing_more(
     size: str, jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
     """Recipients that were already read ahead get nothing either, and the others in their request do."""
@@ -560,7 +560,7 @@ def test_several_phones_get_the_test_message(jobs: Jobs, service: Service, home:
     jobs("sms", "bulk", file, "-m", "Hola {name}", *to, "--yes", "--again").refused(2, f"{other} has opted out")
 
 
-def test_no_test_message_goes_to_someone_who_opts_out_while_the_file_is_read(
+def test_people_who_opt_out_while_the_file_is_read_get_no_test_message(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
     accept = accepting(service)
@@ -609,7 +609,7 @@ def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Too
     assert len(sent_to(service)) == 3
 
 
-def test_a_due_job_outside_its_window_is_left_for_the_next_call(
+def test_a_due_job_outside_its_window_is_left_for_the_next_run(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
     job = jobs.send(everyone, "--at", "2026-12-01 23:00-05:00", *OFFICE)
@@ -621,7 +621,7 @@ def test_a_due_job_outside_its_window_is_left_for_the_next_call(
     assert len(sent_to(service)) == 3
 
 
-def test_a_window_that_closes_leaves_the_rest_for_the_next_call(
+def test_a_window_that_closes_leaves_the_rest_for_the_next_run(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
     def until_evening() -> None:
@@ -640,7 +640,7 @@ def test_a_window_that_closes_leaves_the_rest_for_the_next_call(
     assert jobs.shown(job)["state"] == "done"
 
 
-def test_two_calls_at_once_send_a_job_once(service: Service, tool: Tool, everyone: str) -> None:
+def test_two_runs_at_once_send_a_job_once(service: Service, tool: Tool, everyone: str) -> None:
     service.always(accepting(service))
     jobs = Jobs(tool)
     tool.clock.now = MONDAY_MORNING - 400 * 86_400  # due long before the time of the real clock
@@ -653,7 +653,7 @@ def test_two_calls_at_once_send_a_job_once(service: Service, tool: Tool, everyon
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
-def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Tool, everyone: str, home: Path) -> None:
+def test_a_job_continues_after_its_process_was_killed(service: Service, tool: Tool, everyone: str, home: Path) -> None:
     service.always(accepting(service))
     jobs = Jobs(tool)
     tool.clock.now = MONDAY_MORNING - 400 * 86_400
@@ -679,7 +679,7 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     assert reasons == {"msgctl ended before the response arrived"}
 
 
-def test_a_due_job_of_which_all_is_unknown_exits_with_6(
+def test_a_due_job_with_only_unknown_outcomes_exits_with_6(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, home: Path
 ) -> None:
     """Its process was killed while it waited for the last responses."""
@@ -693,7 +693,7 @@ def test_a_due_job_of_which_all_is_unknown_exits_with_6(
     assert sends(service) == []
 
 
-def test_a_job_that_the_service_refuses_is_left_to_its_user(
+def test_a_job_that_the_service_refuses_waits_for_its_user(
     jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
     job = jobs.send(
@@ -707,7 +707,7 @@ def test_a_job_that_the_service_refuses_is_left_to_its_user(
     assert (len(service.received), jobs.shown(job)["state"]) == (before, "paused")
 
 
-def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
+def test_the_next_run_tries_a_service_that_could_not_be_reached(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msgctl.jobs.workers.PAUSE", 0.0)
@@ -788,7 +788,7 @@ def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, hom
     assert sorted(phone for each in rest for phone in phones(each)) == [ANA, LUIS]
 
 
-def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
+def test_people_who_opted_out_get_no_test_message(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
     assert jobs("optout", "add", EVA).code == 0
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", f"+{EVA}", "--yes")
     done.refused(2, f"{EVA} has opted out of SMS", f"msgctl optout remove {EVA} --channel sms")
@@ -803,7 +803,7 @@ def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, h
     assert (done.code, len(sends(service)), files(home)) == (1, 1, []), done.err
 
 
-def test_ctrl_c_at_the_question_says_what_was_sent(
+def test_ctrl_c_at_the_question_reports_the_test_message(
     jobs: Jobs, service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> str:
@@ -817,7 +817,7 @@ def test_ctrl_c_at_the_question_says_what_was_sent(
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_no_test_message_is_sent_without_a_yes(
+def test_no_test_message_is_sent_without_confirmation(
     more: tuple[str, ...], jobs: Jobs, service: Service, everyone: str
 ) -> None:
     jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, *more)

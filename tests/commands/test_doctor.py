@@ -140,13 +140,13 @@ def test_a_dry_run_makes_no_connection(tool: Tool, service: Service) -> None:
 # --- the profile and its file
 
 
-def test_without_a_profile_it_says_how_to_add_one(tool: Tool) -> None:
+def test_without_a_profile_it_explains_how_to_add_one(tool: Tool) -> None:
     report = Report(tool)
     report.failed("profile", 3, "There is no profile yet", "msgctl profile add")
     assert report["file"]["found"] == f"{files.shown(config_file())} does not exist"
 
 
-def test_the_profile_in_use_is_named_with_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_shows_the_profile_in_use_and_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
     assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
     assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from -p)"
@@ -154,7 +154,7 @@ def test_the_profile_in_use_is_named_with_its_source(tool: Tool, monkeypatch: py
     assert Report(tool, "-n")["profile"]["found"] == "second (from MSGCTL_PROFILE)"
 
 
-def test_variables_that_override_the_profile_are_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_lists_the_variables_that_override_the_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}')
     monkeypatch.setenv("MSGCTL_KEY", KEY)
     report = Report(tool, "-n")
@@ -174,7 +174,7 @@ def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: 
 
 
 @pytest.mark.parametrize("name", ["jobs/20261122-abcdef.sqlite3", "once.sqlite3", "optouts.sqlite3", "history.sqlite3"])
-def test_a_damaged_record_fails_with_its_name(tool: Tool, service: Service, name: str) -> None:
+def test_a_damaged_file_fails_with_its_name(tool: Tool, service: Service, name: str) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=service.base_url)}')
     path = files.state(name)
     files.make_folder(path.parent)
@@ -189,7 +189,7 @@ def test_a_damaged_record_fails_with_its_name(tool: Tool, service: Service, name
 
 
 @pytest.mark.parametrize("url", [f"http://{HOST}/api/v1", "https://me:s3cret@service.example/api/v1"])
-def test_an_invalid_base_url_fails_with_what_is_allowed(url: str, tool: Tool) -> None:
+def test_an_invalid_base_url_fails_with_the_allowed_values(url: str, tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
     report = Report(tool)
     report.failed("base URL", 3, "https://HOST/api/v1")
@@ -197,7 +197,7 @@ def test_an_invalid_base_url_fails_with_what_is_allowed(url: str, tool: Tool) ->
     assert report.statuses["key"] == "ok"
 
 
-def test_an_unusable_key_fails_only_the_key_check(tool: Tool) -> None:
+def test_an_unusable_key_fails_only_the_check_of_the_key(tool: Tool) -> None:
     write_config(table("main", "key_command = 'exit 7'", key=None))
     report = Report(tool, "-n", "-p", "main")
     assert (report.done.code, report.statuses["key"], report.statuses["base URL"]) == (3, "failed", "ok")
@@ -233,7 +233,7 @@ def test_a_refused_connection_exits_with_4(tool: Tool, service: Service) -> None
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_proxy_in_use_is_named_without_its_password(
+def test_it_shows_the_proxy_in_use_without_its_password(
     tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with secured(authority, monkeypatch, HOST) as server, proxying(server.port) as proxy:
@@ -309,7 +309,7 @@ def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, se
 
 
 @pytest.mark.parametrize("status", [401, 520])
-def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
+def test_refused_credentials_exit_with_1_and_show_the_address_to_allow(
     status: int, tool: Tool, service: Service
 ) -> None:
     service.will(respond({"error": "NO", "msg": "not from there"}, status))

@@ -173,7 +173,7 @@ def replace_its_lock(home: Path, job: str) -> None:
 
 
 @pytest.mark.parametrize("harm", [damage, damage_a_page, damage_a_value, open_to_others, replace_its_lock])
-def test_a_due_job_that_cannot_be_sent_is_an_error_and_does_not_keep_the_others_from_being_sent(
+def test_a_due_job_that_cannot_be_sent_is_an_error_and_the_others_are_sent(
     harm: Callable[[Path, str], None], job: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     jobs.tool.clock.now += 1
@@ -224,7 +224,9 @@ def test_a_full_disk_is_an_error_and_leaves_the_job_due(
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
-def test_only_another_run_due_at_work_is_quiet(job: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_run_due_is_quiet_only_if_another_run_due_is_running(
+    job: str, jobs: Jobs, service: Service, home: Path
+) -> None:
     with Store(folder(home)).locked("run-due"):
         quiet = run_due(jobs)
     assert (quiet.code, quiet.out, quiet.err, sends(service)) == (0, "", "", [])
@@ -272,7 +274,7 @@ def test_a_job_resumed_before_its_time_and_interrupted_keeps_its_schedule(
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
-def test_last_is_the_newest_job_that_has_begun(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+def test_last_is_the_newest_job_that_has_started(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
     file = of_phones(home, [ANA])
     first = jobs.send(file, "--at", FUTURE, "--name", "offer")
     jobs("job", "show", "--last").refused(2, "No job has begun")
@@ -290,7 +292,7 @@ def test_last_is_the_newest_job_that_has_begun(jobs: Jobs, service: Service, too
     assert sent_to(service) == [LUIS, LUIS]
 
 
-def test_a_scheduled_job_has_begun_once_it_has_sent(jobs: Jobs, job: str, service: Service, tool: Tool) -> None:
+def test_a_scheduled_job_has_started_once_it_has_sent(jobs: Jobs, job: str, service: Service, tool: Tool) -> None:
     assert stopped(service, "job", "run-due", signals=(signal.SIGTERM,)) == 130
     shown = jobs("job", "show", "--last", "--json").document
     assert (shown["job"], shown["state"]) == (job, "scheduled")

@@ -105,7 +105,7 @@ def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Too
     ],
     ids=["sms", "call", "audio", "values", "template"],
 )
-def test_the_text_is_kept_whole(line: tuple[str, ...], message: str, tool: Tool, sandbox: Sandbox) -> None:
+def test_the_history_keeps_the_whole_text(line: tuple[str, ...], message: str, tool: Tool, sandbox: Sandbox) -> None:
     sandbox(*line)
     (entry,) = recorded(tool)
     assert entry["message"] == message
@@ -259,13 +259,13 @@ def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: 
         (("--fields", "color"), "color"),
     ],
 )
-def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool: Tool) -> None:
+def test_invalid_options_are_usage_errors(options: tuple[str, ...], named: str, tool: Tool) -> None:
     tool("history", *options).refused(2, named)
     tool("history", "list", *options).refused(2, named)
 
 
 @pytest.mark.every_set
-def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
+def test_the_history_shows_a_state_that_state_get_learned(tool: Tool, sandbox: Sandbox) -> None:
     (sent,) = [row["id"] for row in sandbox.rows(*SEND)]
     tool.clock.now += 60
     assert [row["state"] for row in sandbox.rows("state", "get", sent)] == ["delivered"]
@@ -369,7 +369,7 @@ def damaged(path: Path) -> None:
 
 @pytest.mark.usefixtures("damaged")
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=str)
-def test_a_send_that_cannot_be_recorded_goes_out(
+def test_a_send_that_cannot_be_recorded_is_sent(
     flags: tuple[str, ...], service: Service, tool: Tool, path: Path
 ) -> None:
     service.will(respond(SENDS["sms send"].record))
@@ -417,14 +417,14 @@ def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox,
     assert service.received == []
 
 
-def test_last_names_the_time_of_a_message_without_an_id(tool: Tool, service: Service) -> None:
+def test_last_shows_the_time_of_a_message_without_an_id(tool: Tool, service: Service) -> None:
     service.will(drop)
     assert tool(*SEND).code == 5
     (sent,) = tool("history", "--json").document
     tool("state", "get", "--last").refused(2, f"the last message (sms send, {sent['time']}) has no ID")
 
 
-def test_last_and_identifiers_exclude_each_other_and_one_is_needed(tool: Tool, sandbox: Sandbox) -> None:
+def test_state_get_takes_either_last_or_ids(tool: Tool, sandbox: Sandbox) -> None:
     tool("-p", "sandbox", "state", "get").refused(2, "ID", "--last")
     tool("-p", "sandbox", "state", "get", "m1", "--last").refused(2, "ID", "--last")
     tool("-p", "sandbox", "state", "get", "--last").refused(2, "sandbox")

@@ -74,7 +74,7 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
         assert (done.code, done.err) == (0, told)
 
 
-def test_the_next_step_has_the_name_of_the_job_unless_a_newer_one_has_it_too(
+def test_hints_use_the_name_of_a_job_unless_a_newer_job_has_the_same_name(
     jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
     service.always(accepting(service))
@@ -503,17 +503,19 @@ def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -
 
 
 @pytest.mark.parametrize("arguments", [(), (NOWHERE, "--last")], ids=["none", "both"])
-def test_one_job_must_be_named(arguments: tuple[str, ...], jobs: Jobs) -> None:
+def test_a_job_or_last_is_required(arguments: tuple[str, ...], jobs: Jobs) -> None:
     for command in ("show", "resume", "report", "states"):
         assert jobs("job", command, *arguments).code == 2
 
 
-def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_started_from_the_environment_needs_the_environment_to_resume(
+    mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("MSGCTL_KEY")
     jobs("job", "resume", mixed).refused(3, "The job was started with the environment variables", "Set them again")
 
 
-def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
+def test_the_report_contains_the_columns_of_the_file(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     lines = (f"Ana,{ANA},new", "x,nobody,", f",{LUIS},nameless", f"Ana,{ANA},again")
     job = jobs.send(table(home, "name,phone,status", *lines), "--skip-invalid", text="Hi {name}")
@@ -532,7 +534,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     ]
 
 
-def test_columns_named_like_others_of_the_report_are_kept_apart(jobs: Jobs, service: Service, home: Path) -> None:
+def test_columns_with_the_name_of_a_report_column_get_a_prefix(jobs: Jobs, service: Service, home: Path) -> None:
     service.will(BALANCE, REFUSAL)
     job = jobs.send(table(home, "phone,status,file.status", f"{ANA},new,old"), code=6)
     service.always(accepting(service))

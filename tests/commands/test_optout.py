@@ -60,7 +60,7 @@ def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "12", "57 300"])
-def test_the_hint_for_an_invalid_number_names_only_options_that_there_are(text: str, tool: Tool) -> None:
+def test_the_hint_for_an_invalid_number_mentions_only_options_that_exist(text: str, tool: Tool) -> None:
     for words in (("optout", "add"), ("optout", "remove")):
         done = tool(*words, text)
         assert (done.code, f'"{text}" is not a valid phone number' in done.err) == (2, True)
@@ -129,7 +129,7 @@ def test_a_list_of_numbers_may_be_for_one_channel(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("line", [("sms", "send", ANA), ("call", "send", ANA, "--voice", "Mia"), ("sms", "bulk")])
-def test_nothing_is_sent_if_the_list_cannot_be_looked_for(
+def test_nothing_is_sent_if_the_list_cannot_be_read(
     line: tuple[str, ...], tool: Tool, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a state folder of another user, with sudo or in a service."""

@@ -80,7 +80,7 @@ def test_use_changes_the_default(tool: Tool, server: Service) -> None:
 
 
 @pytest.mark.parametrize("verb", ["use", "remove"])
-def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool, verb: str) -> None:
+def test_the_error_for_an_unknown_profile_lists_the_known_profiles(tool: Tool, verb: str) -> None:
     before = write_config(table("main")).read_bytes()
     done = tool("profile", verb, "nobody\x1b[31m")
     assert done.code == 3

@@ -171,7 +171,7 @@ def test_no_option_takes_the_key(tool: Tool) -> None:
         (ACCOUNT, ["--key-stdin"]),
     ],
 )
-def test_without_a_terminal_all_missing_options_are_named_at_once(
+def test_without_a_terminal_one_error_lists_all_missing_options(
     tool: Tool, given: tuple[str, ...], missing: list[str]
 ) -> None:
     done = tool("profile", "add", "main", *given, stdin=KEY)

@@ -214,7 +214,7 @@ def test_a_keychain_that_stores_nothing_is_noticed(
     tool("-p", "main", "balance").refused(3, f"{files.shown(config_file())}: profile main: keyring")
 
 
-def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_explains_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     done = tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
     assert (done.code, "[keyring]'" in done.err) == (3, True)

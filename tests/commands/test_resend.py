@@ -63,7 +63,7 @@ def test_each_new_job_has_its_own_name(jobs: Jobs, service: Service, home: Path)
 # --- twice, in any order
 
 
-def test_a_second_resend_leaves_out_those_of_the_first(job: str, jobs: Jobs, service: Service) -> None:
+def test_a_second_resend_leaves_out_the_recipients_of_the_first(job: str, jobs: Jobs, service: Service) -> None:
     first = resent(jobs, job)
     again = jobs("job", "resend", job, *RESEND)
     assert (again.code, again.out) == (0, "")
@@ -83,7 +83,7 @@ def test_resends_at_once_send_to_everyone_once(job: str, service: Service) -> No
 
 
 @pytest.mark.every_set
-def test_what_is_undelivered_is_resent_once(jobs: Jobs, service: Service, home: Path) -> None:
+def test_undelivered_messages_are_resent_once(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, EVERYONE))
     service.received.clear()
@@ -95,7 +95,7 @@ def test_what_is_undelivered_is_resent_once(jobs: Jobs, service: Service, home: 
     assert sent_to(service) == EVERYONE
 
 
-def test_resend_and_resume_leave_out_those_of_the_other(job: str, jobs: Jobs, service: Service) -> None:
+def test_resend_and_resume_leave_out_each_others_recipients(job: str, jobs: Jobs, service: Service) -> None:
     new = resent(jobs, job)
     done = jobs("job", "resume", job, "--resend-refused", "--yes")
     assert f"Left out 3 recipients to whom job {new} has sent or will send" in done.err
@@ -110,7 +110,7 @@ def test_resume_before_resend(job: str, jobs: Jobs, service: Service) -> None:
 
 
 @pytest.mark.parametrize("other", ["resend", "resume"])
-def test_what_another_command_began_during_the_question_is_not_sent_again(
+def test_a_resend_that_another_command_started_during_the_question_is_not_repeated(
     other: str, job: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(*_: object) -> None:
@@ -141,7 +141,7 @@ def test_a_resend_during_the_question_of_resume(
 
 @pytest.mark.every_set
 @pytest.mark.parametrize("again", ["resend the first", "resend the second", "resume the first", "resume the second"])
-def test_those_whom_a_resend_has_refused_too_can_be_resent_to_once(
+def test_recipients_that_a_resend_refused_too_can_be_resent_to_once(
     again: str, job: str, jobs: Jobs, service: Service
 ) -> None:
     second = refusing(service, lambda: resent(jobs, job, code=6))
@@ -207,7 +207,7 @@ def paused(jobs: Jobs, job: str, home: Path) -> str:
     return new.removesuffix(".sqlite3")
 
 
-def test_those_to_whom_a_deleted_resend_has_not_sent_can_be_resent_to(
+def test_recipients_of_a_deleted_resend_that_got_nothing_can_be_resent_to(
     job: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     new = paused(jobs, job, home)
@@ -222,7 +222,7 @@ def test_those_to_whom_a_deleted_resend_has_not_sent_can_be_resent_to(
     assert sent_to(service) == EVERYONE
 
 
-def test_those_to_whom_a_deleted_resend_has_sent_are_left_out(
+def test_recipients_of_a_deleted_resend_that_got_the_message_are_left_out(
     job: str, jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
     new = resent(jobs, job)
@@ -233,7 +233,9 @@ def test_those_to_whom_a_deleted_resend_has_sent_are_left_out(
     assert sent_to(service) == EVERYONE
 
 
-def test_a_ledger_that_was_moved_away_counts_as_sent(job: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_recipients_in_a_ledger_that_was_moved_count_as_sent(
+    job: str, jobs: Jobs, service: Service, home: Path
+) -> None:
     new = resent(jobs, job)
     ledger = folder(home) / f"{new}.sqlite3"
     ledger.write_bytes(b"not a ledger" * 1000)
@@ -287,7 +289,7 @@ main()
         ("resume", "resends", "begin"),
     ],
 )
-def test_a_resend_that_was_killed_anywhere(
+def test_a_resend_killed_at_any_step_sends_to_everyone_once(
     module: str, name: str, after: bool, line: str, job: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     """Afterwards everyone gets one message, although every command that could resend it runs."""

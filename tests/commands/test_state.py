@@ -83,7 +83,7 @@ def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
 
 @pytest.mark.every_set
 @pytest.mark.parametrize("typed", ["sent", "SENT"])
-def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
+def test_until_sets_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("sent"))
     outcome = tool("state", "watch", "m1", "--until", typed, "--json")
     assert (outcome.code, documents(outcome.stdout)) == (0, [("m1", "sent")])
@@ -101,7 +101,7 @@ def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) 
     assert "hint" not in outcome.error  # the state will not change any more
 
 
-def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
+def test_a_watch_ends_at_max_wait(service: Service, tool: Tool) -> None:
     service.always(state("queued"))
     outcome = tool("state", "watch", "m1", "--interval", "7", "--max-wait", "20", "--json", "-q")
     assert outcome.code == 6
@@ -145,7 +145,7 @@ def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, too
     assert all(part in outcome.err for part in ("Waiting for 1 of 1", "0:02 of 5:00", "○ queued", "trying again"))
 
 
-def test_failures_to_the_end_exit_with_6(service: Service, tool: Tool) -> None:
+def test_failures_until_max_wait_exit_with_6(service: Service, tool: Tool) -> None:
     service.always(drop)
     outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
     assert (outcome.code, outcome.stdout) == (6, b"")
@@ -173,7 +173,7 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
 
 
 @pytest.mark.parametrize(("options", "program"), [((), "msgctl"), (("-p", "sandbox"), "msgctl -p sandbox")])
-def test_hints_can_be_typed_as_they_are(
+def test_hints_can_be_copied_unchanged(
     options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They name the profile if the command line named it."""

@@ -38,7 +38,7 @@ def test_operations_have_names_of_their_own() -> None:
 
 
 @each_endpoint
-def test_credentials_are_sent_where_the_interface_says(endpoint: Endpoint) -> None:
+def test_credentials_are_sent_where_the_api_requires(endpoint: Endpoint) -> None:
     places = {each.name: each.place for each in endpoint.parameters if each.name not in endpoint.own}
     place = operation_of(endpoint).credentials.value
     assert places == {"client": place, "key": place}

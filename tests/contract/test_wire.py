@@ -45,7 +45,7 @@ def test_the_lines_give_every_parameter_of_an_endpoint_or_only_those_that_it_req
 
 
 @each_line
-def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
+def test_the_lines_follow_the_rules_of_the_api(line: Line) -> None:
     for parameter in line.endpoint.own.values():
         value = line.parameters.get(parameter.name)
         if value is None:
@@ -60,7 +60,7 @@ def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
 
 
 @each_line
-def test_a_request_is_that_of_the_interface_and_nothing_more(line: Line, tool: Tool, service: Service) -> None:
+def test_a_request_matches_the_api_and_contains_nothing_more(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     assert (request.method, request.path) == (line.endpoint.method, interface.BASE_PATH + line.endpoint.path)
     assert [arrived(request, place) for place in PLACES] == [expected(line, place, CREDENTIALS) for place in PLACES]

@@ -67,7 +67,7 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
     return client.parse(made, client.fetch(made, timeout=timeout))
 
 
-def test_ctrl_c_before_a_request_is_sent_says_so_even_if_the_previous_one_was_sent(keeper: Service) -> None:
+def test_ctrl_c_before_a_request_reports_that_nothing_was_sent_even_after_a_sent_request(keeper: Service) -> None:
     said: list[str] = []
 
     def log(line: str) -> None:
@@ -93,7 +93,7 @@ def test_ctrl_c_before_a_request_is_sent_says_so_even_if_the_previous_one_was_se
         (BALANCE, ("Interrupted", "", None)),
     ],
 )
-def test_ctrl_c_after_a_request_was_sent_says_what_may_have_happened(
+def test_ctrl_c_after_a_request_reports_that_it_may_have_been_carried_out(
     made: request.Request, said: tuple[str, str, str], keeper: Service
 ) -> None:
     def log(line: str) -> None:
@@ -112,7 +112,7 @@ class _Interrupting(httpx.BaseTransport):
         raise KeyboardInterrupt
 
 
-def test_the_log_says_that_a_request_was_interrupted() -> None:
+def test_the_log_reports_an_interrupted_request() -> None:
     said: list[str] = []
     client = Client("http://127.0.0.1", Credential(1, KEY), transport=_Interrupting, log=said.append, clock=lambda: 1.0)
     with pytest.raises(Interrupted):
@@ -120,7 +120,7 @@ def test_the_log_says_that_a_request_was_interrupted() -> None:
     assert said == ["> POST /send-sms", "< interrupted POST /send-sms 0 ms"]
 
 
-def test_a_url_has_a_longest_length(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_has_a_maximum_length(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     keeper.always(WHOLE)
     with calling(keeper.base_url) as client:
         client.fetch(BALANCE)
@@ -132,7 +132,7 @@ def test_a_url_has_a_longest_length(keeper: Service, monkeypatch: pytest.MonkeyP
             client.fetch(BALANCE)
 
 
-def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:
+def test_the_log_shows_the_milliseconds_of_a_request(keeper: Service) -> None:
     said: list[str] = []
     keeper.always(WHOLE)
     times = iter([100.0, 100.0, 100.25, 100.25])
@@ -167,7 +167,7 @@ def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[[Client]
         assert len(service.received) == 1
 
 
-def test_any_json_is_accepted_only_if_asked_for(keeper: Service) -> None:
+def test_any_json_is_accepted_only_on_request(keeper: Service) -> None:
     keeper.always(respond(b"[1, 2]"))
     with calling(keeper.base_url) as client:
         assert client.send(build(operations.BALANCE, {}), any_json=True).body == b"[1, 2]"
@@ -228,16 +228,14 @@ def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
     ],
     ids=["close", "HTTP/1.0", "for a moment", "one response too many"],
 )
-def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
+def test_a_connection_is_not_reused(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
     with calling(keeper.base_url) as client:
         assert [perform(client, SEND).body for _ in range(2)] == [BODY] * 2
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
-def test_a_connection_that_was_idle_for_long_is_not_used_again(
-    keeper: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_was_idle_for_long_is_not_reused(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_IDLE", 0)
     keeper.always(WHOLE)
     with calling(keeper.base_url) as client:
@@ -256,7 +254,7 @@ class _Clock:
 @pytest.mark.parametrize(
     ("header", "seconds"), [(b"", 4), (b"Keep-Alive: timeout=3\r\n", 2), (b"keep-alive: TIMEOUT=60", 4)]
 )
-def test_a_connection_is_used_again_until_the_service_may_close_it(
+def test_a_connection_is_reused_until_the_service_may_close_it(
     header: bytes, seconds: float, keeper: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four seconds, since many services close after five; or a second less than the service says."""
@@ -370,7 +368,7 @@ def test_a_proxy_with_a_slow_response_is_given_up_in_time(monkeypatch: pytest.Mo
             perform(client, SEND, timeout=0.3)
 
 
-def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificate_behind_a_proxy_is_from_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("service.invalid").configure_cert(context)
     with running(context) as service, proxying(service.port) as proxy:
@@ -413,7 +411,7 @@ def behind_a_proxy(authority: trustme.CA, patch: pytest.MonkeyPatch) -> Iterator
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_bug_after_a_request_was_sent_through_a_proxy_does_not_say_that_nothing_was_sent(
+def test_a_bug_after_a_request_through_a_proxy_leaves_the_outcome_unknown(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = SyncStream.read
@@ -452,7 +450,7 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
     assert len(service.received) == 1
 
 
-def test_each_address_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+def test_the_addresses_share_the_remaining_time(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     shares: list[float] = []
 
     def connect(_: object, host: str, port: int, timeout: float, *__: object, **___: object) -> NoReturn:
@@ -484,7 +482,7 @@ def test_a_request_of_which_the_system_accepted_no_byte_was_not_sent(
     assert tool("--timeout", "0.3", *SMS).code == code
 
 
-def test_a_connection_that_took_half_a_request_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server would read the next request as the rest of that one."""
     write = SyncStream.write
     pieces: list[bytes] = []
@@ -514,7 +512,7 @@ def test_an_ipv6_address_has_its_brackets_in_messages(monkeypatch: pytest.Monkey
     assert no.value.what == "No connection to [::1]:8081"
 
 
-def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_ends_despite_an_abandoned_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     is_daemon: list[bool] = []
 
     def look(*_: object) -> list[Any]:
@@ -525,7 +523,7 @@ def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: 
     assert (transport.look_up("service.example", 80, 5), is_daemon) == (["127.0.0.1"], [True])
 
 
-def test_each_piece_of_a_request_has_what_is_left_of_its_time(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_piece_of_a_request_gets_the_remaining_time(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
     write = SyncStream.write
 

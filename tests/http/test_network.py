@@ -57,7 +57,7 @@ def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
-def test_an_ssl_cert_file_that_cannot_be_used_is_3(
+def test_an_unusable_ssl_cert_file_exits_with_3(
     content: bytes | None, certified: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     file = tmp_path / "authority.pem"
@@ -134,7 +134,7 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
 @pytest.mark.parametrize(
     "location", ["", "/api/v2/balance", "//[", "http://[::1", "javascript:alert(1)", "\x1b[31m", "http://h\xff/", "?x"]
 )
-def test_a_redirect_to_anywhere_is_1(location: str, service: Service, tool: Tool) -> None:
+def test_any_redirect_exits_with_1(location: str, service: Service, tool: Tool) -> None:
     service.will(raw(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")))
     outcome = tool("balance", "--no-color", terminal=True)
     assert outcome.code == (5 if "\r" in location else 1)
@@ -185,7 +185,7 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
         ("https://service.example:8443/api/v1", "service.example:443", False),
     ],
 )
-def test_no_proxy_may_name_a_port_and_a_proxy_needs_no_scheme(
+def test_no_proxy_accepts_a_port_and_a_proxy_needs_no_scheme(
     base_url: str, exception: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "proxy.example:3128")
@@ -194,7 +194,7 @@ def test_no_proxy_may_name_a_port_and_a_proxy_needs_no_scheme(
     assert (None if proxy is None else str(proxy.url)) == (None if is_direct else "http://proxy.example:3128")
 
 
-def test_a_proxy_that_is_not_there_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+def test_an_unreachable_proxy_exits_with_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     with proxying(service.port) as gone:
         url = gone.url
     monkeypatch.setenv("HTTPS_PROXY", url)
@@ -242,9 +242,7 @@ def test_this_machine_is_never_reached_through_a_proxy(
 
 
 @pytest.mark.parametrize("url", ["nonsense://x", "socks4://127.0.0.1:1", "http://", "http://[::1"])
-def test_a_proxy_that_cannot_be_understood_is_3(
-    url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
+def test_an_invalid_proxy_exits_with_3(url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     monkeypatch.setenv("HTTPS_PROXY", url)
     monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
     outcome = tool(*SMS)

@@ -88,7 +88,7 @@ def test_a_job_has_the_outcome_of_a_single_send(
     assert found == single
 
 
-def test_an_array_of_states_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+def test_an_array_of_states_is_printed_unchanged(service: Service, tool: Tool) -> None:
     body = b'[{"state":"Enviado","id":"m1" , "credits":1.10}]'
     service.always(respond(body))
     assert (done := tool("state", "get", "m1", "--json")).code == 0

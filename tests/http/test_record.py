@@ -68,7 +68,7 @@ def test_objects_with_other_keys_belong_to_no_recipient() -> None:
     assert entries({"id": "d", "data": {"7": {"status": "sent"}}}) == [("d", "sent", "none")]
 
 
-def test_empty_data_identifies_nobody() -> None:
+def test_empty_data_contains_no_recipient() -> None:
     nothing: list[Any] = [[], {}, "queued", 1, True]
     for empty in nothing:
         assert record(ops.SEND_SMS, {"status": 1, "data": empty})["data"] == []
@@ -103,7 +103,7 @@ def test_entries_beyond_ten_times_the_recipients_are_not_kept() -> None:
     assert len(record(ops.SEND_SMS, {"data": [{"id": "a"}] * 100})["data"]) == 20
 
 
-def test_a_chatapp_record_is_its_own_entry_unless_its_data_has_entries() -> None:
+def test_a_chatapp_record_is_one_entry_unless_its_data_has_entries() -> None:
     for document in (
         {"id": "x", "status": "queued"},
         [{"id": "x", "state": "queued"}],
@@ -115,7 +115,7 @@ def test_a_chatapp_record_is_its_own_entry_unless_its_data_has_entries() -> None
     assert found["data"] == [{"phone": A, "status": "rejected", "id": "x"}]
 
 
-def test_a_failure_around_the_record_is_in_it() -> None:
+def test_a_failure_around_the_record_is_part_of_it() -> None:
     blocked = {"id": "x", "status": "blocked"}
     found = record(ops.BLOCK_PHONE, {"status": 0, "msg": "no", "data": blocked})
     assert found == {"id": "x", "status": "0", "msg": "no"}

@@ -37,7 +37,7 @@ def test_no_message_raises_the_limit_of_a_response_above_4_mib() -> None:
 
 
 @pytest.mark.parametrize(("values", "missing"), [({"template": "t", "body": ["x"]}, "PHONE"), ({}, "--template")])
-def test_a_required_value_that_is_missing_is_named(values: dict[str, str], missing: str) -> None:
+def test_the_error_for_a_missing_value_mentions_its_name(values: dict[str, str], missing: str) -> None:
     with pytest.raises(UsageError, match=f"^{missing} is missing"):
         build(ops.CHATAPP_SEND, values)
 

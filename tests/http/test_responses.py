@@ -120,7 +120,7 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("error", ["0", '"0"', "false", "null", '""', "[]", "{}"])
-def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
+def test_an_error_number_of_0_is_not_a_refusal(error: str) -> None:
     """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
     assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
     assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
@@ -214,11 +214,11 @@ def test_a_redirect_shows_only_its_host() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 304])
-def test_a_redirect_without_a_location_names_no_host(status: int) -> None:
+def test_a_redirect_without_a_location_shows_no_host(status: int) -> None:
     assert "points to" not in (error_of(ops.SEND_SMS, b"", status).hint or "")
 
 
-def test_a_redirect_to_no_url_says_so() -> None:
+def test_a_redirect_to_an_invalid_url_is_reported() -> None:
     assert "points to a malformed URL." in (
         error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""
     )
@@ -315,7 +315,7 @@ NOT_VERIFIED: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_code_is_verified_only_if_everything_means_success() -> None:
+def test_a_code_is_verified_only_if_every_field_means_success() -> None:
     for body in VERIFIED:
         assert parsed(ops.VERIFY_2FA, body).operation is ops.VERIFY_2FA, body
 
@@ -361,7 +361,7 @@ NOT_INTERNAL = (
 
 
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.BLOCK_PHONE, ops.VERIFY_2FA, ops.CHATAPP_SEND])
-def test_a_failure_of_the_service_itself_leaves_the_outcome_in_doubt(operation: Operation) -> None:
+def test_a_failure_of_the_service_leaves_the_outcome_of_a_send_unknown(operation: Operation) -> None:
     for status in (200, 400, 520):
         for body in INTERNAL[: 7 if status == 520 else None]:
             error = error_of(operation, body, status)
@@ -372,6 +372,6 @@ def test_a_failure_of_the_service_itself_leaves_the_outcome_in_doubt(operation: 
     assert isinstance(error_of(operation, INTERNAL[0], 403), RefusedError)
 
 
-def test_a_failure_of_the_service_itself_is_1_for_a_read() -> None:
+def test_a_read_exits_with_1_after_a_failure_of_the_service() -> None:
     for status in (200, 400, 520):
         assert error_of(ops.BALANCE, INTERNAL[0], status).exit_code == 1

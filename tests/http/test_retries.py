@@ -171,7 +171,7 @@ def test_a_service_that_hangs_up_is_given_up_after_three_tries(tls_service: Serv
 
 
 @each(BOTH)
-def test_a_handshake_that_does_not_end_in_time_is_4(
+def test_a_handshake_that_does_not_end_in_time_exits_with_4(
     command: Command, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:

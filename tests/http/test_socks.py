@@ -80,7 +80,7 @@ def test_requests_go_through_a_socks_proxy_which_looks_up_the_name(
     assert len(service.received) == 1
 
 
-def test_a_socks_proxy_that_refuses_is_4(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socks_proxy_that_refuses_exits_with_4(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     with socks(service.port, REFUSED) as (url, _):
         monkeypatch.setenv("ALL_PROXY", url)
         with pytest.raises(NotReachedError, match="The proxy did not open a connection"):
@@ -89,7 +89,7 @@ def test_a_socks_proxy_that_refuses_is_4(service: Service, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x04\x00"])
-def test_a_socks_proxy_that_does_not_speak_socks_is_4(
+def test_a_proxy_that_does_not_speak_socks_exits_with_4(
     reply: bytes, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socks(service.port, reply) as (url, _):

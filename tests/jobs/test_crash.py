@@ -27,7 +27,9 @@ LOSSES = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.HALF)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS], ids=["one text", "several texts"])
-def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_job_killed_at_any_moment_sends_to_everyone_once(
+    texts: tuple[str, ...], counter: CountingServer, new_bulk: NewBulk
+) -> None:
     bulk = new_bulk(NUMBER, "--batch-size", str(BATCH), texts=texts)
     send_with_kills(bulk, counter, batch=BATCH, kills=KILLS, seed=len(texts))
     outcomes = assert_true(bulk, counter)
@@ -48,7 +50,9 @@ def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, n
         pytest.param(at_random(4, *LOSSES, Fault.REFUSED, share=0.3), KILLS, id="everything, and kills"),
     ],
 )
-def test_errors_of_the_service(decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_job_with_errors_of_the_service_sends_to_everyone_once(
+    decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk
+) -> None:
     counter.decide = decide
     bulk = new_bulk(NUMBER, "--batch-size", str(BATCH))
     with_kills = bulk.begin()
@@ -72,7 +76,7 @@ def test_errors_of_the_service(decide: Decision, kills: int, counter: CountingSe
         assert (fault in LOSSES) <= (row["outcome"] == "unknown")
 
 
-def test_a_request_is_sent_after_its_intent_and_earlier_results_are_on_disk(
+def test_the_intent_and_earlier_results_are_on_disk_before_a_request(
     counter: CountingServer, new_bulk: NewBulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, kept = Path(os.environ["XDG_STATE_HOME"]), tmp_path / "kept"
@@ -88,7 +92,9 @@ def test_a_request_is_sent_after_its_intent_and_earlier_results_are_on_disk(
     assert bulk.outcomes() == {"accepted": 30, "unknown": 10, "pending": 10}
 
 
-def test_people_in_flight_at_a_kill_are_in_the_history(counter: CountingServer, new_bulk: NewBulk, tool: Tool) -> None:
+def test_recipients_in_flight_at_a_kill_are_in_the_history(
+    counter: CountingServer, new_bulk: NewBulk, tool: Tool
+) -> None:
     bulk = new_bulk(100, "--batch-size", str(BATCH), "--concurrency", "4")
     counter.hold()
     begun = bulk.begin()
@@ -126,7 +132,7 @@ def test_a_second_process_on_the_same_job_is_refused(counter: CountingServer, ne
     assert assert_true(bulk, counter) == {"accepted": 200}
 
 
-def test_two_that_resume_at_once(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_two_processes_that_resume_at_once_send_to_everyone_once(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(300, "--batch-size", str(BATCH))
     begun = bulk.begin()
     counter.wait_for(3)
@@ -148,7 +154,7 @@ def test_two_that_resume_at_once(counter: CountingServer, new_bulk: NewBulk) -> 
 TURNED_BACK = "import time; now = time.time; time.time = lambda: now() - {seconds}"
 
 
-def test_the_clock_set_back(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_clock_that_is_set_back_loses_nobody(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(300, "--batch-size", str(BATCH), "--rate", "100000")
     running = None
     for number, seconds in enumerate((0, 7_200, 864_000_000), start=1):  # at last, before the job was made
@@ -172,7 +178,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk
 
 
 @pytest.mark.slow
-def test_the_disk_becomes_full(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
+def test_a_job_on_a_full_disk_loses_nothing(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
     _stops_for_want_of_room(bulk, counter)
     small_disk.resize("64m")
@@ -180,7 +186,7 @@ def test_the_disk_becomes_full(counter: CountingServer, small_disk: Disk, new_bu
 
 
 @pytest.mark.slow
-def test_files_may_not_grow(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_job_at_the_file_size_limit_loses_nothing(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
     bulk.before_start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))")
     _stops_for_want_of_room(bulk, counter)
@@ -208,7 +214,7 @@ def _goes_on(bulk: Bulk, counter: CountingServer) -> None:
 
 
 @pytest.mark.slow
-def test_no_space_for_a_job(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
+def test_a_job_without_disk_space_sends_nothing(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     done = new_bulk(30_000).begin().end()
     assert done.code == 3
     assert "full" in done.err

@@ -124,7 +124,7 @@ def test_a_ledger_that_has_changed_is_read_again(
     assert not is_read(store, monkeypatch, OTHER)
 
 
-def test_the_index_knows_what_the_ledger_says(store: Store) -> None:
+def test_the_index_contains_the_facts_of_the_ledger(store: Store) -> None:
     with closing(opened(store.path(JOB))) as ledger:
         send(ledger, at=NOW, credits="2")
         send(ledger, at=NOW + 90, credits="3")
@@ -186,9 +186,7 @@ def test_a_damaged_index_is_built_again(
     assert not is_read(store, monkeypatch)
 
 
-def test_the_jobs_are_known_without_an_index_that_can_be_used(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_are_listed_without_a_usable_index(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = every(store)
     with closing(sqlite3.connect(store.folder / NAME)) as other:
         monkeypatch.setattr(module, "FORMAT", replace(FORMAT, most_wait=0.0))
@@ -203,7 +201,7 @@ def test_the_jobs_are_known_without_an_index_that_can_be_used(
             assert every(copy) == before
 
 
-def test_nothing_of_a_deleted_job_remains_in_the_index(store: Store) -> None:
+def test_the_index_forgets_a_deleted_job(store: Store) -> None:
     index = store.folder / NAME
     assert f"name of {OTHER}".encode() in index.read_bytes()
     with store.locked(OTHER):

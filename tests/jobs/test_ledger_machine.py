@@ -342,7 +342,7 @@ def test_an_unknown_recipient_keeps_the_request_that_was_sent(tmp_path: Path) ->
     assert found == [(2, "[2]"), (3, "[3]")]
 
 
-def test_the_report_names_a_lost_request_and_the_refusal_of_the_next(tmp_path: Path) -> None:
+def test_the_report_mentions_a_lost_request_and_the_refusal_of_the_next(tmp_path: Path) -> None:
     failures = ((Event.LOST, OutcomeUnknownError("it was late")), (Event.REFUSED, RefusedError("no")))
     with closing(opened(write(tmp_path / "job.sqlite3", rows(1)))) as ledger:
         errors = []
@@ -357,7 +357,7 @@ def test_the_report_names_a_lost_request_and_the_refusal_of_the_next(tmp_path: P
     assert errors == ["it was late", "an earlier request may have been carried out; the last one: no"]
 
 
-def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_ledger_mentions_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(2000))
     with path.open("r+b") as file:
         file.seek(8192)

@@ -199,7 +199,7 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
 @pytest.mark.parametrize(
     "content", ['[{"phone": "%s"}]', '[\n  {"phone": "%s"}\n]\n', ' [ { "phone": "%s" } ]', '{\n"phone": "%s"}']
 )
-def test_json_of_more_than_one_object_a_line_is_refused_as_json(content: str) -> None:
+def test_a_line_with_several_json_objects_is_refused(content: str) -> None:
     said = refused(content % ANA)
     assert "line 1 of standard input is not a JSON object" in said
     assert "Each line must be a whole JSON object" in said
@@ -321,7 +321,7 @@ def test_a_file_is_refused_as_a_whole(content: str, said: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " "])
-def test_a_column_without_a_name_holds_no_phones(name: str) -> None:
+def test_a_column_without_a_name_is_not_the_phone_column(name: str) -> None:
     assert "no column" in refused(f"name,,\nAna,{ANA},\n", name)
 
 

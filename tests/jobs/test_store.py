@@ -203,7 +203,7 @@ def test_an_import_does_not_overwrite_a_file(store: Store) -> None:
 # --- files that are not ledgers
 
 
-def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -> None:
+def test_links_directories_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -> None:
     store.path(JOB).symlink_to(write(tmp_path / "elsewhere.sqlite3", rows(1)))
     store.path(OTHER).mkdir()
     os.mkfifo(store.path("20261123-000000"))
@@ -211,7 +211,7 @@ def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -
         assert "regular file" in fault(store, job)
 
 
-def test_the_newest_job_is_not_looked_for_behind_a_ledger_that_cannot_be_read(store: Store) -> None:
+def test_last_fails_if_the_newest_ledger_cannot_be_read(store: Store) -> None:
     write(store.path(JOB), rows(1))
     store.path(OTHER).write_bytes(b"not a ledger")
     for job in (None, "name"):

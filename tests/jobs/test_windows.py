@@ -98,7 +98,7 @@ def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
     assert len(watcher.phones) == len(set(watcher.phones)) == 8
 
 
-def test_a_job_says_until_when_it_waits(tmp_path: Path) -> None:
+def test_a_job_shows_until_when_it_waits(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-21T22:00"))
     path = made(tmp_path / "job", [JAPANESE.format(1), BRITISH.format(1)], clock.now)
     for now, running, told in (

@@ -58,7 +58,7 @@ def test_a_workbook_without_recipients_is_refused(content: bytes, said: str) -> 
     assert said in refused(content)
 
 
-def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     assert "[campaigns]'" in refused(workbook(["phone"], [ANA]))
 

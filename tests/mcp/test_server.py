@@ -430,7 +430,7 @@ def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool
     talk(known, connected_here("mcp"))
 
 
-def test_the_client_is_told_of_a_send_that_exceeded_the_limit(service: Service) -> None:
+def test_the_client_is_informed_of_a_send_that_exceeded_the_limit(service: Service) -> None:
     entry = {**ACCEPTED["data"][0], "credits": 3}  # type: ignore[index]
     service.always(respond({**ACCEPTED, "data": [entry]}))
 
@@ -463,12 +463,14 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
         ([], 3, "There is no profile yet"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(arguments: list[str], code: int, message: str, tool: Tool) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(
+    arguments: list[str], code: int, message: str, tool: Tool
+) -> None:
     done = tool("mcp", *arguments)
     assert (done.code, message in done.err, done.out) == (code, True, "")
 
 
-def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_explains_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = tool(*SANDBOX, "mcp")
     assert (done.code, "Install it: " in done.err and "[mcp]'" in done.err) == (3, True)

@@ -22,7 +22,7 @@ def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segm
     assert world.credits == 1000 - 2 * segments
 
 
-def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: World) -> None:
+def test_a_send_that_costs_more_than_the_balance_is_refused_whole(world: World) -> None:
     world.admin.credit(1)
 
     error, msg = refusal(world.post("/send-sms", phone=f"{PHONE},{OTHER}", sms="Hola"))
@@ -46,7 +46,7 @@ def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
     assert [message["phone"] for message in world.admin.inbox()] == [OTHER]
 
 
-def test_a_dispatch_to_blocked_numbers_only_needs_no_credits(world: World) -> None:
+def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
     world.admin.credit(0)
 
@@ -68,7 +68,7 @@ def test_a_dispatch_to_blocked_numbers_only_needs_no_credits(world: World) -> No
         ("0003", ["queued", "queued", "queued", "queued"]),
     ],
 )
-def test_an_sms_moves_with_time(world: World, ending: str, states: list[str]) -> None:
+def test_the_state_of_an_sms_follows_the_clock(world: World, ending: str, states: list[str]) -> None:
     message_id = world.sms(f"57300123{ending}")["data"][0]["id"]
 
     assert journey(world, message_id) == states
@@ -85,7 +85,7 @@ def test_an_sms_moves_with_time(world: World, ending: str, states: list[str]) ->
         ("0003", "true", ["queued", "ringing", "ringing", "ringing"]),
     ],
 )
-def test_a_call_moves_with_time(world: World, ending: str, voicemail: str, states: list[str]) -> None:
+def test_the_state_of_a_call_follows_the_clock(world: World, ending: str, voicemail: str, states: list[str]) -> None:
     document = record(
         world.post("/call/send", phone=f"57300123{ending}", message="Hola", voice="Mia", leave_voicemail=voicemail)
     )
@@ -171,7 +171,7 @@ def test_an_unknown_id_or_time_is_refused(world: World, after: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["limit", "kind", "Phone", "since"])
-def test_any_other_parameter_of_the_inbox_gets_400_with_the_three_that_there_are(world: World, name: str) -> None:
+def test_an_unknown_parameter_of_the_inbox_gets_400_with_the_known_ones(world: World, name: str) -> None:
     refused = world.respond(SandboxRequest("GET", "/sandbox/inbox", f"{name}=1"))
     assert refused.status == 400
     assert json.loads(refused.body)["msg"] == f'unknown parameter "{name}": choose from phone, after, wait'

@@ -36,7 +36,7 @@ def test_it_describes_every_operation_and_endpoint(world: World) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_parameters_are_where_the_interface_has_them(operation: Any) -> None:
+def test_parameters_are_where_the_api_has_them(operation: Any) -> None:
     described = DOCUMENT["paths"][BASE_PATH + operation.path][operation.method.lower()]
     query = {each["name"] for each in described.get("parameters", [])}
     contents = described.get("requestBody", {}).get("content", {})

@@ -126,7 +126,7 @@ def test_a_request_with_very_many_keys_is_not_forwarded() -> None:
         "/..;x/admin",
     ],
 )
-def test_a_path_that_could_leave_the_interface_is_not_forwarded(path: str) -> None:
+def test_a_path_that_could_leave_the_api_is_not_forwarded(path: str) -> None:
     recording = Recording()
     assert recording.respond(BALANCE._replace(path=f"/api/v1{path}")).status == 400
     assert (recording.forwarded, recording.lines) == ([], [])
@@ -150,6 +150,6 @@ def test_a_request_recorded_twice_gets_its_responses_in_order_and_then_the_last(
 
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", "nonsense", '{"method": "GET", "path": "/x"}'])
-def test_an_invalid_record_is_named_with_its_line(line: str) -> None:
+def test_the_error_for_an_invalid_record_mentions_its_line(line: str) -> None:
     with pytest.raises(ConfigurationError, match=r"file, line 1"):
         replayer([line], "file", redact_body)

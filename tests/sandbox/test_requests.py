@@ -38,7 +38,7 @@ def test_another_path_is_404(world: World, path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms"), ("get", "/balance")])
-def test_another_method_is_405_and_names_the_right_one(world: World, method: str, path: str) -> None:
+def test_another_method_is_405_and_mentions_the_right_one(world: World, method: str, path: str) -> None:
     response = world.send(SandboxRequest(method, path, query=encoded({})))
 
     assert refusal(response, 405)[0] == "METHOD_NOT_ALLOWED"
@@ -55,11 +55,11 @@ def test_both_credentials_are_required(world: World, name: str, value: str | Non
 
 
 @pytest.mark.parametrize("wrong", [{"client": "2"}, {"key": "sandbox2"}, {"key": "clé"}, {"client": "-1"}])
-def test_other_credentials_are_refused_without_telling_which_is_wrong(world: World, wrong: dict[str, str]) -> None:
+def test_wrong_credentials_are_refused_without_revealing_which_is_wrong(world: World, wrong: dict[str, str]) -> None:
     assert refusal(world.get("/balance", **wrong)) == ("UNAUTHORIZED", "client or key is wrong")
 
 
-def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: World) -> None:
+def test_credentials_are_accepted_only_in_their_place(world: World) -> None:
     body = "phone=573001234567&sms=Hola"
     in_query = SandboxRequest("POST", "/send-sms", encoded({}), FORM, body.encode())
     in_json = SandboxRequest(
@@ -126,7 +126,7 @@ def test_the_parameters_in_a_query_are_required(world: World) -> None:
             assert (error, "template" in msg.split()) == ("MISSING_PARAMETER", True), (path, msg)
 
 
-def test_every_value_that_the_interface_lists_is_accepted(world: World) -> None:
+def test_every_value_that_the_api_lists_is_accepted(world: World) -> None:
     world.admin.credit(1000)
     for voice in VOICES:
         assert world.post("/call/send", **{**CALL, "voice": voice}).status == 200, voice
@@ -169,7 +169,7 @@ def test_every_value_that_the_interface_lists_is_accepted(world: World) -> None:
         ("/url/short-statistic", STATISTIC, "category", "operatingsystem"),
     ],
 )
-def test_a_value_that_breaks_a_rule_is_refused_by_its_name(
+def test_the_error_for_an_invalid_value_mentions_the_parameter(
     world: World, path: str, parameters: dict[str, str], name: str, value: str
 ) -> None:
     error, msg = refusal(world.post(path, **{**parameters, name: value}))

@@ -51,7 +51,7 @@ ENTRY = {"state": "queued", "credits": 1, "sms": "Hola"}
         ("phones", {PHONE: ENTRY, OTHER: ENTRY}),
     ],
 )
-def test_data_holds_the_recipients_in_the_chosen_form(world: World, data: str, expected: object) -> None:
+def test_data_contains_the_recipients_in_the_chosen_shape(world: World, data: str, expected: object) -> None:
     choose(world, data=data, entry_ids=False)
     assert {name: value for name, value in sms(world).items() if name != "id"} == {"status": 1, "data": expected}
     assert world.credits == 998
@@ -74,7 +74,7 @@ def test_data_may_be_left_out(world: World) -> None:
 
 
 @pytest.mark.parametrize("data", ["object", "none"])
-def test_a_form_that_hides_a_blocked_number_is_not_used(world: World, data: str) -> None:
+def test_a_shape_that_hides_a_blocked_number_is_not_used(world: World, data: str) -> None:
     world.post("/block-phone", phone=OTHER)
     choose(world, data=data, entry_ids=False)
     assert [entry["state"] for entry in sms(world)["data"].values()] == ["queued", "blocked"]
@@ -102,7 +102,7 @@ def test_entries_may_have_no_ids(world: World) -> None:
         ("data-array", lambda document: document["data"][0]),
     ],
 )
-def test_a_state_has_the_chosen_form(world: World, form: str, found: Callable[[Any], Any]) -> None:
+def test_a_state_has_the_chosen_shape(world: World, form: str, found: Callable[[Any], Any]) -> None:
     choose(world, state=form, words="spanish")
     sent = sms(world)
     message = sent["data"][1]["id"]

@@ -118,14 +118,14 @@ def test_bytes_without_a_request_get_no_response(served: Served) -> None:
         b"no colon",
     ],
 )
-def test_headers_that_others_may_read_differently_get_400(served: Served, lines: bytes) -> None:
+def test_ambiguous_headers_get_400(served: Served, lines: bytes) -> None:
     head = b"GET /api/v1/balance?" + encoded({}).encode() + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     assert status_of(served.raw(head + b"X: a:b\r\nY:\r\n\r\n")) == 200
     assert status_of(served.raw(head + lines + b"\r\n\r\n")) == 400
 
 
 @pytest.mark.parametrize("size", [b"+4", b"-4", b"0x4", b" 4", b"1_0", b"4 4", b"", b"4\n"])
-def test_a_chunk_size_that_others_may_read_differently_gets_400(served: Served, size: bytes) -> None:
+def test_an_ambiguous_chunk_size_gets_400(served: Served, size: bytes) -> None:
     head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert status_of(served.raw(head + size + b"\r\nabcd\r\n0\r\n\r\n")) == 400
 
@@ -143,7 +143,7 @@ def test_a_chunk_size_that_others_may_read_differently_gets_400(served: Served, 
         ("GE T", "/", 400),
     ],
 )
-def test_no_browser_guesses_the_type_of_a_response(served: Served, method: str, path: str, status: int) -> None:
+def test_browsers_must_not_guess_the_type_of_a_response(served: Served, method: str, path: str, status: int) -> None:
     url = {"name": "x", "url-long": "https://a.example", "alias": "short"}
     served.send(SandboxRequest("POST", "/api/v1/url/short", "", FORM, encoded({**url}).encode()))
     response = served.send(SandboxRequest(method, path))
@@ -194,7 +194,7 @@ def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: 
     ("allowed", "status"),
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
 )
-def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: str, status: int) -> None:
+def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, allowed: str, status: int) -> None:
     emulator = Emulator(tmp_path / "state.db", allowed=[ip_network(allowed)])
     with closing(emulator), serving(emulator) as served:
         assert served.send(BALANCE).status == status
@@ -212,7 +212,7 @@ def test_all_addresses_include_those_of_ipv4(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
-def test_its_own_addresses_and_the_allowed_ones_are_accepted_as_host(emulator: Emulator, host: str) -> None:
+def test_own_and_allowed_addresses_are_accepted_as_host(emulator: Emulator, host: str) -> None:
     with serving(emulator, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
         assert served.send(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
 

@@ -119,7 +119,7 @@ def test_another_server_gets_only_the_check_for_a_sandbox(service: Service, tool
     assert [request.target for request in service.received] == ["/sandbox"]
 
 
-def test_a_default_profile_is_not_taken_for_a_sandbox(server: Service, tool: Tool) -> None:
+def test_the_sandbox_commands_ignore_a_default_profile(server: Service, tool: Tool) -> None:
     added = tool("profile", "add", "real", "--base-url", server.base_url, "--client", "1", "--key-stdin", stdin="a key")
     assert added.code == 0, added.err
     assert tool("sandbox", "credit", "5", "--json").document == {"status": 5}
@@ -225,7 +225,7 @@ def test_the_page_and_the_log_have_no_key_in_any_mixture_of_spellings() -> None:
     assert not re.findall(r"hid|a[ +]k", shown), shown
 
 
-def test_the_log_holds_no_control_characters() -> None:
+def test_the_log_contains_no_control_characters() -> None:
     with serving() as (process, about):
         for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
             with socket.create_connection(address(about), PATIENCE) as connection:
@@ -297,7 +297,7 @@ def test_refused_requests_of_a_megabyte_leave_the_memory_as_it_was() -> None:
         (["-n"], 2, "--dry-run"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(options: list[str], code: int, named: str, tool: Tool) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(options: list[str], code: int, named: str, tool: Tool) -> None:
     port = [] if "--port" in options else ["--port", "0"]
     refused = tool("sandbox", "serve", *port, *options)
     assert refused.code == code, refused.err
@@ -305,7 +305,7 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.out == ""
 
 
-def test_a_port_in_use_is_named_once(served: Any, tool: Tool) -> None:
+def test_the_error_for_a_port_in_use_mentions_it_once(served: Any, tool: Tool) -> None:
     port = str(address(served)[1])
     tool("sandbox", "serve", "--port", port).refused(3, f"port {port}: Address already in use\n")
 
@@ -401,7 +401,7 @@ def test_only_the_key_that_the_recorder_printed_uses_the_account(
     ("options", "code"),
     [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
 )
-def test_a_recorder_that_cannot_start_says_why_and_makes_no_file(
+def test_a_recorder_that_cannot_start_reports_the_reason_and_creates_no_file(
     options: list[str], code: int, served: Any, home: Path, tool: Tool
 ) -> None:
     to = [] if "--to" in options else ["--to", str(home / "exchanges.jsonl")]

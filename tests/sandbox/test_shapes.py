@@ -112,7 +112,7 @@ def test_a_profile_may_explain_words(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "named"), [("nonsense\n", "line 1"), (None, "exchanges.jsonl")])
-def test_a_file_that_is_no_record_is_a_configuration_error(content: str | None, named: str, home: Path) -> None:
+def test_a_file_that_is_not_a_record_is_a_configuration_error(content: str | None, named: str, home: Path) -> None:
     path = home / "exchanges.jsonl"
     if content is not None:
         path.write_text(content)

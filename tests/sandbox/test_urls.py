@@ -31,7 +31,7 @@ def counted(document: Any, category: str) -> dict[str, int]:
     }
 
 
-def test_a_short_url_has_a_random_alias_below_the_origin(world: World) -> None:
+def test_a_short_url_has_a_random_alias_under_the_origin(world: World) -> None:
     first, second = shorten(world), shorten(world, "other")
 
     assert first["urlLong"] == LONG

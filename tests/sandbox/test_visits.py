@@ -99,7 +99,7 @@ def test_without_the_parser_a_user_agent_is_unknown(monkeypatch: pytest.MonkeyPa
     assert made == {"country": "CO"}
 
 
-def test_bots_are_counted_apart(served: Served) -> None:
+def test_bots_are_not_counted(served: Served) -> None:
     path = shorten(served)
     for agent in ("WhatsApp/2.23.20.0", "facebookexternalhit/1.1", ANDROID):
         assert served.send(SandboxRequest("GET", path, headers={"user-agent": agent})).status == 302

@@ -330,7 +330,7 @@ def test_a_state_directory_that_everyone_can_write_to_is_refused(
 # --- where they are
 
 
-def test_a_user_without_a_home_folder_is_told_to_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_a_home_directory_suggests_setting_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless(*_: object) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
