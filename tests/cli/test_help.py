@@ -112,7 +112,7 @@ def test_more_than_eight_options_are_in_panels_of_at_most_eight(terminal: bool, 
         for found in re.finditer(starts, text, re.MULTILINE):
             if found[1]:
                 panels.append((found[1], 0))
-            else:
+            elif panels:  # a line of the description may begin with an option too
                 panels[-1] = (panels[-1][0], panels[-1][1] + 1)
         shown = {name: number for name, number in panels if number and name != "Arguments"}
         assert max(shown.values(), default=0) <= 8, node.path
