@@ -1,7 +1,6 @@
 """The global options, which every group and command accepts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -9,6 +8,7 @@ import typer
 
 from msgctl import __version__, values
 from msgctl.cli.help import PANEL, show
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, parser
 from msgctl.output.result import Format
 
@@ -35,8 +35,7 @@ def _fields(text: str) -> tuple[str, ...]:
 _option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=PANEL)
 
 
-@dataclass(eq=False, repr=False)
-class GlobalOptions:
+class GlobalOptions(OptionGroup):
     """The global options of a run; if one is given twice, the last one counts."""
 
     profile: Annotated[

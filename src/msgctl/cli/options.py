@@ -2,10 +2,10 @@
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,8 @@ from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
-from msgctl.cli.parsers import MAX_WAIT, Choice, parser
+from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.parsers import Choice, max_wait_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
@@ -49,15 +50,17 @@ Phones = Annotated[
     typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
 Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with or without spaces and punctuation.")]
-MessageFile = Annotated[
-    str | None,
-    typer.Option(
-        "--message-file",
-        metavar="PATH",
-        help="Read the message from a file; - is standard input.",
-        rich_help_panel=MESSAGE,
-    ),
-]
+
+
+def _message(metavar: str, help: str) -> Any:
+    return typer.Option("--message", "-m", metavar=metavar, help=help, rich_help_panel=MESSAGE)
+
+
+def _message_file(help: str) -> Any:
+    return typer.Option("--message-file", metavar="PATH", help=help, rich_help_panel=MESSAGE)
+
+
+MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]
 
 
 def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
@@ -86,50 +89,33 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     return checks.prose(text.rstrip("\r\n"), "The message", hint)
 
 
-class MessageOptions(NamedTuple):
+class MessageOptions(OptionGroup):
     """Options that give the message."""
 
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--message",
-            "-m",
-            metavar="TEXT",
-            help="Text of the message; - reads standard input.",
-            rich_help_panel=MESSAGE,
-        ),
-    ] = None
+    text: Annotated[str | None, _message("TEXT", "Text of the message; - reads standard input.")] = None
     message_file: MessageFile = None
 
+    reads_stdin = True
+    """Whether the message may come from standard input without an option."""
 
-class TemplateOptions(NamedTuple):
+    def read(self, context: Context) -> str:
+        """Return the message."""
+        return read_message(context, self.text, self.message_file)
+
+
+class TemplateOptions(MessageOptions):
     """Options that give the template of a bulk send."""
 
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--message",
-            "-m",
-            metavar="TEMPLATE",
-            help="Text of the message, with {column} placeholders.",
-            rich_help_panel=MESSAGE,
-        ),
-    ] = None
-    message_file: Annotated[
-        str | None,
-        typer.Option(
-            "--message-file",
-            metavar="PATH",
-            help="Read the template from a file; - is standard input.",
-            rich_help_panel=MESSAGE,
-        ),
-    ] = None
+    text: Annotated[str | None, _message("TEMPLATE", "Text of the message, with {column} placeholders.")] = None
+    message_file: Annotated[str | None, _message_file("Read the template from a file; - is standard input.")] = None
+
+    reads_stdin = False
 
     def read(self, context: Context) -> str:
         """Return the template."""
-        if self == (None, None):
+        if self.is_empty:
             raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
-        return read_message(context, *self, "-m TEMPLATE")
+        return read_message(context, self.text, self.message_file, "-m TEMPLATE")
 
 
 def note_of_left_out(symbols: Sequence[str]) -> str:
@@ -177,8 +163,7 @@ CountryCode = Annotated[
 COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
 
 
-@dataclass(eq=False, repr=False)
-class Country:
+class Country(OptionGroup):
     """How phone numbers are read by commands that do not send to them."""
 
     country_code: CountryCode = None
@@ -253,7 +238,6 @@ class Country:
         return tuple(seen)
 
 
-@dataclass(eq=False, repr=False)
 class Numbers(Country):
     """How phone numbers to send to are read."""
 
@@ -316,7 +300,7 @@ def once_key(text: str) -> str:
     return once.check_key(text)
 
 
-class SendOptions(NamedTuple):
+class SendOptions(OptionGroup):
     """Options of the commands that send one message."""
 
     once: Annotated[
@@ -342,7 +326,7 @@ class SendOptions(NamedTuple):
     ] = False
 
 
-class WaitOptions(NamedTuple):
+class WaitOptions(OptionGroup):
     """Options that track a message until it is delivered."""
 
     wait: Annotated[
@@ -353,23 +337,11 @@ class WaitOptions(NamedTuple):
     ] = False
     max_wait: Annotated[
         float | None,
-        typer.Option(
-            "--max-wait",
-            metavar="S",
-            help="With --wait: maximum seconds to wait. [default: 300]",
-            parser=parser(checks.seconds, "--max-wait", MAX_WAIT),
-            rich_help_panel=DELIVERY,
-        ),
+        max_wait_option("With --wait: maximum seconds to wait. [default: 300]", DELIVERY),
     ] = None
     until: Annotated[
         list[str] | None,
-        typer.Option(
-            "--until",
-            metavar="STATE",
-            help="With --wait: a state to wait for (repeatable).",
-            parser=parser(checks.short_text, "--until"),
-            rich_help_panel=DELIVERY,
-        ),
+        until_option("With --wait: a state to wait for (repeatable).", DELIVERY),
     ] = None
 
 
@@ -394,8 +366,7 @@ PhoneColumn = Annotated[
 ]
 
 
-@dataclass(eq=False, repr=False)
-class Source:
+class Source(OptionGroup):
     """A file of recipients."""
 
     file: Annotated[
@@ -428,8 +399,7 @@ def _concurrency(default: str) -> Any:
     )
 
 
-@dataclass(eq=False, repr=False)
-class Pace:
+class Pace(OptionGroup):
     """The speed of a job."""
 
     concurrency: Annotated[int | None, _concurrency("8")] = None
@@ -449,7 +419,6 @@ class Pace:
         return replace(spec, **{name: limit for name, limit in vars(self).items() if limit is not None})
 
 
-@dataclass(eq=False, repr=False)
 class Limits(Pace):
     """The limits of a job's speed and cost."""
 
@@ -466,21 +435,18 @@ class Limits(Pace):
     ] = None
 
 
-@dataclass(eq=False, repr=False)
 class PaceOfJob(Pace):
     """How fast a job that exists is; by default, as before."""
 
     concurrency: Annotated[int | None, _concurrency("the job's own")] = None
 
 
-@dataclass(eq=False, repr=False)
 class LimitsOfJob(Limits):
     """How fast a job that exists is, and what it may cost."""
 
     concurrency: Annotated[int | None, _concurrency("the job's own")] = None
 
 
-@dataclass(eq=False, repr=False)
 class BatchLimits(Limits):
     """The limits of a job whose requests may have several numbers."""
 
@@ -496,7 +462,7 @@ class BatchLimits(Limits):
     ] = 100
 
 
-class LinkOption(NamedTuple):
+class LinkOption(OptionGroup):
     """Personal links in the messages of a job."""
 
     link: Annotated[
@@ -529,8 +495,7 @@ class LinkOption(NamedTuple):
         return replace(spec, link=self.link, link_length=self.link_length)
 
 
-@dataclass(eq=False, repr=False)
-class Rules:
+class Rules(OptionGroup):
     """The name of a job, the recipients it leaves out, and the times at which it sends."""
 
     name: Annotated[

@@ -51,6 +51,18 @@ class Choices(Choice):
         return Chosen(dict.fromkeys(parse(each.strip()) for each in given.split(",")))
 
 
+def max_wait_option(help: str, panel: str | None = None) -> Any:
+    """Return the option --max-wait."""
+    convert = parser(values.seconds, "--max-wait", MAX_WAIT)
+    return typer.Option("--max-wait", metavar="S", help=help, parser=convert, rich_help_panel=panel)
+
+
+def until_option(help: str, panel: str | None = None) -> Any:
+    """Return the option --until for delivery states."""
+    convert = parser(values.short_text, "--until")
+    return typer.Option("--until", metavar="STATE", help=help, parser=convert, rich_help_panel=panel)
+
+
 def date_option(name: str, help: str) -> Any:
     """Return an option for a date.
 

@@ -10,7 +10,6 @@ import copy
 import inspect
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -21,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from msgctl.cli.context import Context
 from msgctl.cli.global_options import global_options
 from msgctl.cli.help import show, write_options
+from msgctl.cli.option_group import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean
@@ -166,9 +166,7 @@ def command(
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for Typer that calls ``function`` with its `Context`, and its groups of options filled.
 
-    A group is a NamedTuple or a dataclass. It declares options that several commands share: each of its fields,
-    ``Annotated[type, typer.Option(…)]``, is a parameter of the command. A frozen dataclass takes four times as long to
-    define as one without ``frozen``, ``eq`` and ``repr``; with many of them that delays a short run.
+    Each field of an `OptionGroup` is a parameter of the command.
     """
     own = _parameters(function)
     groups: dict[str, Any] = {}
@@ -177,7 +175,7 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
         if each.annotation is Context:
             contexts.append(name)
             own[name] = each.replace(annotation=typer.Context)
-        elif is_dataclass(each.annotation) or hasattr(each.annotation, "_fields"):
+        elif isinstance(each.annotation, type) and issubclass(each.annotation, OptionGroup):
             groups[name] = each.annotation
     parts = {name: _parameters(make) for name, make in groups.items()}
 

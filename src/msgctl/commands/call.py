@@ -1,12 +1,13 @@
 """`msgctl call`: make voice calls."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import (
     BatchLimits,
     MessageOptions,
@@ -20,7 +21,6 @@ from msgctl.cli.options import (
     chosen_voice,
     field_parser,
     option,
-    read_message,
 )
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
@@ -31,7 +31,7 @@ from msgctl.output.result import OwnResult, Result
 app = group("Make voice calls.")
 
 
-class CallOptions(NamedTuple):
+class CallOptions(OptionGroup):
     """The options of a call, and the stored audio that replaces its message."""
 
     voice: Annotated[
@@ -55,12 +55,12 @@ class CallOptions(NamedTuple):
         ),
     ] = None
 
-    def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
+    def values(self, context: Context, message: MessageOptions) -> dict[str, Value]:
         """Return the parameters of a call without its message, which stored audio replaces. Raises UsageError."""
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, "retries": self.retries}
         if self.audio_code is None:
-            is_read = isinstance(message, MessageOptions) and not context.stdin.isatty()
-            if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
+            is_read = message.reads_stdin and not context.stdin.isatty()
+            if message.is_empty and not is_read and self.voice is None and context.profile.voice is None:
                 hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
                 raise UsageError("The message and --voice are missing", hint)
             return {**given, "voice": chosen_voice(context, self.voice, ops.SEND_CALL.field("voice"))}
@@ -95,7 +95,7 @@ def send(
     phones = numbers.all(context, phone)
     given = call.values(context, message)
     if call.audio_code is None:
-        given["message"] = read_message(context, *message)
+        given["message"] = message.read(context)
     given |= {"phone": phones, "country-code": numbers.code(context)}
     return send_message(context, build(ops.SEND_CALL, given), options, wait, numbers=numbers)
 

@@ -1,7 +1,7 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Limits, LinkOption, Numbers, Rules, SendOptions, Source, json_body, option
 from msgctl.cli.parsers import parser
 from msgctl.cli.send import send_message
@@ -23,7 +24,7 @@ app = group("Send chat-app messages from templates.")
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME", panel=MESSAGE)]
 
 
-class Content(NamedTuple):
+class Content(OptionGroup):
     """The content of a message: values of a template, or a JSON object."""
 
     template: Template

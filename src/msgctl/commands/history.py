@@ -1,6 +1,5 @@
 """`msgctl history`: messages sent from this machine, and their results."""
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from operator import itemgetter
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Country, CountryCode
 from msgctl.cli.parsers import date_option, parser
 from msgctl.cli.tree import command, expanded, group
@@ -35,8 +35,7 @@ DAY = 86400
 MAX_LISTED = 1_000_000
 
 
-@dataclass(frozen=True)
-class Period:
+class Period(OptionGroup):
     """The days to show."""
 
     since: Annotated[date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d.")] = None
@@ -52,7 +51,6 @@ class Period:
         }
 
 
-@dataclass(frozen=True)
 class Listing(Period):
     """Filters for entries of the history."""
 
@@ -100,7 +98,7 @@ class Listing(Period):
 def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     if ctx.invoked_subcommand is None:
         return list_(ctx.obj, listing)
-    if listing != Listing():
+    if not listing.is_empty:
         raise UsageError(
             f"Put options after `{ctx.invoked_subcommand}`",
             f"See: {ctx.command_path} {ctx.invoked_subcommand} --help",
@@ -145,7 +143,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"
-    is_whole = listing == Listing() and context.options.profile is None
+    is_whole = listing.is_empty and context.options.profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]

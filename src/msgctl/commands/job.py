@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time
 from functools import partial
 from itertools import count
@@ -16,11 +16,11 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
-from msgctl.cli.parsers import MAX_WAIT, Choice, Choices, Chosen, date_option, parser
+from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
@@ -38,8 +38,7 @@ OUTCOMES = tuple(map(str, Outcome))
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
 
 
-@dataclass(frozen=True)
-class Which:
+class Which(OptionGroup):
     """The job to use."""
 
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.")] = None
@@ -238,21 +237,11 @@ def states(
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
     until: Annotated[
         list[str] | None,
-        typer.Option(
-            "--until",
-            metavar="STATE",
-            help="With --follow: a state to wait for (repeatable).",
-            parser=parser(values.short_text, "--until"),
-        ),
+        until_option("With --follow: a state to wait for (repeatable)."),
     ] = None,
     max_wait: Annotated[
         float | None,
-        typer.Option(
-            "--max-wait",
-            metavar="S",
-            help="With --follow: maximum seconds to wait.",
-            parser=parser(values.seconds, "--max-wait", MAX_WAIT),
-        ),
+        max_wait_option("With --follow: maximum seconds to wait."),
     ] = None,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
@@ -288,9 +277,7 @@ def clicks(
     which: Which,
     limits: PaceOfJob,
     follow: Annotated[bool, typer.Option("--follow", help="Count again until everyone has clicked.")] = False,
-    max_wait: Annotated[
-        str | None, typer.Option("--max-wait", metavar="S", help="With --follow: maximum seconds to wait.")
-    ] = None,
+    max_wait: Annotated[float | None, max_wait_option("With --follow: maximum seconds to wait.")] = None,
 ) -> OwnResult:
     """Count the clicks on the personal links of a job.
 
@@ -301,7 +288,6 @@ def clicks(
     context.check_fields(JOB_FIELDS)
     if max_wait and not follow:
         raise UsageError("--max-wait needs --follow")
-    seconds = None if max_wait is None else values.seconds(max_wait, "--max-wait", most=31 * 86400)
     job = which.found(_store())
     with _locked(context, job) as ledger:
         foreground.check_account(context, ledger.spec)
@@ -312,7 +298,7 @@ def clicks(
             return foreground.result(summary(job, ledger, running=False))
         ledger.spec = spec  # only for these requests
         ledger.recover()
-        return foreground.count_clicks(context, job, ledger, follow=follow, max_wait=seconds)
+        return foreground.count_clicks(context, job, ledger, follow=follow, max_wait=max_wait)
 
 
 @command(

@@ -1,7 +1,6 @@
 """`msgctl profile`: accounts, their credentials and defaults."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, parser
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
@@ -46,8 +46,7 @@ def _time_zone(text: str) -> str:
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(OptionGroup):
     """The settings of a profile that `profile add` and `profile set` take."""
 
     base_url: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from urllib.parse import urlencode, urlsplit
 
@@ -14,6 +14,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
 from msgctl.cli.parsers import Choice, parser
 from msgctl.cli.process import abandon, fault_of, has_reader
@@ -87,8 +88,7 @@ BaseUrl = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Visits:
+class Visits(OptionGroup):
     """Visits to a short URL."""
 
     count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1

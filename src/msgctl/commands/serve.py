@@ -10,7 +10,6 @@ import tempfile
 import webbrowser
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -21,6 +20,7 @@ import typer
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import MAX_CREDITS
 from msgctl.cli.parsers import parser
 from msgctl.cli.process import fault_of, signals_handled_by
@@ -84,8 +84,7 @@ def _fault(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class Listening:
+class Listening(OptionGroup):
     """The address of a server, and the host names that it accepts."""
 
     port: Annotated[
@@ -127,8 +126,7 @@ class Listening:
         return context.stack.enter_context(closing(server))
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(OptionGroup):
     """The sandbox's account, and its state file."""
 
     client: Annotated[

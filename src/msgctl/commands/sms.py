@@ -67,7 +67,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     phones = numbers.all(context, phone, sms=True)
-    sms = _text(context, read_message(context, *message), gsm7=gsm7, recipients=len(phones))
+    sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
     return send_message(context, build(ops.SEND_SMS, given), options, wait, numbers=numbers)
 

@@ -1,14 +1,15 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.parsers import MAX_WAIT, parser
+from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.parsers import max_wait_option, parser, until_option
 from msgctl.cli.send import check_fields, described
 from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Seen, Target, follow, learn, named
 from msgctl.cli.tree import command, group
@@ -26,7 +27,7 @@ from msgctl.values import quote
 app = group("Check the delivery state of SMS and calls.")
 
 
-class MessageIds(NamedTuple):
+class MessageIds(OptionGroup):
     """The messages to look up."""
 
     id: Annotated[
@@ -98,12 +99,7 @@ def watch(
     messages: MessageIds,
     until: Annotated[
         list[str] | None,
-        typer.Option(
-            "--until",
-            metavar="STATE",
-            help="State to wait for (repeatable); any final state if omitted.",
-            parser=parser(values.short_text, "--until"),
-        ),
+        until_option("State to wait for (repeatable); any final state if omitted."),
     ] = None,
     interval: Annotated[
         float,
@@ -116,12 +112,7 @@ def watch(
     ] = 2,
     max_wait: Annotated[
         float,
-        typer.Option(
-            "--max-wait",
-            metavar="S",
-            help="Maximum seconds to wait.",
-            parser=parser(values.seconds, "--max-wait", MAX_WAIT),
-        ),
+        max_wait_option("Maximum seconds to wait."),
     ] = 300,
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit 6 if one does not."""

@@ -1,6 +1,6 @@
 """`msgctl 2fa`: send and verify codes."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -8,6 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Numbers, Phone, chosen_voice, field_parser, option, setting
 from msgctl.cli.parsers import Choices, Chosen, parser
 from msgctl.cli.send import check_fields, perform, run
@@ -23,7 +24,7 @@ from msgctl.text import plural
 app = group("Send and verify codes by SMS, call or chat app.")
 
 
-class CodeRecipient(NamedTuple):
+class CodeRecipient(OptionGroup):
     """The recipient of a code, and the application."""
 
     phone: Phone
