@@ -1,10 +1,10 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
 Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
-exclusions, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it needs
-`pip install aiohttp requests`. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much.
-Rates are measured where requests arrive, from the first to the last: reading the file and writing the report are not in
-them.
+exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it
+needs `pip install aiohttp requests`. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell
+much. Rates are measured where requests arrive, from the first to the last: reading the file and writing the report are
+not in them.
 
 Without `wrk` there is no ceiling.
 """
@@ -194,6 +194,16 @@ def exclusions() -> None:
         print(f"  {most:.1f} MiB, {seconds:.1f} s")
 
 
+def limit() -> None:
+    print("1,000,000 recipients, and again with --at-most, so that each has one message (wanted: at most 10 s more):")
+    with responding() as server, job(server, 1_000_000) as (folder, *first):
+        print(f"  {'the first job':17} {first[1]:5.1f} s, {first[0]:.1f} MiB")
+        bulk = ("sms", "bulk", str(folder / "people.csv"), *OPTIONS, "-m")
+        for options in (("--again",), ("--again", "--at-most", "3/day")):
+            most, seconds = run(server, folder, *bulk, TEXT, *options)
+            print(f"  {' '.join(options[1:]) or 'a second job':17} {seconds:5.1f} s, {most:.1f} MiB")
+
+
 def many() -> None:
     print(f"{JOBS:,} other jobs in the state directory (wanted: at most 0.3 s more), in seconds and processor time:")
     with responding() as server:
@@ -244,7 +254,7 @@ def fill(server: Server, folder: Path, days: int) -> None:
 
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "many": many}
+    others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "limit": limit, "many": many}
     for name in names or ("latency", "bare", *others):
         if name in others:
             others[name]()

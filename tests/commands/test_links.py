@@ -166,6 +166,14 @@ def test_excluded_people_and_people_after_a_canary_have_no_link(sandbox: Sandbox
     assert inbox(sandbox).keys() == {LUIS, EVA}
 
 
+def test_who_reaches_the_limit_of_messages_before_the_request_has_no_link(sandbox: Sandbox, customers: str) -> None:
+    job = send(sandbox, customers, "--canary", "1", "--at-most", "1/day").document["job"]
+    sandbox.done("sms", "send", LUIS, "-m", "Hi")
+    done = sandbox("job", "resume", job, "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 1}), done.err
+    assert links(sandbox, job) == [2, 4]
+
+
 def links(sandbox: Sandbox, job: str) -> list[int]:
     """Return the lines whose links exist."""
     names = {line: sandbox("url", "stats", f"{job}-{line}", "--since", "today") for line in (2, 3, 4)}

@@ -56,10 +56,12 @@ def test_contacts_expire_with_newer_ones_and_not_with_a_clock_far_ahead(history:
         history.begin(send(day), [PHONE], Contact("account", day.encode(), [PHONE], since))
         return sorted(digest.decode() for digest, _ in history.contacts("account", ""))
 
-    begin("2026-09-21", "2026-09-20")
-    assert begin("2099-01-01", "2098-12-31") == ["2026-09-21", "2099-01-01"]
-    assert begin("2026-09-22", "2026-09-21") == ["2026-09-21", "2026-09-22", "2099-01-01"]
-    assert begin("2026-09-23", "2026-09-22") == ["2026-09-22", "2026-09-23", "2099-01-01"]
+    week = [f"2026-09-{day}" for day in range(11, 19)]
+    for day in week[:-1]:
+        begin(day, "2026-09-03")
+    assert begin("2099-01-01", "2098-12-31") == [*week[:-1], "2099-01-01"]
+    assert begin(week[-1], "2026-09-10") == [*week, "2099-01-01"]
+    assert begin("2026-09-20", "2026-09-12") == [*week[1:], "2026-09-20", "2099-01-01"]
 
 
 def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> None:

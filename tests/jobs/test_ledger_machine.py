@@ -18,6 +18,7 @@ from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
+from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 
@@ -195,7 +196,8 @@ class LedgerMachine(RuleBasedStateMachine):
         people = data.draw(st.sets(st.sampled_from(sorted(self.people))))
         waiting = [self.people[line] for line in people if self.people[line].state in ("pending", "again")]
         with self.ledger.transaction():
-            assert self.ledger.leave_out(self.people[line].phone for line in people) == len(waiting)
+            phones = [self.people[line].phone for line in people]
+            assert self.ledger.leave_out(phones, OPTED_OUT) == len(waiting)
         for person in waiting:
             person.state = {"pending": "excluded", "again": "unknown"}[person.state]
 

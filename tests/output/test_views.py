@@ -228,7 +228,8 @@ def job_list(viewer: Viewer, _: Service) -> None:
 def job_show(viewer: Viewer, _: Service) -> None:
     later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "until": "2026-12-01T14:00:00Z", "states": None}
     window = {"window": "Mon-Sat 08:00-19:00", "opens": "2026-11-23T12:00:00Z"}
-    closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 3, "opted_out": 1}
+    closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 4, "opted_out": 1}
+    closed |= {"over_limit": 1, "at_most": "1/day"}
     done = {**DONE, "states": {"delivered": 12399, "rejected": 1}, "links": 12400, "clicked": 41, "clicks": 52}
     for job in (JOB, done, later, closed):
         viewer.print(foreground.result(job, reference=job["job"]))

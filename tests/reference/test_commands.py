@@ -18,7 +18,7 @@ from msgctl.commands.help import COLUMNS
 from msgctl.http.client import Client
 from msgctl.reference.description import OUTPUTS, SCHEMAS, schema
 from support.examples import JOB, goes_on, write_files
-from support.jobs import ANA, LUIS, table
+from support.jobs import ANA, EVA, LUIS, table
 from support.sandbox import Sandbox
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS
@@ -246,6 +246,8 @@ def test_the_schemas_of_jobs_contain_every_field_that_a_job_can_have(tool: Tool,
     sandbox.done("optout", "add", ANA)
     closed = ("--at", "2027-01-04 03:00-05:00", "--window", "08:00-19:00")
     documents = [sandbox.document(*send, "-m", "Hello", *closed), sandbox.document("job", "states", job)]
+    table(home, "phone", LUIS, EVA)
+    documents.append(sandbox.document(*send, "-m", "Hello", "--at-most", "1/day"))
     fields = {name for document in documents for name in document}
     assert fields == schema("job")["properties"].keys() == schema("jobs")["items"]["properties"].keys()
 

@@ -25,11 +25,12 @@ from msgctl.errors import (
     ServiceError,
     UsageError,
 )
-from msgctl.history import once, optouts
+from msgctl.history import contacts, once, optouts
 from msgctl.history import store as history
 from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
+from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.links import checked_short_url
@@ -47,8 +48,9 @@ from msgctl.storage import files
 from msgctl.text import day_and_time, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
-    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "blank", "repeats"),
-    *("window", "opens", "messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
+    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "over_limit", "blank"),
+    *("repeats", "window", "opens", "at_most", "messages", "segments", "credits", "countries", "balance", "first"),
+    "most_expensive",
 )
 NO_RULES = Rules()
 NO_LINK = LinkOption()
@@ -143,7 +145,7 @@ def make(
         )
         try:
             if spec.performs is not ops.BLOCK_PHONE:  # people who opted out can be blocked
-                _exclude(context, importer, spec.performs, rules.exclude or (), numbers.code(context))
+                _exclude(context, importer, spec, rules.exclude or (), numbers.code(context))
             read(importer)
             reservation = None
             if once_key is not None:
@@ -161,7 +163,7 @@ def make(
             with store.starting():
                 # Another job may have begun meanwhile.
                 _check_repeats(context, store, importer, spec, rules, has_warned=True)
-                if invalid := _invalid(_shown(spec.file), importer.tally, skip_invalid=skip_invalid):
+                if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
                     raise invalid
                 hand_over(job, importer.lines())
                 _finish(importer, job, reservation)
@@ -234,12 +236,15 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
 # --- recipients
 
 
-def _exclude(
-    context: Context, importer: Importer, operation: Operation, excluded: Iterable[str], country: str | None
-) -> None:
-    """Leave out the numbers that opted out of the channel, and those in the ``excluded`` files. Raises UsageError."""
+def _exclude(context: Context, importer: Importer, spec: JobSpec, excluded: Iterable[str], country: str | None) -> None:
+    """Leave out numbers that opted out or have reached the limit, and the ``excluded`` files. Raises UsageError."""
+    limit = foreground.limit_of(context, spec)
     if optouts.exist():
-        importer.exclude(optouts.of(operation.channel), OPTED_OUT)
+        importer.exclude(optouts.of(spec.performs.channel), OPTED_OUT)
+    if limit is not None:
+        window = None if spec.window is None else Window.parse(spec.window, spec.days)
+        over = contacts.reached(context.profile.account, limit, spec.at or context.clock(), window)
+        importer.exclude(over, limit.reason)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
@@ -319,7 +324,7 @@ def _approve(
     answer is not yes.
     """
     options = context.options
-    invalid = _invalid(_shown(spec.file), tally, skip_invalid=skip_invalid)
+    invalid = _invalid(spec, tally, skip_invalid=skip_invalid)
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
     document = _summary(spec, tally, balance, opens)
     if spec.at is not None and opens is not None:
@@ -351,7 +356,9 @@ def _approve(
         _ask(context, spec, tally, numbers, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    optional = ("opted_out", "blank", "repeats", "window", "opens", "countries", "most_expensive")
+    optional = (
+        *("opted_out", "over_limit", "blank", "repeats", "window", "opens", "at_most", "countries", "most_expensive"),
+    )
     columns = [name for name in PLAN_FIELDS if document.get(name) or name not in optional]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
@@ -361,7 +368,7 @@ def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_t
     if test_to and tally.first:
         prompts.require_terminal(context, otherwise)
         _refuse_opted_out(context, spec.performs, numbers, test_to)  # reading the file can take a long time
-        _send_test(context, spec, tally.first, test_to)
+        _send_test(context, spec, tally.first, numbers, test_to)
         otherwise = "only the test message was sent" if len(test_to) == 1 else "only the test messages were sent"
     cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
     is_block = spec.performs is ops.BLOCK_PHONE
@@ -378,13 +385,16 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
         raise UsageError(f"{found[0]} has opted out of {ops.CHANNELS[channel]}", fix)
 
 
-def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[str]) -> None:
+def _send_test(context: Context, spec: JobSpec, message: Message, numbers: Numbers, to: Sequence[str]) -> None:
     """Send a message to some phones. Raises the error if it is not accepted."""
     operation, parameters = spec.performs, message.parameters
     if message.link:
         parameters = with_link(parameters, _test_link(context, message.link))
+    international = phones.Reader(numbers.code(context)).international
     for phone in [to] if operation.field("phone").several else to:
-        result = perform(context, build(operation, {**spec.fixed, **parameters, "phone": phone}))
+        request = build(operation, {**spec.fixed, **parameters, "phone": phone})
+        people = [each and international(each) for each in request.phones]
+        result = perform(context, request._replace(people=people), may_repeat=True)
         for failure in result.failures:
             raise failure.replaced(hint="The job was not started.")
     context.note(f"Test message sent to {', '.join(to)}.")
@@ -405,8 +415,9 @@ def _shown(file: str) -> str:
     return "standard input" if file == "-" else shorten(file, 60)
 
 
-def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
+def _invalid(spec: JobSpec, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
     """Return the error for a file with invalid rows or without valid ones. Raises UsageError if it has no rows."""
+    file = _shown(spec.file)
     if not tally.recipients:
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
@@ -430,7 +441,11 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
     if tally.messages:
         return None
     if tally.counts[State.EXCLUDED]:
-        are_out = "have opted out" if tally.opted_out == tally.recipients else "are excluded"
+        are_out = "are excluded"
+        if tally.reasons[OPTED_OUT] == tally.recipients:
+            are_out = "have opted out"
+        elif spec.at_most is not None and tally.reasons[Frequency.parse(spec.at_most).reason] == tally.recipients:
+            are_out = f"have reached the limit of {spec.at_most}"
         return UsageError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
     first = tally.examples[State.INVALID][0]
     what = f"{file} has no valid rows: line {first.line}: {first.reason}"
@@ -449,6 +464,8 @@ def _no_country(tally: Tally) -> str | None:
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:
     """Return the numbers of a job before it is sent, with segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
+    opted_out = tally.reasons[OPTED_OUT]
+    over_limit = 0 if spec.at_most is None else tally.reasons[Frequency.parse(spec.at_most).reason]
     costly, made_up = None, made_up_link(spec.link_length)
     if tally.most_expensive is not None:
         row, message = tally.most_expensive
@@ -459,11 +476,13 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
         "file": spec.file,
         "recipients": tally.recipients,
         **{str(state): tally.counts[state] for state in tally.examples},
-        **({"opted_out": tally.opted_out} if tally.opted_out else {}),
+        **({"opted_out": opted_out} if opted_out else {}),
+        **({"over_limit": over_limit} if over_limit else {}),
         "blank": tally.blank,
         **({"repeats": tally.repeats} if tally.repeats else {}),
         **({"window": described(spec.window, spec.days)} if spec.window is not None else {}),
         **({"opens": timestamp(opens)} if opens is not None else {}),
+        **({"at_most": spec.at_most} if spec.at_most is not None else {}),
         "messages": tally.messages,
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,

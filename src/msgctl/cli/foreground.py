@@ -26,10 +26,12 @@ from msgctl.errors import (
     OutcomeUnknownError,
     RefusedError,
     ServiceError,
+    UsageError,
 )
-from msgctl.history import optouts
+from msgctl.history import contacts, optouts
 from msgctl.history.retention import delete_old
 from msgctl.jobs import resends, schema
+from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.pollers import ClickPoller, Poller, StatePoller
@@ -131,6 +133,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     delete_old(context.profile, context.clock, context.warn)
     watch = context.stack.enter_context(closing(optouts.Watch(ledger.spec.performs.channel)))
     store = Store(ledger.path.parent)
+    recorded = _contacts(context, job, ledger)
     resends.begin(store, job, ledger)
     runner = Runner(
         ledger,
@@ -138,6 +141,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         clock=context.clock,
         monotonic=context.monotonic,
         opted_out=watch.among if _heeds_optouts(ledger) else lambda _: (),
+        contacts=recorded,
         waits=waits,
     )
     before = ledger.totals.requests
@@ -158,6 +162,12 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
             ledger.end_schedule()
         raise
     finally:
+        if recorded:
+            recorded.close()
+            if recorded.error:
+                context.warn(
+                    f"Later jobs with --at-most cannot count all messages of this one: {recorded.error.message}."
+                )
         sent = runner.totals.requests > before
         context.carried_out |= sent
     if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # which reports it
@@ -178,6 +188,30 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     return result(summary(job, ledger, running=False), error, "job end", reference=known_as)
 
 
+def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts | None:
+    """Open the record of who gets a message, for a run of a job; None if the history is disabled."""
+    limit = limit_of(context, ledger.spec)
+    if ledger.spec.performs is ops.BLOCK_PHONE or not context.profile.history:
+        return None
+    recorded = contacts.Contacts(context.profile.account, job, limit, context.clock)
+    context.stack.callback(recorded.close)
+    recorded.open(ledger)
+    return recorded
+
+
+def limit_of(context: Context, spec: JobSpec) -> Frequency | None:
+    """Return the limit of --at-most. Raises UsageError if the history is disabled."""
+    if spec.at_most is None:
+        return None
+    if not context.profile.history:
+        raise UsageError(
+            f"--at-most needs the history, which profile {clean(context.profile.name)} disables",
+            "Remove history = false from the profile, or leave out --at-most.",
+            consequence="nothing was sent",
+        )
+    return Frequency.parse(spec.at_most, context.profile.timezone)
+
+
 def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[int]) -> bool:
     """Return whether a stopped scheduled job is paused, instead of left to `msgctl job run-due`.
 
@@ -193,7 +227,7 @@ def respect_optouts(context: Context, ledger: Ledger) -> None:
     if not (_heeds_optouts(ledger) and optouts.exist()):
         return
     with ledger.transaction():
-        number = ledger.leave_out(optouts.of(ledger.spec.performs.channel))
+        number = ledger.leave_out(optouts.of(ledger.spec.performs.channel), schema.OPTED_OUT)
     if number:
         context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
 

@@ -570,6 +570,16 @@ class Rules(OptionGroup):
             rich_help_panel=RECIPIENTS,
         ),
     ] = False
+    at_most: Annotated[
+        str | None,
+        typer.Option(
+            "--at-most",
+            metavar="LIMIT",
+            help="Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) "
+            "in their time zone, as far as this machine knows.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = None
     canary: Annotated[
         int | None,
         typer.Option(
@@ -592,6 +602,7 @@ class Rules(OptionGroup):
 
     def apply(self, context: Context, spec: "JobSpec") -> "JobSpec":
         """Return a spec that keeps to these rules. Raises UsageError."""
+        from msgctl.jobs.frequency import Frequency
         from msgctl.jobs.schedule import parse_at
 
         if self.again and self.exclude_repeats:
@@ -601,6 +612,7 @@ class Rules(OptionGroup):
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
+            at_most=None if self.at_most is None else str(Frequency.parse(self.at_most)),
             name=self.name,
             window=self.window,
             days=self.days,

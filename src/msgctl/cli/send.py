@@ -70,8 +70,11 @@ def run(context: Context, request: Request) -> ServiceResult | OwnResult:
     return perform(context, request)
 
 
-def perform(context: Context, request: Request) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, record it in the history."""
+def perform(context: Context, request: Request, *, may_repeat: bool = False) -> ServiceResult:
+    """Make a request; if it sends something or blocks a number, record it in the history.
+
+    A job must not repeat the message to its people, except with ``may_repeat``.
+    """
     client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:
@@ -81,7 +84,7 @@ def perform(context: Context, request: Request) -> ServiceResult:
         response = client.send(request)
         context.carried_out = True
         return ServiceResult([response], values=request.values)
-    from msgctl.history.store import Contact, Send, message_of, recorded
+    from msgctl.history.store import CONTACT_SECONDS, Contact, Send, message_of, recorded
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
@@ -91,8 +94,8 @@ def perform(context: Context, request: Request) -> ServiceResult:
     sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     contact = None
     if request.people:
-        since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
-        contact = Contact(profile.account, _digest(request), request.people, since)
+        since = timestamp(max(0, context.clock() - CONTACT_SECONDS), "milliseconds")
+        contact = Contact(profile.account, None if may_repeat else _digest(request), request.people, since)
     if profile.keep_days is not None:
         from msgctl.history.retention import delete_old
 

@@ -15,7 +15,7 @@ from msgctl.cli.parsers import date_option, parser
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
-from msgctl.history.store import HISTORY_FIELDS, SECONDS, reading
+from msgctl.history.store import CONTACT_SECONDS, HISTORY_FIELDS, SECONDS, reading
 from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -31,7 +31,6 @@ app = group(
 )
 
 USUAL_LIMIT = 20
-DAY = 86400
 MAX_LISTED = 1_000_000
 
 
@@ -163,13 +162,14 @@ def clear(
 ) -> None:
     """Delete the history. With -p, only what was sent with that profile.
 
-    For 24 hours msgctl keeps the numbers of single sends, and a digest of each message, to notice repeats.
+    For eight days msgctl keeps the numbers that got messages and a digest of each single send, for --at-most and to
+    notice repeats.
     """
     start = None if before is None else _start(before)
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
     with reading() as history:
-        recent = timestamp(context.clock() - DAY)
+        recent = timestamp(max(0, context.clock() - CONTACT_SECONDS))
         deleted = 0 if history is None else history.clear(profile, start, contacts_before=recent)
     context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgctl.config.profiles import Profile
 from msgctl.errors import ConfigurationError
-from msgctl.history.store import reading
+from msgctl.history.store import CONTACT_SECONDS, reading
 from msgctl.jobs import resends
 from msgctl.jobs.report import finished
 from msgctl.jobs.store import Store
@@ -32,7 +32,7 @@ def delete_old(profile: Profile, clock: Callable[[], float], warn: Callable[[str
     try:
         with reading() as history:
             if history is not None:
-                history.clear(profile.name, timestamp(before), contacts_before=timestamp(now - DAY))
+                history.clear(profile.name, timestamp(before), contacts_before=timestamp(max(0, now - CONTACT_SECONDS)))
         for job in finished(store, before, clock):
             if job["profile"] == profile.name and job["updated"] < timestamp(before):
                 with suppress(ConfigurationError):  # another process is resuming it

@@ -29,12 +29,39 @@ from msgctl.storage import database, files
 from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 
+CONTACTS = (
+    # People who may have got a message of an account in the last eight days: the international numbers of a request,
+    # as a JSON array with null for unknown ones. `source` is a dispatch, or a job. Rows are never changed: people who
+    # did not get the message are added again, with the weight -1. `digest` is NULL if repeats do not matter.
+    """
+    CREATE TABLE contacts (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        account TEXT NOT NULL,
+        source NOT NULL,
+        digest BLOB,
+        weight INTEGER NOT NULL,
+        people TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX contacts_by_time ON contacts (time)",
+    "CREATE INDEX contacts_by_source ON contacts (source)",
+)
+
 FORMAT = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
-    version=3,
+    version=4,
     fix="Rename it; msgctl then creates a new one.",
     most_wait=2.0,
+    upgrade=(
+        "DROP INDEX contacts_by_time",
+        "ALTER TABLE contacts RENAME TO of_one_day",
+        *CONTACTS,
+        """INSERT INTO contacts (time, account, source, digest, weight, people)
+            SELECT time, account, dispatch, digest, 1, json_group_array(phone) FROM of_one_day GROUP BY dispatch""",
+        "DROP TABLE of_one_day",
+    ),
     schema=(
         # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
         # time is in UTC, YYYY-MM-DDTHH:MM:SS.sssZ, which sorts as text.
@@ -63,19 +90,7 @@ FORMAT = FileFormat(
         ) WITHOUT ROWID
         """,
         "CREATE INDEX entries_by_id ON entries (id)",
-        # People who may have got a message of an account in the last day, so that jobs do not repeat it.
-        """
-        CREATE TABLE contacts (
-            dispatch INTEGER NOT NULL,
-            position INTEGER NOT NULL,
-            time TEXT NOT NULL,
-            account TEXT NOT NULL,
-            digest BLOB NOT NULL,
-            phone TEXT NOT NULL,
-            PRIMARY KEY (dispatch, position)
-        ) WITHOUT ROWID
-        """,
-        "CREATE INDEX contacts_by_time ON contacts (time)",
+        *CONTACTS,
     ),
 )
 
@@ -101,6 +116,8 @@ _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _READ = (*(name for name in HISTORY_FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
 
+_ADD_CONTACT = "INSERT INTO contacts (time, account, source, digest, weight, people) VALUES (?, ?, ?, ?, ?, ?)"
+
 _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
     FROM entries JOIN dispatches ON number = dispatch"""
 
@@ -109,8 +126,10 @@ SECONDS = len("2026-12-01T09:00:00")
 
 DAY = len("2026-12-01")
 """How much of a time is the day."""
-CONTACT_DAYS = 2
+CONTACT_DAYS = 8
 """The number of later days with contacts before a contact is deleted."""
+CONTACT_SECONDS = 8 * 86400.0
+"""How long contacts are kept at least: a week, and the time zones of its beginning."""
 
 Document = dict[str, Any]
 
@@ -150,12 +169,12 @@ class Send(NamedTuple):
 class Contact(NamedTuple):
     """The account and the message of a send to people, by its `message_digest`, and their international numbers.
 
-    The numbers are in the order of the request; None stands for an unknown one. `History` deletes contacts from
-    before the time ``since``.
+    The numbers are in the order of the request; None stands for an unknown one. Without a digest, a job may repeat the
+    message. `History` deletes contacts from before the time ``since``.
     """
 
     account: str
-    digest: bytes
+    digest: bytes | None
     people: Sequence[str | None]
     since: str
 
@@ -190,21 +209,20 @@ class History:
             query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
             self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
             if contact:
-                day = f"substr(time, 1, {DAY})"
-                delete_expired(self._db, "contacts", "time", contact.since, day=day, days=CONTACT_DAYS)
-                made = send.time, contact.account, contact.digest
-                people = [(number, place, *made, phone) for place, phone in enumerate(contact.people) if phone]
-                self._db.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?, ?, ?)", people)
+                delete_old_contacts(self._db, contact.since)
+                row = (send.time, contact.account, number, contact.digest, 1, json.dumps([*contact.people]))
+                self._db.execute(_ADD_CONTACT, row)
         return number
 
     def finish(self, number: int, entries: Sequence[RecipientOutcome], response: str) -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction():
-            reached = [place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)]
-            self._db.execute(
-                "DELETE FROM contacts WHERE dispatch = ? AND position NOT IN (SELECT value FROM json_each(?))",
-                [number, json.dumps(reached)],
-            )
+            reached = {place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)}
+            query = "SELECT time, account, source, digest, -1, people FROM contacts WHERE source = ?"
+            for *contact, text in self._db.execute(query, [number]).fetchall():
+                people = [phone for place, phone in enumerate(json.loads(text)) if place not in reached]
+                if any(people):
+                    self._db.execute(_ADD_CONTACT, [*contact, json.dumps(people)])
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
@@ -254,9 +272,15 @@ class History:
 
     def contacts(self, account: str, since: str) -> Iterator[tuple[bytes, str]]:
         """Yield the digest and phone of each single send of an account that may have been carried out since a time."""
-        query = "SELECT digest, phone FROM contacts WHERE account = ? AND time > ?"
+        query = """SELECT digest, value FROM contacts, json_each(people)
+            WHERE account = ? AND time > ? AND digest NOTNULL AND value NOTNULL
+            GROUP BY source, digest, value HAVING sum(weight) > 0"""
+        yield from self.rows(query, [account, since])
+
+    def rows(self, query: str, values: Sequence[object] | Mapping[str, object]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query."""
         with FORMAT.explained(self._path):
-            yield from map(tuple, self._db.execute(query, [account, since]))
+            yield from map(tuple, self._db.execute(query, values))
 
     def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
         """Delete all sends, or the sends of a profile or before a time; return the number of their entries.
@@ -284,6 +308,11 @@ class History:
         with FORMAT.explained(self._path):
             self._db.create_function("is_same", 2, same_state)
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
+
+
+def delete_old_contacts(db: sqlite3.Connection, before: str) -> None:
+    """Delete the contacts from before a time. Called in a transaction."""
+    delete_expired(db, "contacts", "time", before, day=f"substr(time, 1, {DAY})", days=CONTACT_DAYS)
 
 
 def same_state(state: str | None, wanted: str) -> bool:

@@ -19,7 +19,7 @@ from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER, OPTED_OUT, SUFFIX
+from msgctl.jobs.schema import INDEX, LEDGER, SUFFIX
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
@@ -38,7 +38,7 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out, by state; ``examples`` are the first rows of each state.
 
-    ``opted_out`` are the excluded rows whose people opted out. ``saved`` are the credits that --gsm7 would save,
+    ``reasons`` counts the excluded rows by reason. ``saved`` are the credits that --gsm7 would save,
     ``unwritable`` are the rows that it cannot convert, and ``left_out`` are the symbols that it left out.
     ``countries`` are the estimated credits by country (alpha-2). ``national`` are rows that are invalid only because
     the country of their numbers is unknown. ``repeats`` are recipients who recently got the message, or will get it.
@@ -47,12 +47,12 @@ class Tally:
 
     messages: int = 0
     blank: int = 0
-    opted_out: int = 0
     segments: int = 0
     saved: int = 0
     unwritable: int = 0
     credits: int = 0
     counts: Counter[State] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[State, list[InvalidRow]] = field(default_factory=lambda: {state: [] for state in LEFT_OUT})
     first: Message | None = None
     countries: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,8 @@ class Tally:
 
     def leave_out(self, row: InvalidRow, state: State) -> None:
         self.counts[state] += 1
-        self.opted_out += row.reason == OPTED_OUT
+        if state is State.EXCLUDED:
+            self.reasons[row.reason] += 1
         if len(self.examples[state]) < MAX_EXAMPLES:
             self.examples[state].append(row._replace(values=()))
 
@@ -133,9 +134,9 @@ class Importer:
     def exclude(self, phones: Iterable[str], reason: str) -> None:
         """Leave out some numbers; call this before `read`. Raises the iterable's errors, and ConfigurationError."""
         insert = f"INSERT INTO aside.excluded VALUES (?, {len(self._reasons)})"  # noqa: S608 (a number)
-        self._reasons.append(reason)
         with LEDGER.explained(self._new):
-            self._db.executemany(insert, zip(phones))
+            if self._db.executemany(insert, zip(phones)).rowcount > 0:
+                self._reasons.append(reason)
 
     def read(self, recipients: Recipients, render: Render) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
@@ -258,7 +259,7 @@ class Importer:
                 else:
                     self.tally.add(Row(line, phone, ()), Message(*json.loads(text)))
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
-        self.tally.opted_out = before.opted_out
+        self.tally.reasons = before.reasons
         self.tally.counts, self.tally.examples = before.counts, before.examples
         self.tally.left_out, self.tally.national = before.left_out, before.national
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from msgctl import segments
 from msgctl.errors import OutcomeUnknownError, RefusedError, UsageError
 from msgctl.jobs import schema
+from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult, WantedLink, with_link
 from msgctl.jobs.schedule import described
 from msgctl.jobs.schema import LEDGER
@@ -64,7 +65,13 @@ _UNSENT_TO = """SELECT json_group_array(json_array(line, coalesce(result.state, 
         WHERE message IS NOT NULL AND international IS NOT NULL)
     LEFT JOIN result USING (line)
     WHERE coalesce(result.state, 'pending') IN ('pending', 'again') AND line NOT IN in_flight"""
-_OPTED_OUT = """INSERT INTO result (line, request, state, error) SELECT value, 0, ?, 'opted out' FROM json_each(?)
+_NOT_SENT_TO = """SELECT coalesce(international, phone) FROM (
+        SELECT line FROM json_each(:people) JOIN recipient ON phone = value WHERE message IS NOT NULL
+        UNION SELECT line FROM json_each(:people) JOIN recipient ON international = value
+        WHERE message IS NOT NULL AND international IS NOT NULL)
+    JOIN recipient USING (line) LEFT JOIN result USING (line)
+    WHERE coalesce(result.state, 'pending') IN ('pending', 'refused', 'excluded') AND line NOT IN in_flight"""
+_LEFT_OUT = """INSERT INTO result (line, request, state, error) SELECT value, 0, ?, ? FROM json_each(?)
     WHERE true ON CONFLICT (line) DO UPDATE SET state = excluded.state, error = excluded.error"""
 _LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipient.line, number, ?, cost, ?
     FROM request, json_each(request.lines) AS lines JOIN recipient ON recipient.line = lines.value
@@ -127,9 +134,11 @@ class Ledger:
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 if self.spec.window is not None:
                     described(self.spec.window, self.spec.days)
+                if self.spec.at_most is not None:
+                    Frequency.parse(self.spec.at_most)
                 self.created = schema.read_time(self.fact("created") or "0")
                 self.totals, self._number = schema.totals(self.db)
-            except UsageError as error:  # about the window
+            except UsageError as error:  # about the window or the limit
                 LEDGER.close(self.db, read_only=read_only)
                 raise LEDGER.damaged(path, error.message) from error
             except BaseException:
@@ -269,7 +278,12 @@ class Ledger:
                 )
         self._recount()
 
-    def leave_out(self, phones: Iterable[str]) -> int:
+    def not_sent_to(self, people: Sequence[str]) -> set[str]:
+        """Return those of these international numbers to which the job has certainly not sent. Called before a run."""
+        with LEDGER.reading(self.path):
+            return {found for (found,) in self.db.execute(_NOT_SENT_TO, {"people": json.dumps(people)})}
+
+    def leave_out(self, phones: Iterable[str], reason: str) -> int:
         """Leave out recipients with these numbers who are pending or to be resent to. Return how many.
 
         Called in a transaction.
@@ -282,8 +296,8 @@ class Ledger:
             found = {int(line): State(state) for line, state in json.loads(text)}
             for state in {*found.values()}:
                 lines = [line for line in found if found[line] is state]
-                after = TRANSITIONS[state, Event.OPTED_OUT]
-                self._change(_OPTED_OUT, (after,), lines)
+                after = TRANSITIONS[state, Event.LEFT_OUT]
+                self._change(_LEFT_OUT, (after, reason), lines)
                 self.totals.move(state, after, len(lines))
             if found:
                 for line in found:
@@ -360,6 +374,10 @@ class Ledger:
     def numbers_ahead(self) -> list[str]:
         """Return all numbers under which the next recipients may be on the opt-out list."""
         return [number for group in self._ahead for number in (*group.phones, *group.international)]
+
+    def people_ahead(self) -> list[str]:
+        """Return the international numbers of the next recipients."""
+        return [number for group in self._ahead for number in group.international or group.phones]
 
     def withdraw(self, intents: Sequence[Intent]) -> None:
         """Undo the intents of the open transaction, so that their recipients are next again."""

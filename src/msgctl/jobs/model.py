@@ -40,9 +40,9 @@ class JobSpec:
     ``fixed`` are the parameters of all its requests, by wire name. ``rate`` is in recipients per second.
     ``max_credits`` limits the whole job. ``columns`` are the file's columns without the phone column. The job sends
     only during ``window`` and ``days`` (see `Window`), in the recipients' time ``zones``. It is due ``at`` a time, in
-    seconds since 1970. It pauses after ``canary`` recipients. It resends to recipients of the job ``resend_of``.
-    ``link`` is the URL that personal links lead to, with placeholders. A link is assumed to have ``link_length``
-    characters.
+    seconds since 1970. It pauses after ``canary`` recipients. It resends to recipients of the job ``resend_of``. It
+    leaves out people who have got ``at_most`` messages (see `Frequency`). ``link`` is the URL that personal links lead
+    to, with placeholders. A link is assumed to have ``link_length`` characters.
     """
 
     command: str
@@ -62,6 +62,7 @@ class JobSpec:
     canary: int | None = None
     name: str | None = None
     resend_of: str | None = None
+    at_most: str | None = None
     columns: Sequence[str] = ()
     zones: Sequence[str] = ("",)
     link: str | None = None
@@ -148,6 +149,11 @@ class Intent(NamedTuple):
     def numbers(self) -> list[str]:
         """All numbers under which the recipients may be on the opt-out list."""
         return [*self.phones, *self.international]
+
+    @property
+    def people(self) -> Sequence[str]:
+        """The international numbers of the recipients."""
+        return self.international or self.phones
 
     @property
     def estimate(self) -> int:

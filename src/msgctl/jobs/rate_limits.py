@@ -71,6 +71,13 @@ class Budget:
         for area in areas:
             self._reserved[area] += intent.cost
 
+    def release(self, intent: Intent) -> None:
+        """Release the credits of a request that was withdrawn."""
+        if intent.number == self._first:
+            self._first = None
+        for phone in intent.phones if intent.cost else ():
+            self._reserved[price_area(phone)] -= intent.cost
+
     def learn(self, result: RequestResult, totals: Totals) -> None:
         """Count a charge, which ``totals`` already include. If it is not reported, the estimate counts."""
         intent = result.intent

@@ -10,6 +10,7 @@ from typing import Any
 from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import schema
+from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.schedule import SendingHours, described
 from msgctl.jobs.schema import LEDGER, Recipient
@@ -22,8 +23,8 @@ LINK_COLUMNS = ("link", "clicks")
 """The columns of a job with personal links, after the others."""
 
 JOB_FIELDS = (
-    *("job", "name", "command", "file", "profile", "state", "until", "window", "opens"),
-    *("recipients", *map(str, Outcome), "opted_out", "requests", "credits", "states"),
+    *("job", "name", "command", "file", "profile", "state", "until", "window", "opens", "at_most"),
+    *("recipients", *map(str, Outcome), "opted_out", "over_limit", "requests", "credits", "states"),
     *("links", "clicked", "clicks", "created", "updated"),
 )
 """The fields of a job's summary."""
@@ -38,7 +39,11 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     outcomes = ledger.totals.outcomes(running=running)
     with LEDGER.reading(ledger.path):
         states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
-        opted_out = schema.opted_out(ledger.db) if outcomes[Outcome.EXCLUDED] else 0
+        reasons = {"opted_out": schema.OPTED_OUT}
+        if ledger.spec.at_most is not None:
+            reasons["over_limit"] = Frequency.parse(ledger.spec.at_most).reason
+        excluded = outcomes[Outcome.EXCLUDED]
+        left_out = {name: schema.left_out(ledger.db, reason) for name, reason in reasons.items()} if excluded else {}
         clicks = schema.clicks(ledger.db) if ledger.spec.link is not None else None
     is_pending, window = bool(outcomes[Outcome.PENDING]), ledger.spec.window
     opens = _opens(ledger) if is_pending else None
@@ -53,9 +58,10 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         **({"until": timestamp(until)} if until is not None else {}),
         **({"window": described(window, ledger.spec.days)} if window is not None else {}),
         **({"opens": timestamp(opens)} if opens is not None else {}),
+        **({"at_most": ledger.spec.at_most} if ledger.spec.at_most is not None else {}),
         "recipients": ledger.totals.recipients,
         **{str(name): number for name, number in outcomes.items()},
-        **({"opted_out": opted_out} if opted_out else {}),
+        **{name: number for name, number in left_out.items() if number},
         "requests": ledger.totals.requests,
         "credits": ledger.totals.credits,
         **({"states": states} if states else {}),

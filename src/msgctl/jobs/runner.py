@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 from msgctl.errors import (
     ConfigurationError,
@@ -19,12 +19,13 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs import schema
+from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.links import MAX_ATTEMPT, create_link
 from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.schema import LEDGER, OPTED_OUT
 from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import Wait, Workers
 from msgctl.phones import price_area
@@ -38,6 +39,14 @@ OPT_OUT_CHECK = 0.5
 
 MAX_STORED = 256 * 1024
 """Bytes of a response that are stored if it leaves an outcome in doubt; each thread may hold one."""
+
+
+class Contacts(Protocol):
+    """Records who may have got a message, and limits how many a person gets (`msgctl.history.contacts`)."""
+
+    def claim(self, intents: Sequence[Intent]) -> Collection[str]: ...
+    def reached(self, people: Sequence[str]) -> Collection[str]: ...
+    def settle(self, results: Iterable[RequestResult | LinkResult]) -> None: ...
 
 
 class Runner(Workers):
@@ -55,9 +64,12 @@ class Runner(Workers):
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         opted_out: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+        contacts: Contacts | None = None,
         waits: bool = True,
     ) -> None:
         """Without ``waits``, the job ends when all pending recipients must wait for their window.
+
+        ``contacts`` records the recipients of each request before it is sent.
 
         ``opted_out`` returns the numbers in its argument that have opted out. Any thread may call it.
         """
@@ -65,6 +77,7 @@ class Runner(Workers):
         spec = ledger.spec
         self._hours = SendingHours.of(spec, clock)
         self._opted_out = opted_out
+        self._contacts = contacts
         self._waits = waits
         self._size = self._limiter.most(spec.batch_size)
         self.budget: Budget | None = None
@@ -101,15 +114,27 @@ class Runner(Workers):
             return True
 
     def _items(self, number: int) -> list[Any]:
-        """Return the next requests, without people who have opted out."""
+        """Return the next requests, without people who have opted out or reached the limit of --at-most."""
         while True:
             expires = self._monotonic() + OPT_OUT_CHECK
             items = super()._items(number)
             intents = [item for item in items if item is not None]
-            if not self._opted_out([each for intent in intents for each in intent.numbers]):
+            if self._opted_out([each for intent in intents for each in intent.numbers]):
+                self._withdraw(intents)
+                self._ledger.leave_out(self._opted_out(self._ledger.numbers_ahead()), OPTED_OUT)
+            elif self._contacts and (over := self._contacts.claim(intents)):
+                self._withdraw(intents)
+                over = {*over, *self._contacts.reached(self._ledger.people_ahead())}
+                self._ledger.leave_out(over, Frequency.parse(self._ledger.spec.at_most or "").reason)
+            else:
                 return [item and item._replace(expires=expires) for item in items]
-            self._ledger.withdraw(intents)
-            self._ledger.leave_out(self._opted_out(self._ledger.numbers_ahead()))
+
+    def _withdraw(self, intents: Sequence[Intent]) -> None:
+        self._ledger.withdraw(intents)
+        if self.budget:
+            for intent in intents:
+                if not intent.link:
+                    self.budget.release(intent)
 
     def _record(self, result: RequestResult | LinkResult) -> None:
         if isinstance(result, LinkResult):
@@ -121,6 +146,8 @@ class Runner(Workers):
 
     def _commit(self, results: list[RequestResult]) -> None:
         super()._commit(results)
+        if self._contacts:
+            self._contacts.settle(results)
         self.totals = self._ledger.totals.copy()
 
     def _next(self) -> Intent | Wait | None:

@@ -46,7 +46,8 @@ class Window:
 
         Raises UsageError, and ConfigurationError if the holidays of ``co`` are not installed.
         """
-        return cls(_week(hours, days), _colombian_holidays()) if _is_co(hours) else cls(_week(hours, days))
+        week = tuple(_week(hours, days))
+        return cls(week, _colombian_holidays()) if _is_co(hours) else cls(week)
 
     def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
         """Return whether a message may be sent at a moment to a person who may be in any of these time zones."""

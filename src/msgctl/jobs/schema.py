@@ -451,10 +451,10 @@ def refusals_at_the_end(db: sqlite3.Connection, number: int) -> str | None:
     return str(rows[0][1]) if is_refused else None
 
 
-def opted_out(db: sqlite3.Connection) -> int:
-    """Count the recipients who are left out because they opted out."""
+def left_out(db: sqlite3.Connection, reason: str) -> int:
+    """Count the recipients who are left out for a reason, such as `OPTED_OUT`."""
     query = "SELECT count(*) FROM outcome WHERE state = 'excluded' AND error = ?"
-    return int(db.execute(query, (OPTED_OUT,)).fetchone()[0])
+    return int(db.execute(query, (reason,)).fetchone()[0])
 
 
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:

@@ -7,9 +7,9 @@
                                        └──the run ended───┴──any other outcome──┘
 
 A recipient that may already have got a message stays unknown until a later request is accepted. No transition leaves
-``accepted``. Nothing is sent to ``invalid``, ``duplicate`` and ``excluded`` rows. If a recipient opts out, ``pending``
-becomes ``excluded``, and ``again`` becomes ``unknown``. If the recipient's link cannot be created, ``pending`` becomes
-``refused``, and ``again`` becomes ``unknown``.
+``accepted``. Nothing is sent to ``invalid``, ``duplicate`` and ``excluded`` rows. If a recipient opts out or has got as
+many messages as --at-most allows, ``pending`` becomes ``excluded``, and ``again`` becomes ``unknown``. If the
+recipient's link cannot be created, ``pending`` becomes ``refused``, and ``again`` becomes ``unknown``.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Event(StrEnum):
     NOT_SENT = "its request was not sent"
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
-    OPTED_OUT = "the recipient opted out"
+    LEFT_OUT = "the recipient opted out, or has got enough messages"
     NO_LINK = "the recipient's link could not be created"
 
 
 TRANSITIONS = {
     (State.PENDING, Event.INTENT): State.SENDING,
-    (State.PENDING, Event.OPTED_OUT): State.EXCLUDED,
+    (State.PENDING, Event.LEFT_OUT): State.EXCLUDED,
     (State.PENDING, Event.NO_LINK): State.REFUSED,
     (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING, Event.REFUSED): State.REFUSED,
@@ -71,7 +71,7 @@ TRANSITIONS = {
     (State.UNKNOWN, Event.RESEND): State.AGAIN,
     (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
     (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
-    (State.AGAIN, Event.OPTED_OUT): State.UNKNOWN,
+    (State.AGAIN, Event.LEFT_OUT): State.UNKNOWN,
     (State.AGAIN, Event.NO_LINK): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,

@@ -20,6 +20,7 @@ LEFT_OUT = {
     "invalid": "invalid",
     "duplicate": "duplicate",
     "opted_out": "opted out",
+    "over_limit": "over the limit",
     "excluded": "excluded",
     "blank": "blank",
 }
@@ -64,7 +65,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
-    pairs = [("Recipients", _recipients(job, _total(job))), *_window(job)]
+    pairs = [("Recipients", _recipients(job, _total(job))), *_limit(job), *_window(job)]
     if (until := job.get("until")) and until != job.get("opens"):
         pairs.append(("Waits until", Text(_moment(until))))
     if states := job.get("states"):
@@ -103,7 +104,7 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
     about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *(cell(each) for each in account))
     yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
     yield Text("")
-    pairs = [("Recipients", _recipients(plan, plan["messages"])), *_window(plan)]
+    pairs = [("Recipients", _recipients(plan, plan["messages"])), *_limit(plan), *_window(plan)]
     if repeats := plan.get("repeats"):
         pairs.append(
             ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
@@ -135,12 +136,20 @@ def bar(job: Document, width: int) -> Text:
 def _recipients(document: Document, sent_to: int) -> Text:
     """Return how many rows are sent to, and why the others are not: ``5 of 7   2 left out: 1 invalid, 1 blank``."""
     counts = {name: document.get(name) or 0 for name in LEFT_OUT}
-    counts["excluded"] -= counts["opted_out"]
+    counts["excluded"] -= counts["opted_out"] + counts["over_limit"]
     left_out = sum(counts.values())
     if not left_out:
         return Text(f"{sent_to:,}")
     reasons = ", ".join(f"{number:,} {LEFT_OUT[name]}" for name, number in counts.items() if number)
     return Text.assemble(f"{sent_to:,} of {sent_to + left_out:,}", (f"   {left_out:,} left out: {reasons}", "dim"))
+
+
+def _limit(document: Document) -> list[tuple[str, Text]]:
+    """Return the line about the messages that a person may get, if the job limits them."""
+    if not document.get("at_most"):
+        return []
+    most, _, period = document["at_most"].partition("/")
+    return [("At most", Text(f"{plural(int(most), 'message')} per person and {period}"))]
 
 
 def _window(document: Document) -> list[tuple[str, Text]]:

@@ -1,0 +1,161 @@
+"""Contacts: what a job records before it sends, and what remains of it after a kill."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, rows, write
+from msgctl.errors import ConfigurationError, RefusedError
+from msgctl.history import contacts
+from msgctl.history.contacts import Contacts
+from msgctl.history.store import FORMAT, file, reading
+from msgctl.jobs.frequency import Frequency
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.runner import Runner
+from msgctl.text import timestamp
+from support.jobs import NOW
+
+ACCOUNT = "https://service.example/api/v1 1"
+ONCE = Frequency.parse("1/day", "America/Bogota")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    spec = replace(SPEC, at_most="1/day", batch_size=1, concurrency=2)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(4), spec))) as ledger:
+        yield ledger
+
+
+def of_job(ledger: Ledger, limit: Frequency | None = ONCE) -> Contacts:
+    found = Contacts(ACCOUNT, "20261123-aaaaaa", limit, lambda: NOW)
+    found.open(ledger)
+    return found
+
+
+def reached() -> list[str]:
+    return sorted(contacts.reached(ACCOUNT, ONCE, NOW, None))
+
+
+def claimed(recorded: Contacts, ledger: Ledger) -> Collection[str]:
+    """Claim the next recipient, whose intent does not reach the ledger."""
+    with suppress(ZeroDivisionError), ledger.transaction():
+        intent = ledger.intend(1)
+        assert intent
+        found = recorded.claim([intent])
+        raise ZeroDivisionError
+    return found
+
+
+def run(ledger: Ledger, service: Service, recorded: Contacts) -> str:
+    runner = Runner(ledger, service.connect, contacts=recorded)
+    runner.start()
+    assert runner.wait(30)
+    error = runner.finish()
+    recorded.close()
+    return str(error or "")
+
+
+def test_contacts_are_on_disk_before_the_request(ledger: Ledger) -> None:
+    def behave(phones: Sequence[str]) -> list[dict[str, object]]:
+        assert {*phones} <= {*reached()}
+        return accept(phones)
+
+    assert run(ledger, Service(otherwise=behave), of_job(ledger)) == ""
+    assert (outcomes(ledger), reached()) == ({"accepted": 4}, [phone(line) for line in range(2, 6)])
+
+
+def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Ledger) -> None:
+    killed = of_job(ledger)
+    assert not claimed(killed, ledger)
+    assert reached() == [phone(2)]
+    service = Service()
+    assert run(ledger, service, of_job(ledger)) == ""
+    assert (outcomes(ledger), len(service.asked)) == ({"accepted": 4}, 4)
+
+
+def test_a_refusal_that_a_killed_process_has_not_recorded_does_not_count(ledger: Ledger) -> None:
+    def refuse(_: Sequence[str]) -> list[dict[str, object]]:
+        raise RefusedError("no", http_status=520)
+
+    killed = of_job(ledger)
+    runner = Runner(ledger, Service(refuse, accept, accept, accept).connect, contacts=killed)
+    runner.start()
+    assert (runner.wait(30), runner.finish()) == (True, None)
+    assert outcomes(ledger) == {"accepted": 3, "refused": 1}
+    of_job(ledger).close()
+    (refused,) = ledger.not_sent_to([phone(line) for line in range(2, 6)])
+    assert {*reached()} == {phone(line) for line in range(2, 6)} - {refused}
+
+
+def test_only_a_job_with_a_limit_stops_if_contacts_cannot_be_recorded(ledger: Ledger) -> None:
+    limited, other = of_job(ledger), of_job(ledger, None)
+    with closing(sqlite3.connect(file())) as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON contacts BEGIN SELECT raise(ABORT, 'disk I/O error'); END")
+    service = Service()
+    assert "disk I/O error" in run(ledger, service, limited)
+    assert (outcomes(ledger), service.asked) == ({"pending": 4}, [])
+    assert run(ledger, service, other) == ""
+    assert (outcomes(ledger), "disk I/O error" in str(other.error)) == ({"accepted": 4}, True)
+
+
+def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger) -> None:
+    recorded = of_job(ledger)
+    recorded.close()
+    with pytest.raises(ConfigurationError):
+        claimed(recorded, ledger)
+    assert reached() == []
+
+
+def test_contacts_of_an_older_history_are_kept() -> None:
+    path = file()
+    with FORMAT.opened(path, create=True) as db:
+        for name in ("by_time", "by_source"):
+            db.execute(f"DROP INDEX contacts_{name}")
+        db.execute("DROP TABLE contacts")
+        db.execute(
+            """CREATE TABLE contacts (dispatch INTEGER NOT NULL, position INTEGER NOT NULL, time TEXT NOT NULL,
+            account TEXT NOT NULL, digest BLOB NOT NULL, phone TEXT NOT NULL, PRIMARY KEY (dispatch, position))
+            WITHOUT ROWID"""
+        )
+        db.execute("CREATE INDEX contacts_by_time ON contacts (time)")
+        rows = [(7, place, "2026-09-21T14:00:00.000Z", ACCOUNT, b"digest", phone(place)) for place in (0, 2)]
+        db.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?, ?, ?)", rows)
+        db.execute("PRAGMA user_version = 3")
+    assert reached() == [phone(0), phone(2)]
+    with reading() as history:
+        assert history is not None
+        assert sorted(history.contacts(ACCOUNT, "")) == [(b"digest", phone(0)), (b"digest", phone(2))]
+
+
+@pytest.mark.parametrize(
+    ("number", "zone", "hours"),
+    [
+        ("573001234567", None, 9),
+        ("12025550123", None, 10),
+        ("525512345678", None, 8),
+        ("79031234567", None, 23),
+        ("99912345", "America/Bogota", 9),
+    ],
+    ids=["one zone", "by area", "by area and type", "several zones", "the profile's zone"],
+)
+def test_the_day_of_a_number(number: str, zone: str | None, hours: int) -> None:
+    """At 14:13:20 UTC."""
+    assert_begins(number, Frequency.parse("1/day", zone), hours * 3600 + 800)
+
+
+@pytest.mark.parametrize(("period", "days"), [("day", 1), ("week", 7)])
+def test_the_period_of_a_number_without_a_time_zone(period: str, days: int) -> None:
+    assert_begins("99912345", Frequency.parse(f"1/{period}"), days * 86400)
+
+
+def assert_begins(number: str, limit: Frequency, seconds: int) -> None:
+    """Check that a period began these seconds ago."""
+    for at, is_counted in ((seconds + 1, False), (seconds - 1, True)):
+        contact = timestamp(NOW - at, "milliseconds"), 1
+        assert limit.is_reached(number, [contact], NOW, None) is is_counted
