@@ -74,6 +74,22 @@ def test_the_overview_has_no_key(served: Served) -> None:
     assert "a-key-to-hide" not in json.dumps(overview(served))
 
 
+def test_only_the_sandboxs_own_short_urls_in_a_message_are_links(served: Served, emulator: Emulator) -> None:
+    path = shortened(served, emulator)
+    text = f"See {emulator.origin}{path}, https://evil.example{path} or javascript:{path}"
+    post(served, "/send-sms", phone=PHONE, sms=text)
+    (message,) = overview(served)["messages"]
+    link = {"text": emulator.origin + path, "path": path}
+    assert message["parts"] == ["See ", link, f", https://evil.example{path} or javascript:{path}"]
+    assert served.send(SandboxRequest("GET", path)).headers["location"] == "https://shop.example/"
+
+
+def shortened(served: Served, emulator: Emulator) -> str:
+    """Create a short URL; the path of it."""
+    url = post(served, "/url/short", name="shop", url_long="https://shop.example/")["urlShort"]
+    return str(url).removeprefix(emulator.origin)
+
+
 def test_the_log_has_no_key_in_any_spelling(served: Served) -> None:
     """Not even a key of another account, which a program may send by mistake."""
     sent = [
@@ -172,6 +188,17 @@ def test_a_message_appears_within_a_second_and_stays_text(page: Any, served: Ser
     assert page.locator("#messages img, #messages script").count() == 0
     assert page.title() == "msgctl sandbox"
     page.locator("#messages .good").wait_for()  # delivered, without any further request
+
+
+@in_browser
+def test_a_link_in_a_message_leads_to_the_redirect_of_the_sandbox(
+    page: Any, served: Served, emulator: Emulator
+) -> None:
+    path = shortened(served, emulator)
+    post(served, "/send-sms", phone=PHONE, sms=f"See {emulator.origin}{path} or https://evil.example{path}")
+    page.locator("#messages a").wait_for()
+    assert [each.get_attribute("href") for each in page.locator("#messages a").all()] == [path]
+    assert page.locator("#messages a").evaluate("each => each.origin") == f"http://127.0.0.1:{served.port}"
 
 
 @in_browser

@@ -294,10 +294,23 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         "faults": stored(emulator),
         "responses": choose_responses(emulator)["responses"],
         "moving": any(message.reached(now) != message.states() for message in shown),
-        "messages": [_message(message, now) for message in shown],
+        "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
         "urls": urls,
         "requests": [page.described(emulator.redact, *each) for each in reversed(emulator.requests.copy())],
     }
+
+
+def _with_links(message: Document, origin: str) -> Document:
+    """Return a message with the parts of its text and values: strings, and links to this sandbox's short URLs."""
+    short_url = re.compile(rf"({re.escape(origin + VISITS)}[A-Za-z0-9_-]+)")
+
+    def parts(text: str) -> list[str | Document]:
+        texts = short_url.split(text)  # each second one is a short URL
+        return [
+            {"text": each, "path": each.removeprefix(origin)} if odd % 2 else each for odd, each in enumerate(texts)
+        ]
+
+    return {**message, "parts": parts(message["text"]), "value_parts": [*map(parts, message.get("values", ()))]}
 
 
 def _message(message: SentMessage, now: float) -> Document:
