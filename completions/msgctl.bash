@@ -240,7 +240,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job that has begun'
-            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered,clicked Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, undelivered or clicked (repeatable; commas separate several)'
             'option --to files Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)'
         ) ;;
     'job states')

@@ -202,7 +202,7 @@ function __msgctl_table
     case 'job report'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job that has begun'
-        echo 'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
+        echo 'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered,clicked Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, undelivered or clicked (repeatable; commas separate several)'
         echo 'option --to files Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)'
     case 'job states'
         echo 'argument - jobs '

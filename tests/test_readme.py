@@ -9,6 +9,7 @@ A comment before a block marks what is run in another way:
 - `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- uv -->`: needs uv. Its syntax is checked.
 - `<!-- disk -->`, `<!-- 2fa -->`: run with a full disk, and with a person at a terminal.
+- `<!-- campaign -->`: run with recipients in an Excel file, and with clicks.
 
 `sandbox/test_guides.py` runs the `python` and `yaml` blocks.
 """
@@ -27,11 +28,13 @@ from typing import NamedTuple
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
+from python_calamine import CalamineWorkbook
 
 import msgctl
 from msgctl import errors
 from support.service import Service, respond
 from support.tool import Tool, process
+from support.workbooks import workbook
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -191,6 +194,7 @@ def test_every_block_is_run_or_checked() -> None:
         "disk",
         "2fa",
         "balance",
+        "campaign",
         "event",
         "release",
     }
@@ -253,6 +257,25 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
         code, printed = shell.run(block("disk").text, "sh")
         assert code == 0, printed
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
+
+
+def test_a_campaign_ends_with_a_list_of_the_people_who_clicked(shell: Shell, tmp_path: Path) -> None:
+    people = [("573001234567", "Ana", "a&b"), ("573009990001", "Eva", "e"), ("573007654321", "Luis", "l")]
+    book = workbook(("Phone", "Name", "ID"), *people, ("573001112222", "Out", "o"))
+    (tmp_path / "customers.xlsx").write_bytes(book)
+    (tmp_path / "do-not-contact.csv").write_text("phone\n573001112222\n", encoding="utf-8")
+    text = block("campaign").text
+    assert 0 < len(re.findall("^msgctl ", text, re.MULTILINE)) <= 10
+    send, count, after = text.partition("msgctl job clicks")
+    code, printed = shell.run(send)
+    assert code == 0, printed
+    job = json.loads(shell.run("msgctl -q job list --json")[1])[0]["job"]
+    code, printed = shell.run(f"msgctl sandbox click {job}-2 --count 2\n{count}{after}")
+    assert code == 0, printed
+    header, *rows = CalamineWorkbook.from_path(tmp_path / "clicked.xlsx").get_sheet_by_index(0).to_python()
+    assert [(row[header.index("phone")], row[header.index("clicks")]) for row in rows] == [("573001234567", 2)]
+    received = json.loads(shell.run("msgctl -q sandbox inbox --json")[1])
+    assert sorted(each["phone"] for each in received) == ["573001234567", "573007654321"]
 
 
 def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:

@@ -286,6 +286,7 @@ def test_clicks_are_counted_for_each_recipient(sandbox: Sandbox, customers: str)
     rows = sandbox.rows("job", "report", job)
     assert [(row["phone"], row["clicks"]) for row in rows] == [(ANA, "2"), (LUIS, "0"), (EVA, "1")]
     assert {row["phone"]: f"Hi {row['link']}" for row in rows} == inbox(sandbox)
+    assert [row["phone"] for row in sandbox.rows("job", "report", job, "--only", "clicked")] == [ANA, EVA]
 
 
 def test_the_clicks_are_shown_on_a_terminal_and_in_a_workbook(sandbox: Sandbox, customers: str, home: Path) -> None:

@@ -99,7 +99,7 @@ def next_steps(job: Document, reference: str) -> list[str]:
         if any(map(is_undelivered, states)):
             steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
     if job.get("links"):
-        report = f"List the clicks: msgctl job report {reference} --fields phone,clicks"
+        report = f"List the people who clicked: msgctl job report {reference} --only clicked"
         steps.append(f"Count the clicks: msgctl job clicks {reference}" if job.get("clicks") is None else report)
     return steps or [f"List the recipients: msgctl job report {reference}"]
 

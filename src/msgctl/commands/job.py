@@ -25,7 +25,7 @@ from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import JOB_FIELDS, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.report import CLICKED, JOB_FIELDS, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -195,8 +195,9 @@ def report(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help=f"Only these recipients: {', '.join(OUTCOMES)}, or undelivered (repeatable; commas separate several).",
-            parser=Choices((*OUTCOMES, UNDELIVERED), "outcome"),
+            help=f"Only these recipients: {', '.join(OUTCOMES)}, undelivered or clicked "
+            "(repeatable; commas separate several).",
+            parser=Choices((*OUTCOMES, UNDELIVERED, CLICKED), "outcome"),
         ),
     ] = None,
     to: Annotated[

@@ -31,7 +31,8 @@ JOB_FIELDS = (
 
 SCHEDULED, WAITING, RUNNING, PAUSED, DONE = "scheduled", "waiting", "running", "paused", "done"
 
-UNDELIVERED = "undelivered"
+UNDELIVERED, CLICKED = "undelivered", "clicked"
+"""Recipients whose message was ultimately not delivered, and recipients who clicked on their link."""
 
 
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
@@ -119,15 +120,15 @@ def _opens(ledger: Ledger) -> float | None:
 class Report:
     """Every row of the file with its outcome, in the order of the file; each iteration reads the ledger again.
 
-    ``only`` limits it to some outcomes and, with `UNDELIVERED`, to messages accepted but ultimately not delivered.
+    ``only`` limits it to some outcomes, `UNDELIVERED` or `CLICKED`.
     """
 
     def __init__(self, ledger: Ledger, only: Collection[str] = (), *, running: bool) -> None:
         self._ledger = ledger
         self._running = running
-        self._undelivered = UNDELIVERED in only and Outcome.ACCEPTED not in only
-        wanted = {*only, *([Outcome.ACCEPTED] if self._undelivered else [])} or {*Outcome}
-        self._states = [each for each in State if outcome(each, running=running) in wanted]
+        self._only = {*only} or {*Outcome}
+        self._is_filtered = not self._only <= {*Outcome}
+        self._states = [each for each in State if outcome(each, running=running) in self._only or self._is_filtered]
         self._has_links = ledger.spec.link is not None
         self.columns: tuple[str, ...] = (*COLUMNS, *(LINK_COLUMNS if self._has_links else ()))
         self.first_of_file = len(self.columns)
@@ -138,16 +139,22 @@ class Report:
             self.columns += (name,)
 
     def __len__(self) -> int:
-        if self._undelivered:
+        if self._is_filtered:
             return sum(1 for _ in self)
         return sum(self._ledger.totals.states[state] for state in self._states)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         with LEDGER.reading(self._ledger.path):
             for recipient in schema.recipients(self._ledger.db, self._states):
-                is_accepted = recipient.state is State.ACCEPTED
-                if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):
+                if self._is_wanted(recipient):
                     yield self._row(recipient)
+
+    def _is_wanted(self, recipient: Recipient) -> bool:
+        return (
+            outcome(recipient.state, running=self._running) in self._only
+            or (UNDELIVERED in self._only and recipient.state is State.ACCEPTED and is_undelivered(recipient.delivery))
+            or (CLICKED in self._only and bool(recipient.clicks))
+        )
 
     def _row(self, recipient: Recipient) -> dict[str, Any]:
         found = outcome(recipient.state, running=self._running)
