@@ -128,6 +128,7 @@ def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     from rich.markup import escape
     from typer import rich_utils
 
+    # Typer has no parameters for these.
     rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
     rich_utils.FORCE_TERMINAL = screen.color
     rich_utils.MAX_WIDTH = min(screen.width or MAX_WIDTH, MAX_WIDTH)

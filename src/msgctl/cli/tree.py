@@ -69,7 +69,10 @@ class Command(_WithGlobalOptions, TyperCommand):
     """A command of msgctl."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. An error contains the context, to refer to the command's help."""
+        """Parse the arguments, after refusing an option that would become the value of another.
+
+        Typer accepts any text as a value, and some of its errors lack the context, which refers to the command's help.
+        """
         ctx.obj.operation = self.facts.performs
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
@@ -117,7 +120,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
     """A group of commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names."""
+        """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise UnknownCommandError(ctx, *args[:2])
         return super().resolve_command(ctx, args)
@@ -188,6 +191,7 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     shown = [each for name, parameter in own.items() for each in parts.get(name, {name: parameter}).values()]
     callback.__doc__ = function.__doc__
+    # Typer reads the options of a command from the signature of its function, and has no groups of options.
     callback.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
     )

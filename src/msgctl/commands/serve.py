@@ -34,7 +34,7 @@ from msgctl.values import quote
 if TYPE_CHECKING:
     import httpx
 
-    from msgctl.sandbox.emulator import Network
+    from msgctl.sandbox.emulator import Emulator, Network
     from msgctl.sandbox.protocol import Redact, SandboxRequest
     from msgctl.sandbox.server import Respond, Server
 
@@ -163,20 +163,6 @@ class Account(OptionGroup):
             rich_help_panel=BEHAVIOUR,
         ),
     ] = None
-
-    def path(self, context: Context) -> Path:
-        """Return the state file; if none was given, a temporary file that is deleted at the end."""
-        if self.state is not None:
-            return Path(self.state).absolute()
-        with files.explained("use", Path(tempfile.gettempdir())):
-            return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
-
-
-def serve(
-    context: Context,
-    *,
-    listening: Listening,
-    account: Account,
     allow_ip: Annotated[
         list[Any] | None,
         typer.Option(
@@ -186,7 +172,19 @@ def serve(
             parser=_network,
             rich_help_panel=ACCOUNT,
         ),
-    ] = None,
+    ] = None
+
+    def path(self, context: Context) -> Path:
+        """Return the state file; if none was given, a temporary file that is deleted at the end."""
+        if self.state is not None:
+            return Path(self.state).absolute()
+        with files.explained("use", Path(tempfile.gettempdir())):
+            return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
+
+
+class Behaviour(OptionGroup):
+    """How the sandbox responds."""
+
     fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -196,7 +194,7 @@ def serve(
             parser=_fault,
             rich_help_panel=BEHAVIOUR,
         ),
-    ] = None,
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
@@ -206,7 +204,7 @@ def serve(
             parser=parser(values.whole_number, "--seed"),
             rich_help_panel=BEHAVIOUR,
         ),
-    ] = None,
+    ] = None
     clock: Annotated[
         str | None,
         typer.Option(
@@ -215,13 +213,13 @@ def serve(
             help="Set the clock: stop, +10m, or a time to stop it at.",
             rich_help_panel=BEHAVIOUR,
         ),
-    ] = None,
+    ] = None
     responses: Annotated[
         str,
         typer.Option(
             "--responses", metavar="NAME", help=f"Respond as services do: {RESPONSES_HELP}", rich_help_panel=BEHAVIOUR
         ),
-    ] = "documented",
+    ] = "documented"
     replay: Annotated[
         str | None,
         typer.Option(
@@ -230,7 +228,36 @@ def serve(
             help="Replay responses that `msgctl sandbox record` wrote to a file.",
             rich_help_panel=BEHAVIOUR,
         ),
-    ] = None,
+    ] = None
+
+    def operate(self) -> Any:
+        """Return the function that replays a recording; None to respond as usual. Raises UsageError."""
+        from msgctl.http.redaction import redact_body
+        from msgctl.sandbox.recording import recorded_lines, replayer
+
+        if self.replay is None:
+            return None
+        if self.responses != "documented":
+            raise UsageError("Use either --replay or --responses, not both")
+        return replayer(recorded_lines(Path(self.replay)), quote(self.replay), redact_body)
+
+    def apply(self, emulator: Emulator, settings: Mapping[str, Any]) -> None:
+        """Set the faults, the responses (see `response_settings`) and the clock of an emulator. Raises UsageError."""
+        from msgctl.sandbox import faults
+        from msgctl.sandbox.endpoints import choose_responses, set_clock
+
+        faults.replace_all(emulator, *(self.fault or []))
+        choose_responses(emulator, **settings)
+        if self.clock is not None:
+            set_clock(emulator, change=self.clock)
+
+
+def serve(
+    context: Context,
+    *,
+    listening: Listening,
+    account: Account,
+    behaviour: Behaviour,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
     ] = False,
@@ -240,20 +267,13 @@ def serve(
     As soon as it accepts connections, it prints the address of its inbox page, the base URL and the variables to
     export. It writes one log line per request on standard error.
     """
-    from msgctl.http.redaction import redact_body
-    from msgctl.sandbox import faults
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import choose_responses, credit, set_clock
+    from msgctl.sandbox.endpoints import credit
     from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import recorded_lines, replayer
     from msgctl.sandbox.service import respond
 
-    settings = response_settings(responses, "--responses")
-    operate = None
-    if replay is not None:
-        if responses != "documented":
-            raise UsageError("Use either --replay or --responses, not both")
-        operate = replayer(recorded_lines(Path(replay)), quote(replay), redact_body)
+    settings = response_settings(behaviour.responses, "--responses")
+    operate = behaviour.operate()
     path = account.path(context)
     with files.explained("use", path):
         is_new = not path.is_file() or path.stat().st_size == 0
@@ -263,21 +283,18 @@ def serve(
     emulator = Emulator(
         path,
         clock=context.clock,
-        seed=seed,
+        seed=behaviour.seed,
         client=account.client,
         key=account.key,
         base_url=base_url,
         operate=operate,
-        allowed=allow_ip or [],
+        allowed=account.allow_ip or [],
         redact=redact,
     )
     context.stack.enter_context(closing(emulator))
     if account.credits is not None and is_new:  # a restarted server continues with what was left
         credit(emulator, credits=account.credits)
-    faults.replace_all(emulator, *(fault or []))
-    choose_responses(emulator, **settings)
-    if clock is not None:
-        set_clock(emulator, change=clock)
+    behaviour.apply(emulator, settings)
     # Programs and msgctl find the server with these variables; the key is not a secret.
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
     page = f"{server.origin}/"
