@@ -172,14 +172,19 @@ def make(
             if not importer.is_finished:
                 importer.discard()
                 store.remove_lock(job)
-        with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-            named = foreground.reference(store, job, spec.name)
-            context.note(f"Job {job}. Check it with: msgctl job show {named}")
-            if spec.at is not None:
-                time = foreground.local_time(spec.at)
-                context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
-                return foreground.result(report.summary(job, ledger, running=False))
+        return _begin(context, store, job, spec)
+
+
+def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult:
+    """Send a new job, or report when it will be sent."""
+    with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
+        named = foreground.reference(store, job, spec.name)
+        context.note(f"Job {job}. Check it with: msgctl job show {named}")
+        if spec.at is None:
             return foreground.send(context, job, ledger)
+        time = foreground.local_time(spec.at)
+        context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
+        return foreground.result(report.summary(job, ledger, running=False))
 
 
 # --- once

@@ -101,30 +101,34 @@ def api(
             raise UsageError("PATH is missing", "For example: msgctl api GET /balance")
         method, path = "GET", method
     verb = values.choice(method or "GET", METHODS, "method")
-    is_read = verb == "GET"
     where = _path(path)
-    if is_read and (form or body is not None):
+    if verb == "GET" and (form or body is not None):
         raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE, or write POST before PATH.")
     if form and body is not None:
         raise UsageError("Use either --input or -f, not both")
     if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
         raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
     content = None if body is None else json_body(context, body)[0]
-    known = [each.credentials for each in OPERATIONS if (each.method, each.path) == (verb, where)]
-    place = Place.QUERY if is_read or content is not None else next(iter(known), Place.FORM)
-    effect = Effect.READS if is_read else Effect.SENDS
-    context.operation = Operation(f"{verb} {where}", verb, where, effect, (), ANYTHING, place)
+    context.operation = _operation(verb, where, has_body=content is not None)
     request = Request(context.operation, tuple(query or ()), tuple(form or ()), content)
     if context.options.dry_run:
         return described([request.described(context.profile.base_url)])
     response = context.client.fetch(request)
-    context.carried_out |= response.is_success and not is_read
+    context.carried_out |= response.is_success and context.operation.effect is not Effect.READS
     failures: list[MsgctlError] = []
     try:
         context.client.parse(request, response)
     except MsgctlError as error:
         failures = [error]
     return RawResult(response.content, _head(response) if include else (), failures=failures)
+
+
+def _operation(verb: str, path: str, *, has_body: bool) -> Operation:
+    """Return any request as an operation. Only a GET request is known to send nothing."""
+    known = [each.credentials for each in OPERATIONS if (each.method, each.path) == (verb, path)]
+    place = Place.QUERY if verb == "GET" or has_body else next(iter(known), Place.FORM)
+    effect = Effect.READS if verb == "GET" else Effect.SENDS
+    return Operation(f"{verb} {path}", verb, path, effect, (), ANYTHING, place)
 
 
 def _path(text: str) -> str:

@@ -1,5 +1,6 @@
 """`msgctl 2fa`: send and verify codes."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
 from msgctl.errors import Cancelled, RefusedError, UsageError
-from msgctl.http.request import build
+from msgctl.http.request import Request, Value, build
 from msgctl.http.response import SERVICE_ERROR
 from msgctl.operations import Effect
 from msgctl.output.result import Result
@@ -187,28 +188,30 @@ def ask(
     if code is None and not context.stdin.isatty():
         raise UsageError("Cannot ask for the code: this is not a terminal", "Give --code - to read standard input.")
     given = to.values(context, numbers, sms="sms" in via)
-    messages = dict.fromkeys(via, given)
+    of_call = {}
     if "call" in via:
-        messages["call"] = {
-            **given,
-            "retries": "1",
-            "voice": chosen_voice(context, voice, ops.CALL_2FA.field("voice")),
-        }
+        of_call = {"retries": "1", "voice": chosen_voice(context, voice, ops.CALL_2FA.field("voice"))}
+    sends = {way: build(WAYS[way], {**given, **(of_call if way == "call" else {})}) for way in via}
     if context.options.dry_run:
-        return run(context, build(WAYS[via[0]], messages[via[0]]))
+        return run(context, sends[via[0]])
     check_fields(context, ops.VERIFY_2FA)
+    return _ask(context, given, sends, asks=code is None)
+
+
+def _ask(context: Context, given: Mapping[str, Value], sends: Mapping[str, Request], *, asks: bool) -> Result:
+    """Send codes, each by the next way, and check the typed ones until one is right. Raises RefusedError."""
+    ways = [*sends]
     sent, tries, error = 0, 0, RefusedError("No code was given")
     typed = ""
     while tries < MAX_TRIES:
         if not typed and sent < MAX_TRIES:
-            way = via[sent % len(via)]
-            result = perform(context, build(WAYS[way], messages[way]))
-            for failure in result.failures:
+            way = ways[sent % len(ways)]
+            for failure in perform(context, sends[way]).failures:
                 raise failure
             sent += 1
             context.note(f"A code was sent to {given['phone']} {BY_WAY[way]}.")
-        again = f" (Enter: another {BY_WAY[via[sent % len(via)]]})" if sent < MAX_TRIES else ""
-        typed = _typed_code(context, f"Code{again}: ", asks=code is None)
+        again = f" (Enter: another {BY_WAY[ways[sent % len(ways)]]})" if sent < MAX_TRIES else ""
+        typed = _typed_code(context, f"Code{again}: ", asks=asks)
         tries += bool(typed) or sent == MAX_TRIES
         if typed:
             try:
