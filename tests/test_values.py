@@ -40,10 +40,10 @@ def test_any_text_has_a_value_or_an_error_that_can_be_shown(convert: Callable[[s
     try:
         convert(text)
     except UsageError as error:
-        said = f"{error.message} {error.hint}"
-        said.encode()  # no lone surrogates
-        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", said)
-        assert len(said) < 500
+        printed = f"{error.message} {error.hint}"
+        printed.encode()  # no lone surrogates
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", printed)
+        assert len(printed) < 500
 
 
 @given(text=hostile)

@@ -16,7 +16,7 @@ RESPONSE = {"id": "1", "status": "1", "urlShort": "https://s.example/1"}
 
 
 def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...], **streams: Any) -> str:
-    """Run a command line that cannot be used, as text and under --json; what is said of it, with the advice.
+    """Run a command line that cannot be used, as text and under --json; return the message and the hint.
 
     It is exit 2 with one message that has ``names`` in it, nothing on standard output, and no request.
     """
@@ -25,10 +25,10 @@ def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...],
     assert plain.err.startswith(("Error: ", "✗ "))
     assert len(plain.err.splitlines()) <= 2
     document = _under_json(tool(command[0], "--json", *command[1:], **streams))
-    said = " ".join(filter(None, (document["message"], document.get("hint"))))
-    assert [name for name in names if name not in said] == [], said
+    printed = " ".join(filter(None, (document["message"], document.get("hint"))))
+    assert [name for name in names if name not in printed] == [], printed
     assert (service.received, service.connections) == ([], 0)
-    return said
+    return printed
 
 
 def _under_json(outcome: Outcome) -> Any:

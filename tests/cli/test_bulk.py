@@ -102,13 +102,13 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
     service.always(accepting(service, balance=2))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    told = " ".join(done.err.split())
+    printed = " ".join(done.err.split())
     for line in (
         "customers.csv · account environment",
         "3 of 4 1 left out: 1 duplicate",
         "about 3 of 2 not enough",
     ):
-        assert line in told
+        assert line in printed
     assert f"Line 4: {ANA}: duplicate of line 2" in done.err
     assert done.err.index("about 3 of 2") < done.err.index("job show")
 
@@ -192,7 +192,7 @@ def test_an_unknown_column_is_found_before_anything(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         (("--batch-size", "0"), '--batch-size must be from 1 to 1,000, not "0"'),
         (("--concurrency", "0"), "--concurrency must be"),
@@ -206,9 +206,9 @@ def test_an_unknown_column_is_found_before_anything(
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_invalid_options_are_usage_errors(
-    options: tuple[str, ...], said: str, customers: str, jobs: Jobs, service: Service, home: Path
+    options: tuple[str, ...], expected: str, customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
-    jobs("sms", "bulk", customers, *SMS, "--yes", *options).refused(2, said)
+    jobs("sms", "bulk", customers, *SMS, "--yes", *options).refused(2, expected)
     assert (service.received, files(home)) == ([], [])
 
 

@@ -36,13 +36,13 @@ class Teller:
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
         self.clock = tool.clock
-        self.said: Said = []
+        self.printed: Said = []
 
     def run(self, *arguments: str, about: str = "", is_whole: bool = False) -> None:
-        """Run a command line; ``is_whole`` keeps what it says on standard output too."""
+        """Run a command line; ``is_whole`` keeps its standard output too."""
         done = self._tool(*arguments)
         typed = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
-        self.said.append(
+        self.printed.append(
             f"$ msgctl {ascii(typed)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
         )
 
@@ -359,7 +359,7 @@ def test_the_messages_are_those_of_the_file(
     room(teller, service)
     port = service.base_url.split(":")[2].partition("/")[0]
     shown = (
-        "\n".join(teller.said)
+        "\n".join(teller.printed)
         .replace(f":{port}", ":PORT")
         .replace(f"msgctl/{__version__}", "msgctl/VERSION")
         .replace(str(tmp_path), "FOLDER")

@@ -1,4 +1,4 @@
-"""The exit code of a single send follows from the outcome of each recipient, that of `2fa verify` from the status."""
+"""The exit code of a single send follows from the outcome of each recipient, and of `2fa verify` from the status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("data", "code", "said"),
+    ("data", "code", "expected"),
     [
         ([entry(PHONE), entry(OTHER)], 0, ""),
         ([entry(PHONE)], 5, f"does not say whether {OTHER} was accepted"),
@@ -39,13 +39,13 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
     ids=range(6),
 )
 def test_each_recipient_counts(
-    data: list[Any], code: int, said: str, service: Service, tool: Tool, set_of_responses: str
+    data: list[Any], code: int, expected: str, service: Service, tool: Tool, set_of_responses: str
 ) -> None:
     service.will(respond({"id": "d1", "status": 1, "data": data}), respond({"id": "d1", "status": 1, "data": data}))
     done = tool(*SEND)
     assert done.code == code
     assert all(each["id"] in done.out for each in data)
-    assert said in done.err
+    assert expected in done.err
     done = tool(*SEND, "--json")
     assert done.code == code
     if set_of_responses == DOCUMENTED:

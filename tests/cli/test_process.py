@@ -109,10 +109,10 @@ def test_a_send_whose_result_cannot_be_written_exits_with_5(service: Service) ->
     service.will(respond(RECORD))
     done = shell(f"msgctl {SEND} >/dev/full")
     assert done.returncode == 5
-    said = done.stderr.decode()
-    assert "was carried out" in said
-    assert "No space left on device" in said
-    assert "Traceback" not in said
+    printed = done.stderr.decode()
+    assert "was carried out" in printed
+    assert "No space left on device" in printed
+    assert "Traceback" not in printed
     assert len(service.received) == 1
 
 
@@ -190,8 +190,8 @@ def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Serv
     with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
         (tmp_path / "started").read_bytes()
         child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=30)[1].decode()
-    assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
+        printed = child.communicate(timeout=30)[1].decode()
+    assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)
     assert server.connections == 0
 
 
@@ -201,8 +201,8 @@ def test_ctrl_c_while_the_message_is_read_says_that_nothing_was_sent(service: Se
     command = [sys.executable, "-m", "msgctl", "sms", "send", PHONE, "--message-file", str(message)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as child, message.open("w"):  # as soon as it is read
         child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=30)[1].decode()
-    assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
+        printed = child.communicate(timeout=30)[1].decode()
+    assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)
 
 
 def test_ctrl_c_before_the_request_is_sent_says_that_nothing_was_sent(
@@ -215,8 +215,8 @@ def test_ctrl_c_before_the_request_is_sent_says_that_nothing_was_sent(
         with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
             assert reached.wait(30)
             child.send_signal(signal.SIGINT)
-            said = child.communicate(timeout=30)[1].decode()
-    assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
+            printed = child.communicate(timeout=30)[1].decode()
+    assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)
 
 
 # --- encodings

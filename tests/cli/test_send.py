@@ -228,9 +228,9 @@ def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(se
     line = [sys.executable, "-m", "msgctl", *SEND, "--json"]
     callers = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
     everyone_is_there.set()
-    told = [caller.communicate(timeout=60)[0] for caller in callers]
-    assert told == [told[0]] * 4
-    assert PHONE in str(json.loads(told[0])["data"])
+    printed = [caller.communicate(timeout=60)[0] for caller in callers]
+    assert printed == [printed[0]] * 4
+    assert PHONE in str(json.loads(printed[0])["data"])
     assert [caller.returncode for caller in callers] == [0] * 4
     assert sends(service) == 1
 

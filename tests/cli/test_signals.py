@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP at any moment: the command stops, says what is known, and restores the terminal."""
+"""SIGINT, SIGTERM and SIGHUP at any moment: the command stops, reports the known outcome, and restores the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conftest import KEY
 from support.commands import SENDS
 from support.examples import FIRST, OF_EACH_KIND, Example, line_of, write_files
 from support.files import config_file, table, write_config
-from support.runs import DOCUMENTED, NEVER_SAID, ended_well
+from support.runs import DOCUMENTED, NEVER_PRINTED, ended_well
 from support.service import Service, respond, silent
 from support.terminal import PATIENCE, RUN, Terminal, in_a_terminal
 from support.tool import Tool
@@ -74,12 +74,12 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
             assert child.stderr is not None
             # Before msgctl's first import, Python itself handles a signal.
             skipped = next((line for line in child.stderr if "typer" in line), "")
-            told = list(islice(child.stderr, lines))
+            lines_read = list(islice(child.stderr, lines))
             child.send_signal(number)
             _, rest = child.communicate(timeout=PATIENCE)
         assert skipped or example.arguments == []
-        said = "".join(told) + rest
-        assert [part for part in NEVER_SAID if part in said] == []
+        stderr_text = "".join(lines_read) + rest
+        assert [part for part in NEVER_PRINTED if part in stderr_text] == []
         # Python ends by SIGINT, which a shell shows as 130, if it is interrupted while it evaluates a text.
         assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
 
@@ -103,8 +103,8 @@ def signalled_at_its_request(
     with subprocess.Popen(command, stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
         children.append(child)
         started.set()
-        _, said = child.communicate(stdin, PATIENCE)
-    return child.returncode, said.decode()
+        _, stderr_text = child.communicate(stdin, PATIENCE)
+    return child.returncode, stderr_text.decode()
 
 
 PATHS = ("balance show", "sms send", "2fa verify", "state watch", "sms bulk")
@@ -116,8 +116,8 @@ STOPS = [
 @pytest.mark.parametrize(("example", "number"), STOPS, ids=lambda each: line_of(each) or each.name)
 def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals, world: Service) -> None:
     arguments = [word for word in example.arguments if word not in ("-n", "--dry-run", "--last")]
-    code, said = signalled_at_its_request([*RUN, *arguments, "--yes"], number, world, example.stdin)
-    assert ended_well(code, said)
+    code, stderr_text = signalled_at_its_request([*RUN, *arguments, "--yes"], number, world, example.stdin)
+    assert ended_well(code, stderr_text)
     assert code == 130
     assert len(world.received) == 1
 
@@ -126,8 +126,8 @@ def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals,
 def test_an_interrupted_send_is_reported_and_recorded_as_unknown(
     number: signal.Signals, world: Service, tool: Tool
 ) -> None:
-    code, said = signalled_at_its_request([*RUN, *SEND, "--json"], number, world)
-    error = json.loads(said)
+    code, stderr_text = signalled_at_its_request([*RUN, *SEND, "--json"], number, world)
+    error = json.loads(stderr_text)
     assert (code, error["kind"], error["exit_code"]) == (130, "interrupted", 130)
     assert "may have been carried out" in error["message"]
     assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
@@ -200,11 +200,11 @@ def test_closing_the_terminal_interrupts(arguments: tuple[str, ...], world: Serv
         READABLE(connection)
 
     world.always(hold)
-    with (tmp_path / "said").open("w+b") as said:
-        tty = Terminal(*arguments, stderr=said.fileno(), columns=20)
+    with (tmp_path / "stderr").open("w+b") as stderr_text:
+        tty = Terminal(*arguments, stderr=stderr_text.fileno(), columns=20)
         assert arrived.wait(PATIENCE)
         tty.hang_up()
         closed.set()
         assert tty.process.wait(PATIENCE) == 130
-        said.seek(0)
-        assert b"nterrupted" in said.read()
+        stderr_text.seek(0)
+        assert b"nterrupted" in stderr_text.read()

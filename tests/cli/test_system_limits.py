@@ -19,7 +19,7 @@ SEND = ("sms", "send", "573001234567", "-m", "hi")
 
 
 def allow_threads(monkeypatch: pytest.MonkeyPatch, most: int, *names: str) -> None:
-    """Let so many threads with some names start, and no more."""
+    """Let only this many threads with some names start."""
     begun: list[str] = []
     begin = threading.Thread.start
 

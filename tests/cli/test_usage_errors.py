@@ -1,4 +1,4 @@
-"""Mistakes of new users: each error names the mistake, with the allowed values or a suggestion."""
+"""Mistakes of new users: each error describes the mistake, with the allowed values or a suggestion."""
 
 from __future__ import annotations
 

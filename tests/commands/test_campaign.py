@@ -810,9 +810,9 @@ def test_ctrl_c_at_the_question_reports_the_test_message(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("msgctl.cli.prompts.ask", interrupt)
-    for words, told in (((), "nothing was sent"), (("--test-to", EVA), "only the test message was sent")):
+    for words, printed in (((), "nothing was sent"), (("--test-to", EVA), "only the test message was sent")):
         done = jobs("sms", "bulk", everyone, "-m", "Hola", *words, terminal=True)
-        assert (done.code, f"Interrupted; {told}" in done.err) == (130, True), done.err
+        assert (done.code, f"Interrupted; {printed}" in done.err) == (130, True), done.err
     assert len(sends(service)) == 1
 
 

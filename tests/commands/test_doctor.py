@@ -53,8 +53,8 @@ class Report:
         assert self.done.code == code, self.done.out
         assert self.done.error["exit_code"] == code
         assert self.statuses[check] == "failed"
-        told = f"{self[check]['found']} {self[check]['fix']}"
-        assert all(part in told for part in parts), told
+        expected = f"{self[check]['found']} {self[check]['fix']}"
+        assert all(part in expected for part in parts), expected
         assert [name for name, status in self.statuses.items() if status == "failed"] == [check]
         for later in CHECKS[CHECKS.index(check) + 1 :]:
             if later in ONLINE and (check, later) != ("clock", "credentials"):
@@ -63,8 +63,8 @@ class Report:
     def warned(self, check: str, *parts: str) -> None:
         """Expect a warning with these parts, and nothing failed."""
         assert (self.done.code, self.statuses[check]) == (0, "warning"), self.done.out
-        told = f"{self[check]['found']} {self[check]['fix']}"
-        assert all(part in told for part in parts), told
+        expected = f"{self[check]['found']} {self[check]['fix']}"
+        assert all(part in expected for part in parts), expected
         assert self[check]["fix"]
 
 
@@ -274,16 +274,16 @@ def test_an_unknown_authority_exits_with_4(tool: Tool, authority: trustme.CA, mo
 
 
 @pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (14, None)])
+@pytest.mark.parametrize(("days", "expected"), [(13, "(13 days)"), (14, None)])
 def test_a_certificate_that_expires_soon_is_a_warning(
-    days: int, told: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+    days: int, expected: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with secured(authority, monkeypatch, "127.0.0.1", ends_in_days=days):
         report = Report(tool)
-    if told is None:
+    if expected is None:
         assert report.statuses["TLS"] == "ok"
     else:
-        report.warned("TLS", told, "renew")
+        report.warned("TLS", expected, "renew")
 
 
 def test_plain_http_skips_the_tls_check(tool: Tool, service: Service) -> None:
@@ -294,15 +294,15 @@ def test_plain_http_skips_the_tls_check(tool: Tool, service: Service) -> None:
 # --- clock
 
 
-@pytest.mark.parametrize(("apart", "told"), [(59, None), (62, "62 seconds fast"), (-62, "62 seconds slow")])
-def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize(("apart", "expected"), [(59, None), (62, "62 seconds fast"), (-62, "62 seconds slow")])
+def test_a_wrong_clock_is_a_warning(apart: int, expected: str | None, tool: Tool, service: Service) -> None:
     tool.clock.now = 1_790_000_000
     service.will(balance(Date=formatdate(tool.clock.now - apart, usegmt=True)))
     report = Report(tool)
-    if told is None:
+    if expected is None:
         assert report.statuses["clock"] == "ok"
     else:
-        report.warned("clock", told, "NTP", "at the service (UTC)")
+        report.warned("clock", expected, "NTP", "at the service (UTC)")
 
 
 # --- credentials

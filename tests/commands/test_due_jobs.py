@@ -71,7 +71,7 @@ def stopped(service: Service, *line: str, signals: tuple[int, ...]) -> int:
         assert arrived.wait(PATIENCE)
         for number in signals:
             started.send_signal(number)
-            next((said for said in started.stderr if "Stopping" in said), None)
+            next((printed for printed in started.stderr if "Stopping" in printed), None)
         if len(signals) == 1:
             go_on.set()
         started.communicate(timeout=PATIENCE)

@@ -89,9 +89,9 @@ def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Too
     (entry,) = recorded(tool)
     assert (entry["command"], entry["phone"], entry["outcome"]) == (name, PHONE, "accepted")
     record = ALL[name].record
-    said = record.get("data", [record])[0]
-    assert (entry["id"], entry["status"]) == (said["id"], said.get("status", said.get("state")))
-    assert entry["credits"] == said.get("credits")
+    responded = record.get("data", [record])[0]
+    assert (entry["id"], entry["status"]) == (responded["id"], responded.get("status", responded.get("state")))
+    assert entry["credits"] == responded.get("credits")
 
 
 @pytest.mark.parametrize(

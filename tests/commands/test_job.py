@@ -69,9 +69,9 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
-    for form, told in ((), f"Job {job} has no refused recipients\n"), (("-q",), ""), (("--json",), ""):
+    for form, note in ((), f"Job {job} has no refused recipients\n"), (("-q",), ""), (("--json",), ""):
         done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
-        assert (done.code, done.err) == (0, told)
+        assert (done.code, done.err) == (0, note)
 
 
 def test_hints_use_the_name_of_a_job_unless_a_newer_job_has_the_same_name(

@@ -61,8 +61,8 @@ def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) ->
 @pytest.mark.parametrize("credits", ["1e999", "-1e999", "-9223372036854775808", '"1e999"', "9" * 13])
 def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, service: Service) -> None:
     """The service could otherwise keep `usage` from ever showing a sum again."""
-    for said in (credits, "999999999999"):
-        entry = f'{{"id": "1", "phone": "{CO}", "status": "queued", "credits": {said}}}'
+    for charged in (credits, "999999999999"):
+        entry = f'{{"id": "1", "phone": "{CO}", "status": "queued", "credits": {charged}}}'
         service.will(respond(f'{{"id": "d", "data": [{entry}]}}'.encode()))
         assert tool("sms", "send", CO, "-m", "Hi").code == 0
     assert used(tool) == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]

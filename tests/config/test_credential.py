@@ -53,7 +53,7 @@ def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service,
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected"),
     [
         ("echo hidden-word; exit 7", "7"),
         ("true", "no key"),
@@ -61,12 +61,12 @@ def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service,
         ("printf 'hidden-word\\377\\n'", "UTF-8"),
     ],
 )
-def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, command: str, said: str) -> None:
+def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, command: str, expected: str) -> None:
     with_command(server, command)
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])
     assert "main" in done.err
-    assert said in done.err
+    assert expected in done.err
     assert "hidden-word" not in done.err
 
 

@@ -254,7 +254,7 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "expected"),
     [
         ("base_url = 5", "base_url must be a non-empty string"),
         ('base_url = "http://service.example/api/v1"', "allow_http"),
@@ -279,7 +279,7 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
         ("history = 0", "history must be true or false, not 0"),
     ],
 )
-def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: str, told: str) -> None:
+def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: str, expected: str) -> None:
     settings = {"base_url": f"'{URL}'", "client": "1", "key": "'a-key'"}
     for line in setting.splitlines():
         settings.pop("key" if line.startswith("key_command") else line.partition(" = ")[0], None)
@@ -288,7 +288,7 @@ def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: 
     done = tool("-p", "main", "balance")
     assert (done.code, done.out) == (3, "")
     assert f"Error: {files.shown(path)}: profile main: " in done.err
-    assert told in done.err
+    assert expected in done.err
     assert "hidden-word" not in done.err
     assert done.err.count("\n") == 2 or setting.partition(" ")[0] in ("allow_http", "history", "keep_days")
     assert tool("profile", "list").code == tool("profile", "show", "main").code == 0

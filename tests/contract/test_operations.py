@@ -1,4 +1,4 @@
-"""The package's operations are those of the interface: nothing missing, nothing more, nothing spelled differently."""
+"""The package's operations match the API: nothing is missing, added or spelled differently."""
 
 from __future__ import annotations
 

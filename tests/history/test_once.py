@@ -132,8 +132,8 @@ def test_a_kill_at_any_line_never_leads_to_a_second_request(path: Path) -> None:
     command = [sys.executable, "-m", "history.test_once", str(path)]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, timeout=300, check=True)
     runs = json.loads(done.stdout)
-    outcomes = {(killed["sent"], killed["then_sent"], killed["told"]) for killed in runs}
-    # Killed before the reservation: the next process sends. After it: unknown. After the result is stored: told.
+    outcomes = {(killed["sent"], killed["then_sent"], killed["stored"]) for killed in runs}
+    # Killed before the reservation: the next process sends. After it: unknown. After storing: the result.
     assert {(0, 1, "None"), (0, 0, "unknown"), (1, 0, "unknown"), (1, 0, "accepted")} == outcomes
     assert len(runs) > 30
 
@@ -147,16 +147,16 @@ def _kill_at_every_line(path: Path) -> list[dict[str, Any]]:
         database = files.state(path.name)
         status = _in_a_process(database, kill_at=len(runs) + 1)
         before = sent(database)
-        told = send(database)
+        stored = send(database)
         runs.append(
             {
                 "killed": os.WIFSIGNALED(status),
                 "sent": before,
                 "then_sent": sent(database) - before,
-                "told": names[told],
+                "stored": names[stored],
             }
         )
-        assert send(database) == (told or ACCEPTED)
+        assert send(database) == (stored or ACCEPTED)
     return runs
 
 

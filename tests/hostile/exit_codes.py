@@ -93,16 +93,16 @@ def run_line(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
 
 
 def check(name: str, verdict: Verdict, line: Line, form: Form, outcome: Outcome) -> None:
-    said = f"{name}: {line.path} {' '.join(form)} ended with {outcome.code} and said {outcome.err[:400]}"
-    assert outcome.code == code(line, verdict, form), said
-    assert "Traceback" not in outcome.err, said
-    assert "because of a bug" not in " ".join(outcome.err.split()), said
-    assert unsafe(outcome.out + outcome.err) == set(), said
-    assert not shows_key(outcome.stdout + outcome.stderr), said
+    printed = f"{name}: {line.path} {' '.join(form)} ended with {outcome.code} and printed {outcome.err[:400]}"
+    assert outcome.code == code(line, verdict, form), printed
+    assert "Traceback" not in outcome.err, printed
+    assert "because of a bug" not in " ".join(outcome.err.split()), printed
+    assert unsafe(outcome.out + outcome.err) == set(), printed
+    assert not shows_key(outcome.stdout + outcome.stderr), printed
     if line.path == "doctor" and form == TABLE:  # its table shows what failed, and what to do
-        assert errors(outcome, form) == 0, said
+        assert errors(outcome, form) == 0, printed
     else:
-        assert errors(outcome, form) == (outcome.code != 0), said
+        assert errors(outcome, form) == (outcome.code != 0), printed
 
 
 def unsafe(text: str) -> set[str]:
@@ -115,7 +115,7 @@ def unsafe(text: str) -> set[str]:
 
 def errors(outcome: Outcome, form: Form) -> int:
     """Return the number of errors on standard error; with --json, only warnings of a job may be there too."""
-    said = [line for line in outcome.err.splitlines() if not line.startswith("Warning: ")]
+    printed = [line for line in outcome.err.splitlines() if not line.startswith("Warning: ")]
     if form != JSON:
-        return sum(line.startswith(("Error: ", "✗ ", "x ")) for line in said)
-    return sum({"kind", "message", "exit_code"} <= json.loads(line, parse_int=str).keys() for line in said)
+        return sum(line.startswith(("Error: ", "✗ ", "x ")) for line in printed)
+    return sum({"kind", "message", "exit_code"} <= json.loads(line, parse_int=str).keys() for line in printed)

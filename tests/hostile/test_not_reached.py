@@ -23,7 +23,7 @@ LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 
 
 def nothing_leaves(name: str, verdict: Verdict, lines: list[Line], tool: Tool) -> None:
-    """Check that every command exits with 4 and one message that says that nothing was sent."""
+    """Check that every command exits with 4, and that one error reports that nothing was sent."""
     for number, line in enumerate(lines):
         # These use another server, or say it in another way.
         if "--base-url" in line.arguments or line.path.startswith("sandbox "):

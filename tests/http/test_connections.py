@@ -68,11 +68,11 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
 
 
 def test_ctrl_c_before_a_request_reports_that_nothing_was_sent_even_after_a_sent_request(keeper: Service) -> None:
-    said: list[str] = []
+    logged: list[str] = []
 
     def log(line: str) -> None:
-        said.append(line)
-        if len(said) == 3:  # the second request is about to be made
+        logged.append(line)
+        if len(logged) == 3:  # the second request is about to be made
             raise KeyboardInterrupt
 
     keeper.always(WHOLE)
@@ -83,18 +83,18 @@ def test_ctrl_c_before_a_request_reports_that_nothing_was_sent_even_after_a_sent
             client.fetch(SEND)
     assert stopped.value.nothing_sent
     assert len(keeper.received) == 1
-    assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
+    assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", logged[1])
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "expected"),
     [
         (SEND, ("Interrupted after the request was sent", "it may have been carried out", CHECK_A_SEND)),
         (BALANCE, ("Interrupted", "", None)),
     ],
 )
 def test_ctrl_c_after_a_request_reports_that_it_may_have_been_carried_out(
-    made: request.Request, said: tuple[str, str, str], keeper: Service
+    made: request.Request, expected: tuple[str, str, str], keeper: Service
 ) -> None:
     def log(line: str) -> None:
         if line.startswith("<"):
@@ -104,7 +104,7 @@ def test_ctrl_c_after_a_request_reports_that_it_may_have_been_carried_out(
     client = Client(keeper.base_url, Credential(1, KEY), log=log)
     with contextlib.closing(client), pytest.raises(Interrupted) as stopped:
         client.fetch(made)
-    assert (stopped.value.what, stopped.value.consequence, stopped.value.hint) == said
+    assert (stopped.value.what, stopped.value.consequence, stopped.value.hint) == expected
 
 
 class _Interrupting(httpx.BaseTransport):
@@ -113,11 +113,13 @@ class _Interrupting(httpx.BaseTransport):
 
 
 def test_the_log_reports_an_interrupted_request() -> None:
-    said: list[str] = []
-    client = Client("http://127.0.0.1", Credential(1, KEY), transport=_Interrupting, log=said.append, clock=lambda: 1.0)
+    logged: list[str] = []
+    client = Client(
+        "http://127.0.0.1", Credential(1, KEY), transport=_Interrupting, log=logged.append, clock=lambda: 1.0
+    )
     with pytest.raises(Interrupted):
         client.fetch(SEND)
-    assert said == ["> POST /send-sms", "< interrupted POST /send-sms 0 ms"]
+    assert logged == ["> POST /send-sms", "< interrupted POST /send-sms 0 ms"]
 
 
 def test_a_url_has_a_maximum_length(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,22 +135,22 @@ def test_a_url_has_a_maximum_length(keeper: Service, monkeypatch: pytest.MonkeyP
 
 
 def test_the_log_shows_the_milliseconds_of_a_request(keeper: Service) -> None:
-    said: list[str] = []
+    logged: list[str] = []
     keeper.always(WHOLE)
     times = iter([100.0, 100.0, 100.25, 100.25])
-    client = Client(keeper.base_url, Credential(1, KEY), log=said.append, clock=lambda: next(times))
+    client = Client(keeper.base_url, Credential(1, KEY), log=logged.append, clock=lambda: next(times))
     with contextlib.closing(client):
         client.fetch(SEND)
-    assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
+    assert logged == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
 
 
 def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
-    said: list[str] = []
+    logged: list[str] = []
     keeper.always(respond(b"<\xff>"))
-    client = Client(keeper.base_url, Credential(1, KEY), log=said.append, verbosity=2)
+    client = Client(keeper.base_url, Credential(1, KEY), log=logged.append, verbosity=2)
     with contextlib.closing(client):
         client.fetch(SEND)
-    assert said[-1] == "< <\ufffd>"
+    assert logged[-1] == "< <\ufffd>"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ class _Clock:
 def test_a_connection_is_reused_until_the_service_may_close_it(
     header: bytes, seconds: float, keeper: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four seconds, since many services close after five; or a second less than the service says."""
+    """The limit is four seconds, since many services close after five, or a second less than the service announces."""
     clock = _Clock()
     monkeypatch.setattr(transport, "time", clock)
     head = b"HTTP/1.1 200 OK\r\n" + (header.strip() + b"\r\n" if header else b"")

@@ -50,9 +50,9 @@ AWKWARD = ("%00%00%2541", "a\\\\u0041b", '\\\\\\/"x\\"', "++  ++", "aaaaaaaab", 
 
 @given(data=st.data(), key=st.one_of(KEYS.filter(lambda key: not key.isdecimal()), st.sampled_from(AWKWARD)))
 def test_a_key_is_redacted_in_any_mixture_of_spellings(data: st.DataObject, key: str) -> None:
-    said = f"\x07{''.join(data.draw(mixtures(key)))}\x07"  # which no key contains
-    assert redact(said, key) == f"\x07{MASK}\x07"
-    assert json.loads(redact_body(json.dumps({"msg": said}).encode(), key)) == {"msg": f"\x07{MASK}\x07"}
+    sent = f"\x07{''.join(data.draw(mixtures(key)))}\x07"  # which no key contains
+    assert redact(sent, key) == f"\x07{MASK}\x07"
+    assert json.loads(redact_body(json.dumps({"msg": sent}).encode(), key)) == {"msg": f"\x07{MASK}\x07"}
 
 
 @given(spelled=mixtures(KEY), cut=st.integers(0, 200))
@@ -112,8 +112,8 @@ def test_a_response_is_unchanged_except_for_the_key(body: bytes) -> None:
 @pytest.mark.parametrize("body", ['{{"status": {in_json}}}', "<p>{raw}</p>", "{raw}"])
 def test_the_key_is_redacted_in_a_body_of_any_kind(spelling: str, body: str) -> None:
     raw = spellings_of(KEY)[spelling]
-    said = body.format(raw=raw, in_json=json.dumps(f"the key: {raw}."))
-    redacted = redact_body(said.encode(), KEY)
+    sent = body.format(raw=raw, in_json=json.dumps(f"the key: {raw}."))
+    redacted = redact_body(sent.encode(), KEY)
     assert not shows_key(redacted)
     assert MASK.encode() in redacted
     assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
@@ -127,7 +127,7 @@ def test_a_number_of_any_length_or_a_mark_does_not_hide_the_key(start: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("sent", "shown"),
     [
         ("client or key is wrong", "client or key is wrong"),
         ('{"status": 12}', '{"status": 12}'),
@@ -141,12 +141,12 @@ def test_a_number_of_any_length_or_a_mark_does_not_hide_the_key(start: str) -> N
         ('{"key": "\\u00312"}', '{"key": "***"}'),
     ],
 )
-def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(said: str, shown: str) -> None:
-    assert redact_body(said.encode(), "12").decode() == shown
+def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(sent: str, shown: str) -> None:
+    assert redact_body(sent.encode(), "12").decode() == shown
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("sent", "shown"),
     [
         ("8675309", '"***"'),
         ('"8675309"', '"***"'),
@@ -158,9 +158,9 @@ def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(said: 
         ('"\\u0038675309!"', '"***!"'),
     ],
 )
-def test_a_key_of_digits_is_redacted_only_as_a_whole_number(said: str, shown: str) -> None:
+def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: str) -> None:
     body = '{"key": 8675309, "a": %s, "b": 1}'
-    assert redact_body((body % said).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
+    assert redact_body((body % sent).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
 
 
 def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,8 +174,8 @@ def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, mo
 
 @pytest.mark.parametrize("spelling", spellings_of(KEY))
 def test_the_text_around_the_key_is_shown(tool: Tool, service: Service, spelling: str) -> None:
-    said = f"the key {spellings_of(KEY)[spelling]} is not of this account"
-    service.will(respond({"error": "denied", "msg": said}, 520), respond({"status": said}))
+    sent = f"the key {spellings_of(KEY)[spelling]} is not of this account"
+    service.will(respond({"error": "denied", "msg": sent}, 520), respond({"status": sent}))
     expected = f"the key {MASK} is not of this account"
     assert tool("balance", "--json").error["msg"] == expected
     assert tool("balance", "--json").document["status"] == expected

@@ -1,4 +1,4 @@
-"""What a request holds: bytes on the wire, and values without which there is none."""
+"""The bytes of a request, its size limits, and its required values."""
 
 from __future__ import annotations
 

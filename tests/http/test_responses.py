@@ -121,7 +121,7 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
 
 @pytest.mark.parametrize("error", ["0", '"0"', "false", "null", '""', "[]", "{}"])
 def test_an_error_number_of_0_is_not_a_refusal(error: str) -> None:
-    """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
+    """Services number their errors, and 0 means no error. A user who reads that nothing was sent resends."""
     assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
     assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
     assert error_of(ops.SEND_SMS, f'{{"error": {error}}}'.encode(), 520).exit_code == 5

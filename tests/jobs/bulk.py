@@ -136,7 +136,7 @@ class NewBulk(Protocol):
 
 
 def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
-    """Check that the report names every recipient once and is true; return the number of each outcome."""
+    """Check that the report contains every recipient once, with the right outcome. Count the outcomes."""
     rows = bulk.rows()
     assert [row["phone"] for row in rows] == bulk.phones
     got = server.carried_out()

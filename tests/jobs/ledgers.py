@@ -27,7 +27,7 @@ from support.jobs import NOW, write_ledger
 SPEC = JobSpec("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})
 
 Responder = Callable[[Sequence[str]], list[dict[str, Any]]]
-"""What the service says of some phones; it may raise an error instead."""
+"""The service's entries for some phones; it may raise an error instead."""
 
 
 def phone(number: int) -> str:
@@ -35,7 +35,7 @@ def phone(number: int) -> str:
 
 
 def rows(number: int) -> list[Row]:
-    """Return so many recipients of one text."""
+    """Return this many recipients of one text."""
     return [Row(line, phone(line), ("Hello",)) for line in range(2, number + 2)]
 
 

@@ -53,10 +53,10 @@ def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> 
 
 
 def refused(content: bytes | str, phone_column: str = "phone") -> str:
-    """Return the whole message of a file that is refused; it names the file and can be shown."""
+    """Return the error for a file that is refused; it mentions the file and can be shown."""
     with pytest.raises(UsageError) as caught:
         read(content, phone_column)
     assert "standard input" in caught.value.message
-    said = f"{caught.value.message} {caught.value.hint or ''}"
-    assert not UNSHOWN.search(said)
-    return said
+    printed = f"{caught.value.message} {caught.value.hint or ''}"
+    assert not UNSHOWN.search(printed)
+    return printed

@@ -26,7 +26,7 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         (f"phone\n{ANA}\n".encode("utf-16-le"), "UTF-16"),
         (f"phone\n{ANA}\n".encode("utf-32"), "UTF-16"),
@@ -44,9 +44,9 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
     ],
     ids=range(10),
 )
-def test_a_file_that_is_not_text_of_one_encoding_is_refused(content: bytes, said: str) -> None:
+def test_a_file_that_is_not_text_of_one_encoding_is_refused(content: bytes, expected: str) -> None:
     message = refused(content)
-    assert said in message
+    assert expected in message
     assert "Save it" in message or "save the file" in message
 
 

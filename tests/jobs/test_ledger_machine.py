@@ -71,9 +71,9 @@ class Person:
             self.lost += max(self.cost, 2 if price == "1.5" else 0)
 
 
-def result(intent: Intent, event: Event, *said: str | None) -> RequestResult:
+def result(intent: Intent, event: Event, *values: str | None) -> RequestResult:
     """Return a result that is the same for all recipients."""
-    found = [RecipientOutcome(None, event, *said)] * len(intent.phones)
+    found = [RecipientOutcome(None, event, *values)] * len(intent.phones)
     if event is Event.NOT_SENT:
         found = [RecipientOutcome(None, "unknown")] * len(intent.phones)
     return RequestResult(intent, found, was_sent=event is not Event.NOT_SENT)
@@ -146,17 +146,17 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), failed=st.sampled_from([None, Event.REFUSED, Event.LOST, Event.NOT_SENT]))
     def record(self, data: st.DataObject, failed: Event | None) -> None:
         intent = self.in_flight.pop(data.draw(st.sampled_from(sorted(self.in_flight))))
-        said = None if failed else [self.said(data, line) for line in intent.lines]
+        results = None if failed else [self.responded(data, line) for line in intent.lines]
         with self.ledger.transaction():
-            self.ledger.record(result(intent, failed) if failed else RequestResult(intent, said or []))
+            self.ledger.record(result(intent, failed) if failed else RequestResult(intent, results or []))
         self.requests -= failed is Event.NOT_SENT
         for place, line in enumerate(intent.lines):
-            each = said[place] if said else None
+            each = results[place] if results else None
             self.people[line].record(failed or Event(each.outcome if each else ""), each and each.credits)
             if failed is not Event.NOT_SENT or intent.state is State.AGAIN:  # else nothing changes in the file
                 self.people[line].id = each and each.id
 
-    def said(self, data: st.DataObject, line: int) -> RecipientOutcome:
+    def responded(self, data: st.DataObject, line: int) -> RecipientOutcome:
         event, price = data.draw(SAID)
         is_lost = event is Event.LOST
         return RecipientOutcome(None, event) if is_lost else RecipientOutcome(None, event, f"m{line}", "queued", price)
@@ -289,7 +289,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.check()
 
     def stored(self) -> list[object]:
-        """Return all that the file says of recipients and requests."""
+        """Return everything that the file contains about recipients and requests."""
         return [
             self.ledger.db.execute(f"SELECT * FROM {table}").fetchall() for table in ("outcome", "request", "result")
         ]
@@ -318,11 +318,11 @@ def test_one_price_in_two_spellings_is_charged_to_both(tmp_path: Path) -> None:
         with ledger.transaction():
             intent = ledger.intend(2)
         assert intent is not None
-        said = [
+        results = [
             RecipientOutcome(None, Event.ACCEPTED, id_, "queued", price) for id_, price in (("a", "1"), ("b", "01"))
         ]
         with ledger.transaction():
-            ledger.record(RequestResult(intent, said))
+            ledger.record(RequestResult(intent, results))
         assert [(row["id"], row["credits"]) for row in report(ledger)] == [("a", 1), ("b", 1)]
     with closing(opened(path)) as ledger:
         assert (ledger.totals.states[State.PENDING], ledger.totals.credits) == (0, 2)

@@ -98,7 +98,7 @@ def test_a_slow_rate_is_never_exceeded_by_more_than_one_recipient(rate: float) -
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "outcome"),
+    ("failure", "error", "outcome"),
     [
         (refuse, RefusedError, Outcome.REFUSED),
         (lose, OutcomeUnknownError, Outcome.UNKNOWN),
@@ -107,10 +107,10 @@ def test_a_slow_rate_is_never_exceeded_by_more_than_one_recipient(rate: float) -
     ids=["refused", "unknown", "not reached"],
 )
 def test_five_failures_of_a_kind_stop_a_job(
-    said: Responder, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failure: Responder, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "PAUSE", 0.0)
-    service = Service(accept, *[said] * 4, accept, *[said] * 5)
+    service = Service(accept, *[failure] * 4, accept, *[failure] * 5)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
         stopped_by = run(ledger, service)
         found = outcomes(ledger)

@@ -200,9 +200,9 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
     "content", ['[{"phone": "%s"}]', '[\n  {"phone": "%s"}\n]\n', ' [ { "phone": "%s" } ]', '{\n"phone": "%s"}']
 )
 def test_a_line_with_several_json_objects_is_refused(content: str) -> None:
-    said = refused(content % ANA)
-    assert "line 1 of standard input is not a JSON object" in said
-    assert "Each line must be a whole JSON object" in said
+    expected = refused(content % ANA)
+    assert "line 1 of standard input is not a JSON object" in expected
+    assert "Each line must be a whole JSON object" in expected
 
 
 @pytest.mark.parametrize("value", ["{}", "[]", '{"street": "Calle 1"}', '["a"]'])
@@ -300,7 +300,7 @@ LONG = 1024 * 1024
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         (f"+57 300 123 4567;Ana\n{LUIS};Luis\n", ["first line", "name the columns"]),
         ('"a"b,phone\n', ["line 1", "quotation mark"]),
@@ -314,9 +314,9 @@ LONG = 1024 * 1024
         ("\x1b]0;title\x07,\u202e\n", ["\\x1b]0", "\\u202e"]),
     ],
 )
-def test_a_file_is_refused_as_a_whole(content: str, said: list[str]) -> None:
+def test_a_file_is_refused_as_a_whole(content: str, expected: list[str]) -> None:
     message = refused(content)
-    assert [part for part in said if part not in message] == []
+    assert [part for part in expected if part not in message] == []
     assert len(message) < 700
 
 
@@ -331,15 +331,15 @@ def test_a_column_without_a_name_is_not_the_phone_column(name: str) -> None:
 @given(content=st.binary() | st.text(st.sampled_from('phone,;\t\r\n"{}[]:123456é\x1b')).map(str.encode))
 def test_any_bytes_have_rows_or_an_error_that_can_be_shown(content: bytes) -> None:
     for prefix in (b"", b"phone,name\n", b'{"phone": "57300"}\n'):
-        found, said = everything_from(prefix + content)
-        assert not any(map(UNSHOWN.search, said))
+        found, expected = everything_from(prefix + content)
+        assert not any(map(UNSHOWN.search, expected))
         faults = [fault for fault in found if isinstance(fault, InvalidRow)]
         assert not any(UNSHOWN.search(fault.phone + fault.reason) for fault in faults)
         assert all(len(fault.phone) <= 40 and len(fault.reason) < 200 for fault in faults)
 
 
 def everything_from(content: bytes) -> tuple[list[Row | InvalidRow], list[str]]:
-    """Return the rows of a file, or what is said about it."""
+    """Return the rows of a file, or the error for it."""
     try:
         return read(content).found, []
     except UsageError as error:

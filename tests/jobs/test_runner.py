@@ -132,18 +132,18 @@ def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_
         error = run(ledger, service)
         assert isinstance(error, ConfigurationError)
         assert "disk I/O error" in error.message
-        told = after(ledger)
+        counted = after(ledger)
     # Those that were sent before the first response arrived.
     assert len(service.asked) <= 2 + 4
-    assert told["accepted"] + told["unknown"] == len(service.asked)
-    assert told["pending"] == 40 - len(service.asked)
+    assert counted["accepted"] + counted["unknown"] == len(service.asked)
+    assert counted["pending"] == 40 - len(service.asked)
     if trigger == RESULTS_REFUSED:
         assert "the results of" in error.message
         assert error.hint
-        assert f"the results of {told['unknown']} request" in error.message
-        assert told["unknown"] > 0
+        assert f"the results of {counted['unknown']} request" in error.message
+        assert counted["unknown"] > 0
     else:
-        assert told["unknown"] == 0, "a response that arrived is written even if the next intent cannot be"
+        assert counted["unknown"] == 0, "a response that arrived is written even if the next intent cannot be"
 
 
 def test_nothing_is_sent_before_its_intent_is_committed(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ def test_a_full_disk_loses_no_response_and_no_recipient(tmp_path: Path) -> None:
         error = run(ledger, service)
         assert isinstance(error, ConfigurationError)
         assert (error.exit_code, "full" in error.message) == (3, True)
-        told = after(ledger)
+        counted = after(ledger)
     asked = sum(map(len, service.asked))
     assert 0 < asked < 2000
-    assert told["accepted"] + told["unknown"] == asked
-    assert told["unknown"] <= 300, "the requests in flight"
-    assert told["pending"] == 2000 - asked
+    assert counted["accepted"] + counted["unknown"] == asked
+    assert counted["unknown"] <= 300, "the requests in flight"
+    assert counted["pending"] == 2000 - asked
     with closing(opened(tmp_path / "job.sqlite3")) as ledger:
         assert run(ledger, service) is None
     phones = [phone for phones in service.asked for phone in phones]
@@ -283,10 +283,12 @@ def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: 
         )
 
 
-@pytest.mark.parametrize(("said", "credits_"), [("9" * 12, 10**12 - 1), ("9" * 13, 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
-def test_credits_of_more_than_twelve_digits_are_ignored(said: str, credits_: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("charged", "credits_"), [("9" * 12, 10**12 - 1), ("9" * 13, 0), ("-1", 0), ("1.5", 0), ("٣", 0)]
+)
+def test_credits_of_more_than_twelve_digits_are_ignored(charged: str, credits_: int, tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 1))) as ledger:
-        run(ledger, Service(otherwise=lambda phones: [{**entry(phones[0]), "credits": said}]))
+        run(ledger, Service(otherwise=lambda phones: [{**entry(phones[0]), "credits": charged}]))
         assert ledger.totals.credits == credits_
 
 
@@ -400,9 +402,9 @@ def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:
     body = send(incomplete.connect(), SPEC, intent(phone(1), phone(2))).body
     assert body is not None
     assert f"m{phone(1)}" in body
-    for said, kept in (("<h1>m-77</h1>", "<h1>m-77</h1>"), ("", None)):
+    for body, kept in (("<h1>m-77</h1>", "<h1>m-77</h1>"), ("", None)):
 
-        def fail(_: object, said: str = said) -> Any:
-            raise OutcomeUnknownError("503", http_status=503, body=said)
+        def fail(_: object, body: str = body) -> Any:
+            raise OutcomeUnknownError("503", http_status=503, body=body)
 
         assert send(Service(fail).connect(), SPEC, intent(phone(1))).body == kept

@@ -32,7 +32,7 @@ def utc(text: str) -> datetime:
 def is_decent(
     hours: dict[str, tuple[int, int]], closed: frozenset[str], zones: tuple[str, ...], moment: datetime
 ) -> bool:
-    """Return what the wall clocks of all zones say, read as a person reads them."""
+    """Return whether the wall clocks of all zones are within the hours."""
     for zone in zones:
         weekday, day, hour, minute = f"{moment.astimezone(ZoneInfo(zone)):%a %m-%d %H %M}".split()
         first, last = hours.get(weekday, (0, 0))

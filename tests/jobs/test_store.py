@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def fault(store: Store, job: str = JOB) -> str:
-    """Return why a ledger cannot be opened; the message names the file."""
+    """Return why a ledger cannot be opened; the error mentions the file."""
     with pytest.raises(ConfigurationError) as caught:
         opened(store.path(store.find(job))).close()
     assert store.path(job).name in caught.value.message
@@ -165,7 +165,7 @@ def test_an_interrupted_removal_is_finished_later(steps: int, store: Store, monk
 
 
 def test_the_log_of_a_job_that_is_not_running_is_kept(store: Store) -> None:
-    """After a kill it holds the intents and results that are not in the ledger itself yet."""
+    """After a kill, the log contains the intents and results that are not in the ledger itself yet."""
     with closing(opened(write(store.path(JOB), rows(1)))) as ledger:
         with ledger.transaction():
             ledger.intend(1)

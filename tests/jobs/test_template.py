@@ -47,7 +47,7 @@ def test_a_value_is_not_a_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "wanted"),
     [
         ("Hi {nombre}", ["The message uses", "{nombre}", "phone, name, Due date", "{{ and }}"]),
         ("{x!r}", ["{x!r}"]),
@@ -61,11 +61,11 @@ def test_a_value_is_not_a_template() -> None:
         ("{\x1b]0;\u202e}", ["{\\x1b]0;\\u202e}"]),
     ],
 )
-def test_a_template_with_an_error_is_refused(text: str, said: list[str]) -> None:
+def test_a_template_with_an_error_is_refused(text: str, wanted: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         Template.parse(text, COLUMNS)
     message = f"{caught.value.message} {caught.value.hint}"
-    assert [part for part in said if part not in message] == []
+    assert [part for part in wanted if part not in message] == []
 
 
 def test_case_does_not_choose_between_columns() -> None:
@@ -118,8 +118,8 @@ def test_any_text_is_a_template_or_an_error_that_can_be_shown(text: str) -> None
     try:
         template = Template.parse(text, COLUMNS)
     except UsageError as error:
-        said = f"{error.message} {error.hint}"
-        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", said)
-        assert len(said) < 500
+        shown = f"{error.message} {error.hint}"
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", shown)
+        assert len(shown) < 500
     else:
         template.fill(ROW)

@@ -101,7 +101,7 @@ def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
 def test_a_job_shows_until_when_it_waits(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-21T22:00"))
     path = made(tmp_path / "job", [JAPANESE.format(1), BRITISH.format(1)], clock.now)
-    for now, running, told in (
+    for now, running, wanted in (
         ("2026-11-22T07:00", True, ("waiting", "2026-11-22T23:00:00Z")),
         ("2026-11-22T07:00", False, ("paused", None)),
         ("2026-11-22T23:00", True, ("running", None)),
@@ -110,7 +110,7 @@ def test_a_job_shows_until_when_it_waits(tmp_path: Path) -> None:
         clock.now = at(now)
         with closing(Ledger(path, clock=clock, read_only=True)) as ledger:
             shown = summary("job", ledger, running=running)
-        assert (shown["state"], shown.get("until")) == told
+        assert (shown["state"], shown.get("until")) == wanted
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -47,15 +47,15 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         (b"PK\x03\x04\x14", "not a workbook"),
         (workbook(["name"], ["Ana"]), 'no column "phone"'),
         (workbook(), "no header"),
     ],
 )
-def test_a_workbook_without_recipients_is_refused(content: bytes, said: str) -> None:
-    assert said in refused(content)
+def test_a_workbook_without_recipients_is_refused(content: bytes, expected: str) -> None:
+    assert expected in refused(content)
 
 
 def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def cell(reference: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "expected"),
     [
         (f'<row r="1">{cell("A1")}</row><row r="1048576">{cell("XFD1048576")}</row>', "has 17,179,869,184 cells"),
         (f'<row r="1">{cell("A1")}</row><row>{cell("ZZ900000")}</row>', "has 631,800,000 cells"),
@@ -114,8 +114,8 @@ def cell(reference: str) -> str:
     ],
     ids=["corners", "wide and long", "row of cells", "row", "no references", "long cell"],
 )
-def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, said: str) -> None:
-    assert said in refused(of_rows(rows))
+def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, expected: str) -> None:
+    assert expected in refused(of_rows(rows))
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected"),
     [
         ("exit 1", "is not a workbook that can be read"),
         ("kill -9 $$", "signal 9 ended the process that reads it"),
@@ -159,14 +159,14 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
     ids=["error", "kill", "abort", "half a line", "missing"],
 )
 def test_a_child_process_that_fails_is_an_error(
-    script: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python"
     if script is not None:
         python.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
         python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
-    assert said in refused(workbook(["phone"], [ANA]))
+    assert expected in refused(workbook(["phone"], [ANA]))
 
 
 def child_that_ignores_sigint(pid: int) -> Path | None:
@@ -190,8 +190,8 @@ def test_ctrl_c_ends_the_process_that_reads_a_workbook() -> None:
             time.sleep(0.01)
         os.killpg(tool.pid, signal.SIGINT)
         assert tool.stderr is not None
-        said = tool.stderr.read().decode()
+        expected = tool.stderr.read().decode()
         assert tool.wait(PATIENCE) == 130
-    assert ended_well(130, said)
-    assert "Interrupted" in said
+    assert ended_well(130, expected)
+    assert "Interrupted" in expected
     assert not child.exists()

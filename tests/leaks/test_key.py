@@ -41,7 +41,7 @@ ANY_RECORD = {"status": "1", "state": "delivered", "urlShort": "x", "id": "x"}
 
 
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Give msgctl the key in one of the ways; return the names of the files that may hold it then."""
+    """Give msgctl the key in one of the ways; return the names of the files that may contain it then."""
     account = ("--base-url", base_url, "--client", "12345")
     for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
         monkeypatch.delenv(variable)
@@ -183,12 +183,12 @@ SUCCESSES = {
 }
 
 
-@pytest.mark.parametrize("said", SUCCESSES)
+@pytest.mark.parametrize("name", SUCCESSES)
 def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
-    said: str, lines: list[Line], server: Service, tool: Tool, home: Path
+    name: str, lines: list[Line], server: Service, tool: Tool, home: Path
 ) -> None:
-    server.always(SUCCESSES[said])
-    first = [*SUCCESSES].index(said)
+    server.always(SUCCESSES[name])
+    first = [*SUCCESSES].index(name)
     masked = 0
     for number, line in enumerate(lines):
         for turn in range(first + number, first + number + 9, 4)[: 3 if line.reads else 1]:
@@ -211,8 +211,8 @@ def request_of(server: Service) -> Behaviour:
 
     def behave(connection: socket) -> None:
         received = server.received[-1]
-        said = {"error": received.target, "msg": f"{received.body.decode()} {received.headers}"}
-        respond(said, 520, {"Location": received.target, "X-Request": received.target})(connection)
+        record = {"error": received.target, "msg": f"{received.body.decode()} {received.headers}"}
+        respond(record, 520, {"Location": received.target, "X-Request": received.target})(connection)
 
     return behave
 
@@ -236,12 +236,12 @@ def failures(server: Service) -> dict[str, Behaviour]:
 FAILURES = tuple(failures(Service.__new__(Service)))
 
 
-@pytest.mark.parametrize("said", FAILURES)
+@pytest.mark.parametrize("name", FAILURES)
 def test_a_failure_that_repeats_the_key_is_masked_and_stored_nowhere(
-    said: str, lines: list[Line], server: Service, tool: Tool, home: Path
+    name: str, lines: list[Line], server: Service, tool: Tool, home: Path
 ) -> None:
-    server.always(failures(server)[said])
+    server.always(failures(server)[name])
     for number, line in enumerate(lines):
-        outcome = run_line(line, tool, FAILURES.index(said) + number)
+        outcome = run_line(line, tool, FAILURES.index(name) + number)
         assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
         assert files_with_key(home) - {"config.toml"} == set(), line.path

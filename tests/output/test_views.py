@@ -127,14 +127,14 @@ def stats(viewer: Viewer, service: Service) -> None:
 
 def history(viewer: Viewer, _: Service) -> None:
     names = ("time", "phone", "outcome", "state", "status", "command", "credits", "id", "message")
-    told = [
+    values = [
         ("2026-11-14T15:04:11Z", "573001234567", "accepted", "delivered", "queued", "sms send", "1", ID, "Hello"),
         ("2026-11-21T22:41:23Z", "573001234567", "accepted", None, "queued", "sms send", "1", ID, SHORT),
         ("2026-11-21T22:41:23Z", "573001230002", "refused", None, "rejected", "sms send", "0", None, SHORT),
         ("2026-11-21T22:46:23Z", "573001234567", "unknown", None, None, "call send", None, None, SHORT),
         ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
     ]
-    rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in told]
+    rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in values]
     viewer.print(OwnResult(rows, HISTORY_FIELDS, view="history"))
 
 
@@ -240,14 +240,14 @@ def job_end(viewer: Viewer, _: Service) -> None:
 
 
 def job_report(viewer: Viewer, _: Service) -> None:
-    told = [
+    values = [
         (2, "573001234567", "accepted", ID, "queued", "delivered", "1", None, "Ana"),
         (3, "12", "invalid", None, None, None, None, "too short for a phone number", "Luis"),
         (4, "573001234567", "duplicate", None, None, None, None, "duplicate of line 2", "Ana"),
         (5, "573001230009", "unknown", None, None, None, None, "msgctl ended before the response arrived", "María"),
         (12400, "573001230010", "refused", None, None, None, "0", "BLOCKED", "José"),
     ]
-    rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in told]
+    rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in values]
     viewer.print(OwnResult(rows, (*COLUMNS, "name"), view="job report"))
 
 
@@ -269,7 +269,7 @@ VIEWS: tuple[Show, ...] = (
 
 @pytest.fixture(autouse=True)
 def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let local times be those of Bogotá."""
+    """Use the local time of Bogotá."""
     monkeypatch.setenv("TZ", "America/Bogota")
     time.tzset()
     yield

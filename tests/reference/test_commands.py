@@ -60,7 +60,7 @@ VALUES = {
     "sandbox FILE": "exchanges.jsonl",
     "profile NAME": "main",
 }
-"""What a program gives for a placeholder, or for that of an option or a group."""
+"""The value that a program gives for a placeholder, an option's placeholder or a group's."""
 
 
 class Program:
@@ -192,7 +192,7 @@ def works(name: str, example: str, program: Program, home: Path) -> None:
 
 @each_command
 def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program, home: Path) -> None:
-    """It gives what is required, then an option that the error message names, until the command succeeds."""
+    """It gives the required parameters, then options that the error mentions, until the command succeeds."""
     if name in ("sandbox serve", "sandbox record", "2fa ask"):  # they wait for someone
         return
     command = ALL[name]
@@ -226,7 +226,7 @@ def test_the_output_of_a_command_matches_its_schema(name: str, program: Program)
 
 
 HAVE_FIELDS = {name for name, each in ALL.items() if each["output"]} - {"job resend", "profile add"}
-"""Of the two others, one has nobody to send to here, and one prints a balance only with --check."""
+"""`job resend` has no recipients here, and `profile add` prints a balance only with --check."""
 
 
 @pytest.mark.parametrize("name", sorted(HAVE_FIELDS))

@@ -108,7 +108,7 @@ def test_command_lines_on_a_page_can_be_typed() -> None:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Check that a command line names a command and only options of it."""
+    """Check that a command line contains a command and only its options."""
     known = {node.path: node.command for node in NODES}
     path, options = "", [word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)]
     for before, word in pairwise(("", *arguments)):
@@ -135,8 +135,8 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
         each for each in kinds if each not in {errors.MsgctlError, errors.ServiceError} and each.__name__[0] != "_"
     ]
     tags = re.findall(r"^\.TP\n([0-9].*)$", section(plain(PAGES["msgctl-exit-codes.1"]), "DESCRIPTION"), re.MULTILINE)
-    told = {(int(tag.split(",")[0]), kind) for tag in tags for kind in re.findall(r"[a-z_]{3,}", tag)}
-    assert told == {(each.exit_code, each.kind) for each in raised}
+    printed = {(int(tag.split(",")[0]), kind) for tag in tags for kind in re.findall(r"[a-z_]{3,}", tag)}
+    assert printed == {(each.exit_code, each.kind) for each in raised}
     short = re.findall(r"^\.TP\n([0-9]+)$", section(plain(PAGES["msgctl.1"]), "EXIT STATUS"), re.MULTILINE)
     assert {int(code) for code in short} == {0, *(each.exit_code for each in raised)}
 
@@ -149,9 +149,9 @@ def test_every_setting_of_a_profile_is_explained() -> None:
 def test_every_variable_that_the_program_reads_is_explained() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     read = {name for text in sources for name in re.findall(r"\bMSGCTL_[A-Z_]*[A-Z]\b", text)}
-    told = section(plain(PAGES["msgctl.1"]), "ENVIRONMENT")
-    assert set(re.findall(r"^(MSGCTL_\w+)$", told, re.MULTILINE)) == read
-    assert {"NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} <= set(re.findall(r"\w+", told))
+    printed = section(plain(PAGES["msgctl.1"]), "ENVIRONMENT")
+    assert set(re.findall(r"^(MSGCTL_\w+)$", printed, re.MULTILINE)) == read
+    assert {"NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} <= set(re.findall(r"\w+", printed))
 
 
 def mandoc(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What Schemathesis is told about the sandbox, when `.ci/run` attacks a served one with it."""
+"""Hooks for Schemathesis, with which `.ci/run` attacks a served sandbox."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The emulator behind its HTTP server, and a client that sends exactly what it is told to."""
+"""The emulator behind its HTTP server, and a client that sends any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guides of the manual page and the README, run as written; that of the browser with MSGCTL_TEST_BROWSER=1."""
+"""The guides of the manual page and the README, run as written; with MSGCTL_TEST_BROWSER=1 in a browser too."""
 
 from __future__ import annotations
 

@@ -172,7 +172,9 @@ def page(served: Served) -> Iterator[Any]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on(
             "console",
-            lambda said: problems.append(said.text) if said.type == "error" and "400" not in said.text else None,
+            lambda printed: (
+                problems.append(printed.text) if printed.type == "error" and "400" not in printed.text else None
+            ),
         )
         page.goto(f"http://127.0.0.1:{served.port}/")
         yield page

@@ -96,9 +96,9 @@ def in_form(body: str) -> SandboxRequest:
     ],
 )
 def test_no_key_is_recorded_wherever_a_request_has_it(request_: SandboxRequest) -> None:
-    said = b'{"msg": "fir+st key, fir%2Bst+ke%79, fir\\u002Bst key, other-key, third-key"}'
-    recording = Recording(SandboxResponse(200, said, {"content-type": "text/plain; key=fir%2Bst%20key"}))
-    assert recording.respond(request_).body == said
+    body = b'{"msg": "fir+st key, fir%2Bst+ke%79, fir\\u002Bst key, other-key, third-key"}'
+    recording = Recording(SandboxResponse(200, body, {"content-type": "text/plain; key=fir%2Bst%20key"}))
+    assert recording.respond(request_).body == body
     (line,) = recording.lines
     whole = line + unquote_plus(line) + unquote_plus(str(json.loads(line)))
     assert [trace for trace in ("fir+st", "fir st", "ke%79", "st key") if trace in whole] == []

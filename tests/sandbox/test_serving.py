@@ -199,11 +199,11 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
                 urllib.request.urlopen(about["base_url"] + target, timeout=PATIENCE)
         with socket.create_connection(address(about), PATIENCE) as connection:
             connection.sendall(b"GET /api/v1/balance?client=1&key=made-up-key a b HTTP/1.1\r\n\r\n")
-            told = connection.recv(4096)
+            reported = connection.recv(4096)
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=PATIENCE)
     assert log.count(b"\n") == 3
-    assert b"made-up-key" not in log + told
+    assert b"made-up-key" not in log + reported
 
 
 def test_the_page_and_the_log_have_no_key_in_any_mixture_of_spellings() -> None:

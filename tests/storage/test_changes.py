@@ -125,7 +125,7 @@ def assert_whole(change: Change, world: World, done: Outcome) -> None:
 
 
 def assert_told(change: Change, done: Outcome) -> None:
-    """Check that a command that failed says so once, with the file and a hint."""
+    """Check that a failed command prints one error, with the file and a hint."""
     assert "Traceback" not in done.err
     assert "because of a bug" not in done.err
     assert done.code in ((0,) if change.sends else (0, 3))
@@ -224,8 +224,8 @@ def at_once(lines: Sequence[Sequence[str]], meanwhile: Callable[[], None] = lamb
             processes.append(process)
         meanwhile()
         for process in processes:
-            _, said = process.communicate(timeout=ENDED)
-            assert (process.returncode, b"Warning" in said) == (0, False), said
+            _, printed = process.communicate(timeout=ENDED)
+            assert (process.returncode, b"Warning" in printed) == (0, False), printed
 
 
 THIRTY = """

@@ -66,7 +66,7 @@ def at_random(seed: int, *faults: Fault, share: float) -> Decision:
 
 
 class CountingServer(Service):
-    """Takes /send-sms as ``decide`` says, and responds with balances and delivery states.
+    """Responds to /send-sms as ``decide`` returns, and with balances and delivery states.
 
     ``price`` is the cost of a message, ``delay`` the seconds before a response, ``state`` returns the state of one.
     """
@@ -103,11 +103,11 @@ class CountingServer(Service):
         return self._phone_of.get(message or "")
 
     def wait_for(self, number: int) -> None:
-        """Wait until so many dispatches have arrived."""
+        """Wait until this many dispatches have arrived."""
         self._wait(lambda: len(self.dispatches) >= number)
 
     def wait_for_questions(self, number: int) -> None:
-        """Wait until so many delivery states were asked for."""
+        """Wait until this many delivery states were requested."""
         self._wait(lambda: len(self.questions) >= number)
 
     def _wait(self, condition: Callable[[], bool]) -> None:

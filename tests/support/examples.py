@@ -48,7 +48,7 @@ class Example(NamedTuple):
 
     @property
     def stdin(self) -> bytes:
-        """What the line sends to standard input; files are those of `FILES`."""
+        """The standard input of the line; its files are in `FILES`."""
         redirected = re.search(r"< (\S+)", self.line)
         if redirected:
             return FILES.get(redirected[1], "").encode()
@@ -60,7 +60,7 @@ class Example(NamedTuple):
 
 
 def goes_on(line: str) -> bool:
-    """Whether a line runs until it is stopped, or until a person types the code that their phone received."""
+    """Return whether a line runs until it is stopped, or until a person types the code that their phone received."""
     return any(part in line for part in ("sandbox serve", "sandbox record", "--follow", "2fa ask"))
 
 
@@ -86,7 +86,7 @@ def write_files(folder: Path) -> None:
 
 
 def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1) -> None:
-    """A job that has not begun; of the sandbox, unless another profile is named."""
+    """A job that has not started, in the sandbox unless another profile is given."""
     store = Store(files.state("jobs"))
     private.make_folder(store.folder)
     spec = JobSpec(

@@ -37,12 +37,12 @@ _NEEDLES = tuple({each.encode() for each in (*TRACES, *spellings_of(KEY).values(
 
 
 def shows_key(text: str | bytes) -> bool:
-    """Return whether a text holds the key of the tests in any spelling, or its part that no escaping changes."""
+    """Return whether a text contains the key of the tests in any spelling, or the part that no escaping changes."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return any(needle in content for needle in _NEEDLES)
 
 
 def files_with_key(folder: Path) -> set[str]:
-    """The names of the files below a folder that hold the key, or have it in their name."""
+    """The names of the files in a directory that contain the key, or have it in their name."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.name for path in files if shows_key(path.read_bytes()) or shows_key(path.name)}

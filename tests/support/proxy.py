@@ -13,7 +13,7 @@ from support.service import PATIENCE
 
 
 class Proxy:
-    """Connects every tunnel to ``port`` of this machine, whatever the requested host; ``asked`` holds the requests."""
+    """Connects every tunnel to ``port`` of this machine, whatever the requested host; ``asked`` are the requests."""
 
     def __init__(self, port: int, status: int = 200, tls: ssl.SSLContext | None = None) -> None:
         self._port = port

@@ -1,4 +1,4 @@
-"""The command lines that make requests: an example of each command that says it makes them.
+"""The command lines that make requests: an example of each command that makes requests.
 
 Nothing here names a command that performs an operation: a new one is found by its facts.
 """
@@ -26,7 +26,7 @@ NEEDS_MORE = {"job run-due", "job resend", "profile set", "mcp", "sandbox serve"
 
 @dataclass(frozen=True)
 class Line:
-    """A command line that makes requests; ``reads`` tells whether it changes nothing, whatever its result."""
+    """A command line that makes requests; with ``reads`` it changes nothing, whatever its result."""
 
     path: str
     arguments: tuple[str, ...]
@@ -35,7 +35,7 @@ class Line:
 
     @property
     def sends_a_job(self) -> bool:
-        """Whether it sends to the recipients in a file."""
+        """Return whether it sends to the recipients in a file."""
         return self.path.endswith(" bulk") or self.path == "job resume"
 
     def run(self, tool: Tool, *common: str, screen: bool = False) -> Outcome:

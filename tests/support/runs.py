@@ -12,14 +12,14 @@ RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e
 
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
 """Colours, and what a progress bar does to the cursor."""
-NEVER_SAID = ("Traceback", "Exception ignored", "because of a bug")
+NEVER_PRINTED = ("Traceback", "Exception ignored", "because of a bug")
 
 
 def ended_well(code: int, *streams: str, coloured: bool = False) -> bool:
-    """Check that a run ended as every run should."""
+    """Return whether a run ended as every run should."""
     assert code in DOCUMENTED, f"exit {code}: {streams}"
     for text in streams:
-        assert [part for part in NEVER_SAID if part in text] == [], text[-3000:]
+        assert [part for part in NEVER_PRINTED if part in text] == [], text[-3000:]
         shown = COLOUR.sub("", text) if coloured else text
         assert text.rfind("\x1b[?25l") <= text.rfind("\x1b[?25h"), "the cursor stays hidden"
         found = RAW_CONTROL.search(shown)

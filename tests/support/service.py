@@ -118,7 +118,7 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
 
 
 class Service:
-    """Responds to requests with the behaviours of `will` in turn; with that of `always` when they are used up.
+    """Responds to requests with the behaviours of `will` in turn; then always with the behaviour of `always`.
 
     With ``keeps``, the next request is read from a connection that a response left open, even if the response
     announced its end. With ``blind``, the first bytes of a connection count as a request, whatever they are.
@@ -160,7 +160,7 @@ class Service:
         self._otherwise = behaviour
 
     def hang_up(self, times: int) -> None:
-        """Close the next connections at the first bytes of the client, which are those of the TLS handshake."""
+        """Close the next connections at the first bytes of the TLS handshake."""
         self._hang_ups = times
 
     def start(self) -> None:

@@ -46,7 +46,7 @@ class Terminal:
         self.shown = b""
 
     def read_until(self, pattern: bytes) -> bool:
-        """Read until something is shown; false if the command ends before."""
+        """Read until something is shown. Return whether it was, before the command ended."""
         while not re.search(pattern, self.shown):
             ready, _, _ = select.select([self._outer, self._end], [], [], PATIENCE)
             assert ready, self.shown

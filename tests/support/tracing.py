@@ -27,7 +27,7 @@ ENDED = 60
 
 @dataclass(frozen=True)
 class Call:
-    """One system call of the first thread, and its place (from 1) among those of its name."""
+    """One system call of the first thread, and its place (from 1) among the calls of its name."""
 
     name: str
     number: int

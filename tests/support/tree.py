@@ -1,4 +1,4 @@
-"""The command tree as tests walk it: nothing here names a command."""
+"""The command tree as tests walk it, without a list of commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgctl.cli.tree import CommandFacts, children_of
 
 
 class Node(NamedTuple):
-    """A command or group, and the names that lead to it (``sms send``; empty for the root)."""
+    """A command or group, and its path (``sms send``; empty for the root)."""
 
     path: str
     command: Any
