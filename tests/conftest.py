@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from msgctl.sandbox.responses import DOCUMENTED
 from support import responses
+from support.jobs import Jobs
 from support.service import Service, respond, running
 from support.tool import Tool
 
@@ -69,6 +70,11 @@ def set_of_responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def tool() -> Tool:
     return Tool()
+
+
+@pytest.fixture
+def jobs(tool: Tool) -> Jobs:
+    return Jobs(tool)
 
 
 @pytest.fixture

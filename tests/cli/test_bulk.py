@@ -23,11 +23,6 @@ SMS = ("-m", "Hello {name}")
 
 
 @pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
-
-
-@pytest.fixture
 def customers(home: Path) -> str:
     return table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", "+57 300 123 4567,Ana María", f"{EVA},Eva")
 

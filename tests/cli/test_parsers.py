@@ -7,7 +7,7 @@ import pytest
 from support.tool import Tool
 from support.tree import NODES
 
-PLACEHOLDERS = frozenset("N S SECONDS DATE CC STATE KEY OUTCOME CHANNEL GROUP KIND".split())
+PLACEHOLDERS = frozenset("N S SECONDS DATE CC STATE KEY OUTCOME CHANNEL GROUP KIND LIMIT".split())
 """Placeholders of numbers, times, dates, countries and choices."""
 
 

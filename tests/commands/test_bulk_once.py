@@ -9,17 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, of_phones, sends, table
-from support.service import Service, drop, respond
-from support.tool import Tool
+from support.jobs import ANA, BALANCE, EVA, LUIS, REFUSAL, Jobs, accepting, of_phones, sends, table
+from support.service import Service, drop
 
-BALANCE = respond({"status": 1000})
 KEY = ("--once", "november")
-
-
-@pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import Store
 from support.jobs import (
     ANA,
+    BALANCE,
     EVA,
     LUIS,
     REFUSAL,
@@ -36,13 +37,6 @@ from support.jobs import (
 from support.leaks import files_with_key
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
-
-BALANCE = respond({"status": 1000})
-
-
-@pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from support.files import table as profile
 from support.files import write_config
 from support.jobs import (
     ANA,
+    BALANCE,
     EVA,
     LUIS,
     REFUSAL,
@@ -41,14 +42,8 @@ from support.jobs import (
 from support.service import Service, drop, respond
 from support.tool import Tool
 
-BALANCE = respond({"status": 1000})
 NOWHERE = "20261121-ffffff"
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
-
-
-@pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
 
 
 @pytest.fixture

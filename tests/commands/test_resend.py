@@ -18,11 +18,6 @@ RESEND = ("--only", "refused", "--yes")
 
 
 @pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
-
-
-@pytest.fixture
 def job(jobs: Jobs, service: Service, home: Path) -> str:
     """A job of three, whom the service refused. From now on it accepts, and forgets what it received before."""
     service.will(respond({"status": 1000}), REFUSAL)

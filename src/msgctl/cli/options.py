@@ -495,6 +495,12 @@ class LinkOption(OptionGroup):
         return replace(spec, link=self.link, link_length=self.link_length)
 
 
+def _frequency(text: str) -> str:
+    from msgctl.jobs.frequency import Frequency
+
+    return str(Frequency.parse(text))
+
+
 class Rules(OptionGroup):
     """The name of a job, the recipients it leaves out, and the times at which it sends."""
 
@@ -577,6 +583,7 @@ class Rules(OptionGroup):
             metavar="LIMIT",
             help="Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) "
             "in their time zone, as far as this machine knows.",
+            parser=parser(_frequency),
             rich_help_panel=SAFETY,
         ),
     ] = None
@@ -602,7 +609,6 @@ class Rules(OptionGroup):
 
     def apply(self, context: Context, spec: "JobSpec") -> "JobSpec":
         """Return a spec that keeps to these rules. Raises UsageError."""
-        from msgctl.jobs.frequency import Frequency
         from msgctl.jobs.schedule import parse_at
 
         if self.again and self.exclude_repeats:
@@ -612,7 +618,7 @@ class Rules(OptionGroup):
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
-            at_most=None if self.at_most is None else str(Frequency.parse(self.at_most)),
+            at_most=self.at_most,
             name=self.name,
             window=self.window,
             days=self.days,
