@@ -442,6 +442,21 @@ def test_the_client_is_informed_of_a_send_that_exceeded_the_limit(service: Servi
     talk(conversation, connected_here("mcp", "--max-credits", "2"))
 
 
+def test_an_opt_out_counts_for_its_channel(tool: Tool) -> None:
+    assert tool("optout", "add", PHONE, "--channel", "call").code == 0
+    assert tool("optout", "add", OTHER, "--channel", "sms").code == 0
+
+    async def conversation(client: Client) -> None:
+        assert not (await client.sms()).is_error
+        assert f"{OTHER} has opted out of SMS" in (await client.sms(phone=OTHER)).message
+        call = await client.call("call_send", phone=[PHONE], message="Hello", voice="Mia")
+        assert f"{PHONE} has opted out of calls" in call.message
+        listed = (await client.call("optout_list")).document
+        assert {each["phone"]: each["channel"] for each in listed} == {PHONE: "call", OTHER: "sms"}
+
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "2"))
+
+
 def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0
 
