@@ -58,9 +58,12 @@ SENDS = {**MADE_ONCE, **dict.fromkeys(RECORDS, 5)}
 BLOCKS = {**MADE_ONCE, Verdict.FAILED: 5, Verdict.BLANK: 5}
 SHORTENS = {**MADE_ONCE, Verdict.FAILED: 5}
 CHECKS_BALANCE = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 6}
+COUNTS_CLICKS = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 0}
+"""A link without a number of clicks cannot be checked."""
 WATCHES = {**READS, **dict.fromkeys((*RECORDS, *RETRIED), 6), Verdict.FAILED: 0}
 BY_COMMAND = {
     "balance check": CHECKS_BALANCE,
+    "job clicks": COUNTS_CLICKS,
     "state watch": WATCHES,
     "2fa verify": VERIFIES,
     "block add": BLOCKS,
