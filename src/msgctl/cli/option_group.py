@@ -19,5 +19,5 @@ class OptionGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no value was given."""
+        """Return whether no value was given."""
         return all(value is None for value in vars(self).values())

@@ -279,7 +279,7 @@ class Ledger:
         self._recount()
 
     def not_sent_to(self, people: Sequence[str]) -> set[str]:
-        """Return those of these international numbers to which the job has certainly not sent. Called before a run."""
+        """Return the international numbers to which the job has certainly not sent. Called before a run."""
         with LEDGER.reading(self.path):
             return {found for (found,) in self.db.execute(_NOT_SENT_TO, {"people": json.dumps(people)})}
 

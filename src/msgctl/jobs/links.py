@@ -48,7 +48,7 @@ def create_link(client: Client, intent: Intent, link: WantedLink, today: str) ->
 
 
 def _look_up(client: Client, link: WantedLink, today: str) -> str | None:
-    """Return the short URL with the name of a link; None if there is none."""
+    """Return the short URL with the name of a link, or None if it does not exist."""
     values = {"name-url": link.name, "since": today, "until": today}
     try:
         document = client.send(build(operations.URL_STATISTIC, values), timeout=MAX_ATTEMPT).document

@@ -149,8 +149,8 @@ class Emulator:
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``operate`` replaces the operations, for example by recorded responses. ``allowed`` are the networks that may call
-    the interface (empty: all), as in the account's security menu. ``redact`` removes keys from the requests on the
+    ``operate`` replaces the operations, for example by recorded responses. ``allowed`` are the networks that may use
+    the API (empty: all), as in the account's security menu. ``redact`` removes keys from the requests on the
     inbox page.
 
     Raises ConfigurationError, here and from whatever uses the state, if the file is not a sandbox state, comes from
