@@ -31,12 +31,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class CommandFacts(NamedTuple):
     """The facts about a command, from the decorator `command`.
 
-    ``performs`` is the service's operation. ``effect`` is the operation's effect on the service, or the strongest one
-    if the operation depends on the command line; None for a command that makes no request.
+    ``performs`` is the service's operation; a command with several operations has only the first, ``begins_with``.
+    ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
+    a command that makes no request.
     """
 
     examples: tuple[str, ...] = ()
     performs: Operation | None = None
+    begins_with: Operation | None = None
     effect: Effect | None = None
     in_bulk: bool = False
     asks: bool = False
@@ -73,7 +75,7 @@ class Command(_WithGlobalOptions, TyperCommand):
 
         Typer accepts any text as a value, and some of its errors lack the context, which refers to the command's help.
         """
-        ctx.obj.operation = self.facts.performs
+        ctx.obj.operation = self.facts.begins_with
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
         longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
@@ -143,6 +145,7 @@ def command(
     name: str,
     *examples: str,
     performs: Operation | None = None,
+    begins_with: Operation | None = None,
     effect: Effect | None = None,
     in_bulk: bool = False,
     asks: bool = False,
@@ -155,7 +158,7 @@ def command(
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and effect is not None
-    facts = CommandFacts(examples, performs, effect, in_bulk, asks or in_bulk, has_dry_run)
+    facts = CommandFacts(examples, performs, begins_with or performs, effect, in_bulk, asks or in_bulk, has_dry_run)
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)

@@ -155,6 +155,7 @@ BY_WAY = {"sms": "by SMS", "call": "by call", "chatapp": "by chat app"}
     "ask",
     "msgctl 2fa ask 573001234567 --app-name Shop",
     "msgctl 2fa ask 573001234567 --app-name Shop --via sms,call --voice Mia",
+    begins_with=ops.SMS_2FA,
     effect=Effect.SENDS,
 )
 def ask(
@@ -182,7 +183,6 @@ def ask(
     You have three tries. Press Enter without a code to send another code, by the next method of --via; at most three
     codes are sent. Standard output contains only the result of the last check.
     """
-    context.operation = ops.SMS_2FA
     if code not in (None, "-"):
         raise UsageError("--code must be -, to read codes from standard input", "To check a code: msgctl 2fa verify")
     if code is None and not context.stdin.isatty():
