@@ -24,7 +24,9 @@ from zoneinfo import ZoneInfo
 
 from msgctl.cli import main as cli
 from msgctl.cli.context import Context
+from msgctl.jobs.ledger import ENDED_EARLY
 from msgctl.sandbox import endpoints
+from msgctl.sandbox.responses import DOCUMENTED
 from simulation.machine import Process, World, WrongError
 from simulation.service import BASE_URL, CLIENT, KEY, Arrival, Departure, Service
 from support.runs import ended_well
@@ -41,6 +43,14 @@ WINDOWS: Sequence[Sequence[str]] = (
     ("--window", "08:00-19:00", "--days", "mon-sat"),
     ("--window", "21:00-23:00"),
 )
+CAUSES = {
+    "lost": "connection lost",
+    "reset": "connection lost",
+    "late": "timeout",
+    "half": "incomplete response",
+    "no entry": "recipient missing in the response",
+}
+"""Why recipients are unknown, by the fault of their request, if msgctl survived it."""
 PLENTY = 10**6
 """Credits."""
 
@@ -163,6 +173,8 @@ class History:
         self.service = service
         self.jobs: list[Job] = []
         self.keys: list[Key] = []
+        self.doubts_by_cause: Counter[tuple[str, bool]] = Counter()
+        """How many recipients stayed unknown at the end, by cause, and whether they had got the message."""
         self._is_peaceful = False
         self._number = 0
         service.begin(self.world, seed)
@@ -188,6 +200,7 @@ class History:
         spent = sum(each.credits for each in self.service.arrivals)
         check(self.service.credits() == balance - spent, "the service charged something else")
         self.settle()
+        self._count_doubts()
         arrivals = {(each.phone, each.id, each.credits) for each in self.service.arrivals}
         check(arrivals == self.service.messages(), "the service remembers other messages")
 
@@ -315,6 +328,17 @@ class History:
             tried |= {phone for each in family for phone in each.of("accepted", "unknown")}
             check({*source.of("refused")} <= tried, f"{source.of('refused')} were refused and not resent to: {tried}")
 
+    def _count_doubts(self) -> None:
+        for job in self.jobs:
+            arrived = {each.phone for each in self.arrivals(job.runs)}
+            for row in job.rows:
+                phone = row["phone"]
+                if row["outcome"] != "unknown" or phone in job.resent:
+                    continue
+                faults = [each.fault for each in self.departures(job.runs) if phone in each.phones]
+                cause = ENDED_EARLY if row["error"] == ENDED_EARLY else CAUSES.get(faults[-1], faults[-1])
+                self.doubts_by_cause[cause, phone in arrived] += 1
+
     def _finish(self, job: Job) -> None:
         for _ in range(2):  # a canary needs two
             if job.of("pending") or not job.runs[-1].out:
@@ -343,8 +367,11 @@ class History:
         check(len(lost) <= most, f"{lost} are unknown without a reason; at most {most} can be")
         sent = [(row["phone"], row["id"], row["credits"]) for row in job.rows if row["outcome"] == "accepted"]
         known = {(each.phone, each.id, each.credits) for each in arrivals}
-        told = [each for each in sent if each[1] not in self.service.bare]
-        check({*told} <= known, f"the report lists {told}, but {known} were sent")
+        if self.service.responses == DOCUMENTED:
+            told = [each for each in sent if each[1] not in self.service.bare]
+            check({*told} <= known, f"the report lists {told}, but {known} were sent")
+        charged = {(phone, price) for phone, _, price in sent if price is not None}
+        check(charged <= {(phone, price) for phone, _, price in known}, f"the report lists {sent}, {known} were sent")
         spent = sum(each.credits for each in arrivals)
         check(job.limit is None or spent <= job.limit, f"{spent} credits were spent; at most {job.limit} are allowed")
         for run in job.runs:
@@ -356,7 +383,7 @@ class History:
         if latest.out:
             shown = json.loads(latest.out)
             counts = {name: len(job.of(name)) for name in ("accepted", "refused", "unknown", "pending", *left_out)}
-            counts["credits"] = sum(price for _, _, price in told)
+            counts["credits"] = sum(price or 0 for _, _, price in sent)
             check(counts.items() <= shown.items(), f"a job ended with {shown}, the report says {counts}")
             is_sent = not job.of("refused", "unknown", "pending")
             is_paused = job.of("pending") and 0 < (job.plan.canary or 0) <= len(

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
@@ -57,8 +58,14 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         yield Path(name), service
 
 
-def told(seed: int, folder: Path, service: Service) -> tuple[str, str]:
-    """Play the history of a seed. Return what happened in it, and what is wrong with it, if anything is."""
+Doubts = Counter[tuple[str, bool]]
+
+
+def told(seed: int, folder: Path, service: Service, doubts: Doubts | None = None) -> tuple[str, str]:
+    """Play the history of a seed. Return what happened in it, and what is wrong with it, if anything is.
+
+    ``doubts`` counts the recipients who stay unknown: see `History.doubts_by_cause`.
+    """
     for name in ("disk", "copy"):
         shutil.rmtree(folder / name, ignore_errors=True)
     history = History(seed, folder / "disk", service)
@@ -69,22 +76,28 @@ def told(seed: int, folder: Path, service: Service) -> tuple[str, str]:
         wrong = str(error)
     except Exception:  # noqa: BLE001 (printed with its history)
         wrong = traceback.format_exc()
+    if doubts is not None:
+        doubts += history.doubts_by_cause
     return "\n".join(history.world.trace), wrong
 
 
-def work(first: int, step: int, number: int, seconds: float) -> tuple[int, str]:
-    """Play the histories of every ``step``-th seed. Return how many, and the story of the one that went wrong."""
+def work(first: int, step: int, number: int, seconds: float) -> tuple[int, str, Doubts]:
+    """Play the histories of every ``step``-th seed.
+
+    Return how many, the story of the one that went wrong, and the recipients who stayed unknown.
+    """
+    doubts: Doubts = Counter()
     end = time.monotonic() + seconds
     with simulation() as ready:
         for done in range(number):
             seed = first + done * step
-            trace, wrong = told(seed, *ready)
+            trace, wrong = told(seed, *ready, doubts)
             if wrong:
                 again = f"python tests/simulation/run.py --seed {seed} --histories 1"
-                return done, f"{trace}\n\nWRONG in seed {seed}: {wrong}\nPlay it again: {again}\n"
+                return done, f"{trace}\n\nWRONG in seed {seed}: {wrong}\nPlay it again: {again}\n", doubts
             if time.monotonic() > end:
-                return done + 1, ""
-    return number, ""
+                return done + 1, "", doubts
+    return number, "", doubts
 
 
 def main() -> int:
@@ -93,6 +106,7 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 10**6 * 1000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--doubts", action="store_true", help="count the unknown recipients by cause")
     given = parser.parse_args()
     began = time.monotonic()
     workers = min(given.workers, given.histories)
@@ -100,9 +114,14 @@ def main() -> int:
     jobs = [(given.seed + number, workers, shares[number], given.seconds) for number in range(workers)]
     with get_context("fork").Pool(workers) as pool:
         results = pool.starmap(work, jobs)
-    stories = [story for _, story in results if story]
+    stories = [story for _, story, _ in results if story]
     print(*stories, sep="\n")
-    done, took = sum(done for done, _ in results), time.monotonic() - began
+    if given.doubts:
+        doubts = sum((each for _, _, each in results), Counter())
+        for cause in sorted({cause for cause, _ in doubts}):
+            unknown = doubts[cause, True] + doubts[cause, False]
+            print(f"{cause}: {unknown:,} unknown, {doubts[cause, True] / unknown:.0%} had got the message")
+    done, took = sum(done for done, _, _ in results), time.monotonic() - began
     print(f"{done:,} histories from seed {given.seed} in {took:.0f} s, {len(stories)} wrong")
     return 1 if stories else 0
 

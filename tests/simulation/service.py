@@ -9,13 +9,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import httpx
 
 from msgctl.errors import NotReachedError
+from msgctl.operations import OPERATIONS, SEND_SMS, Operation
+from msgctl.sandbox import responses
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import Refusal
 from msgctl.sandbox.service import SandboxTransport
 from simulation.machine import World
 
@@ -34,8 +37,12 @@ class Departure(NamedTuple):
     phones: Sequence[str]
     now: float
     wall: float
-    is_doubtful: bool
-    """Whether its response does not arrive whole."""
+    fault: str
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether its response does not arrive whole."""
+        return bool(self.fault) and self.fault not in HONEST
 
 
 class Arrival(NamedTuple):
@@ -66,6 +73,9 @@ class Service(httpx.BaseTransport):
         self.arrivals: list[Arrival] = []
         self.bare: set[str] = set()
         """Dispatches whose responses had no entries, so that recipients have the id of the dispatch."""
+        self._mix = Random(f"responses of {seed}")
+        self.responses = self._mix.choice(responses.NAMES)
+        """The name of the form of its responses; with undocumented ones, recipients may share an id or have none."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         world = self.world
@@ -77,14 +87,14 @@ class Service(httpx.BaseTransport):
         process = world.alive().process.name
         request.extensions["sent"] = True
         world.short_waits = 0
-        is_doubtful = bool(fault) and fault not in HONEST
         if request.method == "POST":
-            self.departures.append(Departure(process, phones, world.now, world.wall, is_doubtful))
+            self.departures.append(Departure(process, phones, world.now, world.wall, fault))
         self._travel()
         if fault == "lost":
             raise httpx.ReadError("connection reset")
         if fault == "refused":
             return httpx.Response(520, json={"error": "BUSY", "msg": "not now"})
+        operation = next(each for each in OPERATIONS if request.url.path.endswith(each.path))
         with world.outside():
             response = self._emulated.handle_request(request)
         document = response.json()
@@ -99,13 +109,27 @@ class Service(httpx.BaseTransport):
             world.sleep(request.extensions["timeout"]["read"])
             raise httpx.ReadTimeout("timed out")
         if fault == "half":
-            return httpx.Response(200, content=response.content[: len(response.content) // 2])
+            content = self._encoded(operation, response.status_code, document).content
+            return httpx.Response(200, content=content[: len(content) // 2])
         if fault == "no entry" and entries:
             del entries[world.random.randrange(len(entries))]
         if fault == "bare" and entries and entries == sent:
             del document["data"]
             self.bare.add(document["id"])
-        return httpx.Response(response.status_code, content=json.dumps(document).encode())
+        return self._encoded(operation, response.status_code, document)
+
+    def _encoded(self, operation: Operation, status: int, document: Any) -> httpx.Response:
+        """Return a response, in the chosen form if that can express it."""
+        if self.responses == responses.DOCUMENTED or (
+            operation is SEND_SMS and status == 200 and not document.get("data")
+        ):
+            return httpx.Response(status, content=json.dumps(document).encode())
+        dialect = responses.dialect(self.responses, self._mix)
+        if status == 200:
+            converted = dialect.response(operation, document)
+        else:
+            converted = dialect.refusal(operation, Refusal(document["error"], document["msg"]))
+        return httpx.Response(converted.status, content=converted.body)
 
     def _travel(self) -> None:
         if seconds := self.world.random.choice((0, 0, 0, 0.01, 0.3, 2.0)):
