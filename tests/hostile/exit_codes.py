@@ -61,10 +61,13 @@ CHECKS_BALANCE = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 6}
 COUNTS_CLICKS = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 0}
 """A link without a number of clicks cannot be checked."""
 WATCHES = {**READS, **dict.fromkeys((*RECORDS, *RETRIED), 6), Verdict.FAILED: 0}
+COUNTS_CLICKS = {**READS, Verdict.TEXTS: 1, Verdict.FAILED: 1, Verdict.BLANK: 1}
+"""No number in the record is a plausible number of clicks."""
 BY_COMMAND = {
     "balance check": CHECKS_BALANCE,
     "job clicks": COUNTS_CLICKS,
     "state watch": WATCHES,
+    "job clicks": COUNTS_CLICKS,
     "2fa verify": VERIFIES,
     "block add": BLOCKS,
     "url shorten": SHORTENS,

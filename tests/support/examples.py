@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from msgctl.jobs.store import Store
 from msgctl.operations import SEND_SMS
 from msgctl.storage import files
 from msgctl.storage import files as private
-from support.jobs import write_ledger
+from support.jobs import NOW, write_ledger
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 
@@ -92,7 +94,11 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     spec = JobSpec(
         "sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client, link="https://a.example/"
     )
-    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello {link}")
+    path = write_ledger(
+        store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello {link}"
+    )
+    with closing(sqlite3.connect(path)) as db, db:  # the links exist
+        db.execute("UPDATE link SET requested = ?, short_url = 'https://a.example/' || line", (NOW,))
 
 
 def line_of(value: object) -> str | None:
