@@ -104,6 +104,31 @@ def test_a_failure_of_the_whole_record_leaves_everyone_with_an_id_unknown() -> N
         assert of({"id": "d", **failure, "data": [entry(A), entry(B, "failed")]}) == ["unknown", "refused"], failure
 
 
+DOUBTFUL: list[dict[str, Any]] = [
+    {"success": False, "status": 1, "id": "x"},
+    {"status": 1, "errors": ["no credits"], "id": "x"},
+    {"status": 1, "errorCode": 1010, "id": "x"},
+    {"status": 1, "msg": "Saldo insuficiente"},
+    {"status": 1, "message": "no enviado"},
+    {"id": "x", "msg": "El mensaje fue rechazado"},
+    {"status": 1, "state": "rechazado", "id": "x"},
+    {"status": 1, "id": "x", "phone": "573009999999"},
+    {"id": False},
+]
+
+
+def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> None:
+    for document in DOUBTFUL:
+        assert of(document, [A]) == ["unknown"], document
+    for document in ({"success": False, "data": [entry(A)]}, {"data": [entry(A, errorCode=7)]}):
+        assert of(document, [A]) == ["unknown"], document
+    for document in (
+        {"success": True, "status": 1, "errors": [], "errorCode": 0},
+        {"id": "x", "phone": A, "msg": "ok"},
+    ):
+        assert of(document, [A]) == ["accepted"], document
+
+
 def test_two_entries_for_one_number_must_agree() -> None:
     assert of({"data": [entry(A), entry(A), entry(B)]}) == ["accepted", "accepted"]
     assert of({"data": [entry(A), entry(A, "rejected"), entry(B)]}) == ["unknown", "accepted"]

@@ -69,7 +69,7 @@ _NOT_VERIFIED = (
     _FAILED
     | _NEGATIONS
     | _stems("incorrect incorrecto wrong erroneo false falso unverified mismatch pending pendiente")
-    | _stems("used usado utilizado locked agotado")
+    | _stems("used usado utilizado locked agotado errado equivocado intente retry again")
 )
 """Words that contradict a success in ``msg`` or ``message``."""
 

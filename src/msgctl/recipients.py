@@ -24,6 +24,8 @@ MAX_CREDIT_DIGITS = 12
 """Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MAX_UNCLAIMED = 100
 """Maximum entries without a recipient that are kept; a hostile response could contain a million."""
+SUCCESS_FLAGS = ("success", "ok")
+"""Fields that services add to a response; false contradicts an acceptance."""
 MIN_DIGITS = 5
 """Minimum digits of a number without its country code; fewer digits could be the end of many numbers."""
 MAX_MASKED_LENGTH = 40
@@ -67,12 +69,12 @@ def outcomes(
     """
     entries = entries_of(operation, record)
     if entries is None:
-        outcome = _outcome_of_record(operation, record)
-        found_id, status = _text(record.get("id")), _text(record.get("status"))
+        outcome = _outcome_of_record(operation, record, phones)
+        found_id, status = _id(record), _text(record.get("status"))
         return [RecipientOutcome(phone, outcome, found_id, status) for phone in phones]
     if is_own_body and entries == [record]:
         entries = [{**record, "phone": phone} for phone in phones]
-    is_failed = entries != [record] and reports_failure(record)
+    is_failed = entries != [record] and (reports_failure(record) or hints_at_failure(record))
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
@@ -105,7 +107,7 @@ def entries_of(operation: Operation, record: Entry) -> list[Entry] | None:
     data = record.get("data")
     if isinstance(data, list) and operation.record in _DISPATCHES:
         return data
-    is_own_entry = operation.record is operations.RESPONSE_CHATAPP and _text(record.get("id"))
+    is_own_entry = operation.record is operations.RESPONSE_CHATAPP and _id(record)
     return [record] if is_own_entry else None
 
 
@@ -130,7 +132,7 @@ def unclaimed(operation: Operation, record: Entry, phones: Sequence[str | None])
 def is_refusal(operation: Operation, record: Entry) -> bool:
     """Return whether the whole record reports failure, and no part of it has an id or a separate result."""
     is_block = operation is operations.BLOCK_PHONE
-    if not reports_failure(record, of_block=is_block) or _text(record.get("id")):
+    if not reports_failure(record, of_block=is_block) or _id(record):
         return False
     entries = record.get("data")
     return not any(_reports_itself(entry) for entry in (entries if isinstance(entries, list) else []))
@@ -140,13 +142,20 @@ def _reports_itself(entry: Entry) -> bool:
     """Return whether an entry has an id, or a result that does not follow from the record around it."""
     results = [each for each in (entry.get("status"), entry.get("state")) if each is not None]
     is_accepted = any(is_one(each) or is_success(str(each)) for each in results)
-    return bool(_text(entry.get("id"))) or is_accepted or _of(None, entry).outcome == REFUSED
+    return bool(_id(entry)) or is_accepted or _of(None, entry).outcome == REFUSED
 
 
 def reports_failure(record: Entry, *, of_block: bool = False) -> bool:
     """Return whether an object has an ``error``, or a ``status`` of 0, false or a word for failure."""
     status = record.get("status")
     return has_error(record) or is_zero(status) or (isinstance(status, str) and is_failure(status, of_block=of_block))
+
+
+def hints_at_failure(record: Entry) -> bool:
+    """Return whether undocumented fields report a failure: a false ``success``, or an ``errorCode``."""
+    if any(is_zero(record.get(name)) for name in SUCCESS_FLAGS):
+        return True
+    return any(name.lower().startswith("error") and has_error({"error": record[name]}) for name in record)
 
 
 def exit_code(found: Sequence[RecipientOutcome]) -> int:
@@ -200,30 +209,51 @@ def is_one(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() in ("1", "true")
 
 
-def _outcome_of_record(operation: Operation, record: Entry) -> str:
-    """Return the outcome of all recipients of a record without entries."""
+def _outcome_of_record(operation: Operation, record: Entry, phones: Sequence[str | None]) -> str:
+    """Return the outcome of all recipients of a record without entries.
+
+    It is unknown if the record contains another number, or a failure in any field beside its status.
+    """
     is_block = operation is operations.BLOCK_PHONE
     status = record.get("status")
-    if reports_failure(record, of_block=is_block):
+    if reports_failure(record, of_block=is_block) or hints_at_failure(record):
+        return UNKNOWN
+    texts = (record.get(name) for name in ("state", "msg", "message"))
+    if any(isinstance(text, str) and is_failure(text, of_block=is_block) for text in texts):
+        return UNKNOWN
+    if names_another(record, [phone for phone in phones if phone]):
         return UNKNOWN
     is_accepted = is_one(status) or (isinstance(status, str) and is_success(status, of_block=is_block))
-    return ACCEPTED if is_accepted or _text(record.get("id")) else UNKNOWN
+    return ACCEPTED if is_accepted or _id(record) else UNKNOWN
+
+
+def names_another(record: Entry, phones: Sequence[str]) -> bool:
+    """Return whether a record contains a ``phone``, but none of these recipients."""
+    phone = record.get("phone")
+    return bool(phones) and isinstance(phone, str) and phone.strip() != "" and not NumberIndex(phones).among(phone)
 
 
 def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
-    message_id, status, state, paid = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
+    status, state, paid = entry.get("status"), entry.get("state"), entry.get("credits")
     if has_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
-        outcome = UNKNOWN if not entry or is_zero(status) or is_zero(state) else ACCEPTED
+        is_doubtful = not entry or is_zero(status) or is_zero(state) or hints_at_failure(entry)
+        outcome = UNKNOWN if is_doubtful else ACCEPTED
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
         outcome,
-        _text(message_id),
+        _id(entry),
         _text(state if status is None else status),
         _text(paid),
     )
+
+
+def _id(entry: Entry) -> str | None:
+    """Return the ID of a record or an entry; true and false are not IDs."""
+    found = entry.get("id")
+    return None if isinstance(found, bool) else _text(found)
 
 
 def _text(value: Any) -> str | None:

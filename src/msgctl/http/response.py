@@ -18,7 +18,7 @@ from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, 
 from msgctl.http.record import RESULTS, convert, is_refusal, levels
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation
-from msgctl.recipients import has_error, is_one, reports_failure
+from msgctl.recipients import SUCCESS_FLAGS, has_error, hints_at_failure, is_one, names_another, reports_failure
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ SERVICE_ERROR = 520
 """The status of the service's own refusals; without the error record, a proxy or firewall sent it."""
 SAYING = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
+OTHER_RESULTS = (*SUCCESS_FLAGS, "state", "result", "estado", "resultado")
+"""Fields that services add to the response to a code."""
 
 CHECK_BEFORE_RETRYING = {
     operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
@@ -148,7 +150,7 @@ def parse(
         if has_error(found.document) and found.document.keys() <= {"error", "msg"}:
             raise failure.refused()
         return found
-    if operation is operations.VERIFY_2FA and (fault or not is_verified(document)):
+    if operation is operations.VERIFY_2FA and (fault or not is_verified(request, document)):
         raise failure.refused("The code was not verified")
     try:
         record = {} if fault else convert(request, document)
@@ -162,16 +164,18 @@ def parse(
         raise failure.unusable(fault)
     if is_refusal(operation, record):
         raise failure.refused()
-    if operation is operations.URL_SHORT and reports_failure(record):
-        raise failure.in_doubt("the response contains an ID and reports a failure")
+    if operation is operations.URL_SHORT and (reports_failure(record) or not record.get("urlShort")):
+        raise failure.in_doubt("the response reports a failure, or contains no short URL")
     return found._replace(document=record)
 
 
-def is_verified(document: Any) -> bool:
+def is_verified(request: Request, document: Any) -> bool:
     """Return whether the response to a code means that the code is correct.
 
     ``verified``, ``valid`` and ``status`` of the document and of its ``data`` must all mean success, and at least one
-    must be present. An ``error``, or a message with a word for failure or a negation, contradicts them at any depth.
+    must be present. At any depth, these contradict them: an ``error`` or ``errorCode``, a message with a word for
+    failure or a negation, another result than success in a field such as ``success`` or ``state``, and the phone of
+    another person.
     """
     outer = list(levels(document))
     if not any(name.lower() in RESULTS for level in outer for name in level):
@@ -184,9 +188,16 @@ def is_verified(document: Any) -> bool:
     messages += [each["data"] for each in found if isinstance(each.get("data"), str)]
     return (
         all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
-        and not any(has_error(each) or each.get("errors") for each in found)
+        and not any(has_error(each) or each.get("errors") or hints_at_failure(each) for each in found)
         and not any(contradicts_success(text) for each in messages for text in _strings(each))
+        and all(_means_success(each[name]) for each in found for name in OTHER_RESULTS if name in each)
+        and not any(names_another(each, [phone for phone in request.phones if phone]) for each in found)
     )
+
+
+def _means_success(value: Any) -> bool:
+    """Return whether a result that the API does not document means success, or is no result: null, or an object."""
+    return value is None or isinstance(value, (dict, list)) or is_one(value) or is_verified_word(str(value))
 
 
 def _values(value: Any) -> Iterator[Any]:
