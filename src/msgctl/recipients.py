@@ -221,7 +221,7 @@ def _outcome_of_record(operation: Operation, record: Entry, phones: Sequence[str
     texts = (record.get(name) for name in ("state", "msg", "message"))
     if any(isinstance(text, str) and is_failure(text, of_block=is_block) for text in texts):
         return UNKNOWN
-    if names_another(record, [phone for phone in phones if phone]):
+    if not is_block and names_another(record, [phone for phone in phones if phone]):
         return UNKNOWN
     is_accepted = is_one(status) or (isinstance(status, str) and is_success(status, of_block=is_block))
     return ACCEPTED if is_accepted or _id(record) else UNKNOWN

@@ -56,16 +56,13 @@ VERIFIES = {**MADE_ONCE, **dict.fromkeys((*RECORDS, Verdict.OTHER_JSON, Verdict.
 SENDS = {**MADE_ONCE, **dict.fromkeys(RECORDS, 5)}
 """No record mentions a recipient of the command."""
 BLOCKS = {**MADE_ONCE, Verdict.FAILED: 5, Verdict.BLANK: 5}
-SHORTENS = {**MADE_ONCE, Verdict.FAILED: 5}
+SHORTENS = {**MADE_ONCE, Verdict.FAILED: 5, Verdict.BLANK: 5}
 CHECKS_BALANCE = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 6}
-COUNTS_CLICKS = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 0}
-"""A link without a number of clicks cannot be checked."""
 WATCHES = {**READS, **dict.fromkeys((*RECORDS, *RETRIED), 6), Verdict.FAILED: 0}
 COUNTS_CLICKS = {**READS, Verdict.TEXTS: 1, Verdict.FAILED: 1, Verdict.BLANK: 1}
 """No number in the record is a plausible number of clicks."""
 BY_COMMAND = {
     "balance check": CHECKS_BALANCE,
-    "job clicks": COUNTS_CLICKS,
     "state watch": WATCHES,
     "job clicks": COUNTS_CLICKS,
     "2fa verify": VERIFIES,
