@@ -443,9 +443,8 @@ def test_a_scheduled_time_outside_the_window_is_a_warning_with_both_times(
     tool.clock.now = MONDAY_MORNING
     done = jobs.sms(everyone, *OFFICE, "--at", "2026-11-23T23:00-05:00", "--yes")
     (warning,) = [line for line in done.err.splitlines() if line.startswith("Warning")]
-    assert re.fullmatch(
-        r"Warning: The window is closed at \w+ 2\d Nov \S+: the job waits until Tue 24 Nov \S+", warning
-    )
+    time = r"2026-11-2\d \d\d:\d\d \S+"
+    assert re.fullmatch(rf"Warning: The window is closed on \w+ {time}: the job waits until Tue {time}", warning)
 
 
 def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(
@@ -588,6 +587,22 @@ def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, t
     assert (done.code, [each["state"] for each in done.document]) == (0, ["done"])
     assert jobs("job", "run-due", "--json").document == []
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
+
+
+def test_the_question_about_a_scheduled_job_mentions_its_time(
+    jobs: Jobs, service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs("profile", "add", "shop", "--base-url", service.base_url, "--client", "1", "--key-stdin", stdin="key\n")
+    assert jobs("profile", "set", "shop", "--timezone", "America/Bogota").code == 0
+    for name in ("BASE_URL", "CLIENT", "KEY"):
+        monkeypatch.delenv(f"MSGCTL_{name}")
+    time = "Tue 2026-11-24 09:00 America/Bogota"
+    asked = jobs.sms(everyone, "--at", "2026-11-24 09:00", terminal=True, stdin="n\n")
+    assert f"Schedule 3 messages for {time}, for about 3 credits? [y/N]" in asked.err
+    assert asked.err.count(time) == 2
+    assert f"The job would be scheduled for {time}." in jobs.sms(everyone, "--at", "2026-11-24 09:00", "-n").err
+    assert f"Scheduled for {time}." in jobs.sms(everyone, "--at", "2026-11-24 09:00", "--name", "x", "--yes").err
+    assert f"is scheduled for {time}" in jobs("job", "resume", "x", terminal=True, stdin="n\n").err
 
 
 def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:

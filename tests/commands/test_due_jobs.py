@@ -243,7 +243,7 @@ def scheduled(jobs: Jobs, home: Path) -> str:
 def test_resuming_a_job_before_its_time_asks_first(
     scheduled: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs("job", "resume", scheduled).refused(2, "is scheduled for 2099-01-01", "--yes")
+    jobs("job", "resume", scheduled).refused(2, "is scheduled for Thu 2099-01-01", "--yes")
     done = jobs("job", "resume", scheduled, terminal=True, stdin="n\n")
     assert (done.code, "Send it now? [y/N]" in done.err) == (130, True)
 

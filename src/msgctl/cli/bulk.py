@@ -37,7 +37,7 @@ from msgctl.jobs.links import checked_short_url
 from msgctl.jobs.model import JobSpec, Link, WantedLink, with_link
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
-from msgctl.jobs.schedule import Window, ZoneFinder, described
+from msgctl.jobs.schedule import Window, ZoneFinder, described, time_in
 from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
@@ -45,7 +45,7 @@ from msgctl.jobs.template import LinkTemplate, Message, made_up_link, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import day_and_time, plural, shorten, some_of, timestamp
+from msgctl.text import plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "over_limit", "blank"),
@@ -182,8 +182,8 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
         context.note(f"Job {job}. Check it with: msgctl job show {named}")
         if spec.at is None:
             return foreground.send(context, job, ledger)
-        time = foreground.local_time(spec.at)
-        context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
+        at = _scheduled(context, spec)
+        context.note(f"Scheduled for {at}. `msgctl job run-due` sends it; run that from cron every minute.")
         return foreground.result(report.summary(job, ledger, running=False))
 
 
@@ -332,8 +332,7 @@ def _approve(
     invalid = _invalid(spec, tally, skip_invalid=skip_invalid)
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
     document = _summary(spec, tally, balance, opens)
-    if spec.at is not None and opens is not None:
-        context.warn(f"The window is closed at {day_and_time(spec.at)}: the job waits until {day_and_time(opens)}")
+    _note_schedule(context, spec, opens)
     no_country = _no_country(tally)
     if no_country and not invalid:
         context.note(no_country)
@@ -357,7 +356,8 @@ def _approve(
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
-            context.printer.explain(jobs.plan_parts(document, (f"account {context.profile.name}", host)))
+            about = (f"account {context.profile.name}", host)
+            context.printer.explain(jobs.plan_parts(document, about, _scheduled(context, spec)))
         _ask(context, spec, tally, numbers, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
@@ -378,7 +378,23 @@ def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_t
     cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
     is_block = spec.performs is ops.BLOCK_PHONE
     question = f"Block {plural(tally.messages, 'number')}" if is_block else f"Send {plural(tally.messages, 'message')}"
+    if at := _scheduled(context, spec):
+        question = f"Schedule {plural(tally.messages, 'message')} for {at}{',' * bool(cost)}"
     prompts.confirm(context, f"{question}{cost}?", otherwise)
+
+
+def _note_schedule(context: Context, spec: JobSpec, opens: float | None) -> None:
+    """Report the time of a scheduled job in a dry run, and whether its window is closed then."""
+    at = _scheduled(context, spec)
+    if at and context.options.dry_run:
+        context.note(f"The job would be scheduled for {at}.")
+    if at and opens is not None:
+        context.warn(f"The window is closed on {at}: the job waits until {time_in(context.profile.timezone, opens)}")
+
+
+def _scheduled(context: Context, spec: JobSpec) -> str:
+    """Return the time of a scheduled job; an empty string for a job that begins now."""
+    return "" if spec.at is None else time_in(context.profile.timezone, spec.at)
 
 
 def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, to: Sequence[str]) -> None:

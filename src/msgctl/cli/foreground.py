@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
-from datetime import datetime
 from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,7 @@ from msgctl.jobs.pollers import ClickPoller, Poller, StatePoller
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import JOB_FIELDS, PAUSED, RUNNING, SCHEDULED, WAITING, is_undelivered, summary
 from msgctl.jobs.runner import Runner
-from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.schedule import SendingHours, time_in
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
@@ -181,7 +180,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     is_for_later = is_pending and not (is_canary or _is_for_user(ledger, error, signals))
     if ledger.due is not None and not is_for_later:
         ledger.end_schedule()
-    error = _failure(known_as, ledger, error, interrupted=interrupted and is_pending, sent=sent)
+    interrupted, zone = interrupted and is_pending, context.profile.timezone
+    error = _failure(known_as, ledger, error, interrupted=interrupted, sent=sent, zone=zone)
     if is_canary:
         paused = f"Paused after {plural(done, 'recipient')}, because of --canary."
         context.note(paused if context.printer.shows_verdicts else f"{paused} {hint}")
@@ -401,9 +401,18 @@ def _bar(context: Context) -> JobProgress | None:
 
 
 def _failure(
-    reference: str, ledger: Ledger, error: MsgctlError | None, *, interrupted: bool, sent: bool
+    reference: str,
+    ledger: Ledger,
+    error: MsgctlError | None,
+    *,
+    interrupted: bool = False,
+    sent: bool = False,
+    zone: str | None = None,
 ) -> MsgctlError | None:
-    """Return the final error of a run: the error that stopped it, or that some recipients were not accepted."""
+    """Return the final error of a run: the error that stopped it, or that some recipients were not accepted.
+
+    The time of the next run is in the time zone ``zone``.
+    """
     totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
     found = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
     summary = ", ".join(
@@ -413,7 +422,7 @@ def _failure(
     is_over_limit = error is not None and error.reason == "credit_limit"
     resume = _resume_hint(reference, ledger.spec.profile) + " --max-credits N" * is_over_limit
     if (due := ledger.due) is not None:
-        when = "The next run" if due <= ledger.clock() else f"At {local_time(due)}, the next run"
+        when = "The next run" if due <= ledger.clock() else f"On {time_in(zone, due)}, the next run"
         resume = f"{when} of `msgctl job run-due` resumes it. {resume}"
     hints = {
         Outcome.PENDING: resume,
@@ -448,18 +457,13 @@ def ended(job: str, ledger: Ledger) -> MsgctlError | None:
             error = RefusedError(refusal)
         elif not is_canary:
             error = ConditionError(f"Job {job} is paused", reason="not_accepted")
-    return _failure(job, ledger, error, interrupted=False, sent=False)
+    return _failure(job, ledger, error)
 
 
 def _resume_hint(reference: str, profile: str) -> str:
     """Return the hint to resume a job; if its account came from variables, they must be set again."""
     variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (profile == profiles.ENVIRONMENT)
     return f"Resume{variables}: msgctl job resume {reference}"
-
-
-def local_time(seconds: float) -> str:
-    """Return a time in this machine's time zone: 2026-12-01 09:00."""
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
 
 
 def check_account(context: Context, spec: JobSpec) -> None:
@@ -568,7 +572,7 @@ def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:
         return None
     if not ledger.totals.unsent:
         ledger.end_schedule()
-        failure = _failure(job, ledger, None, interrupted=False, sent=False)
+        failure = _failure(job, ledger, None)
         return result(summary(job, ledger, running=False), failure)
     own = copy(context)  # a separate profile and client
     own.options, own.stack = copy(context.options), ExitStack()

@@ -26,6 +26,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.report import CLICKED, JOB_FIELDS, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.schedule import time_in
 from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -135,7 +136,7 @@ def resume(
             spec = replace(spec, canary=None)
         ledger.recover()
         if ledger.due is not None and ledger.due > context.clock():
-            context.warn(f"Job {job} is scheduled for {foreground.local_time(ledger.due)}")
+            context.warn(f"Job {job} is scheduled for {time_in(context.profile.timezone, ledger.due)}")
             prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
         again: dict[Outcome, int] = {}
         if resend_unknown:

@@ -99,12 +99,18 @@ def verdict(job: Document) -> tuple[str, ...]:
     return ("ok", done, plural(job["credits"], "credit")) if job["credits"] else ("ok", done)
 
 
-def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[RenderableType]:
-    """Return what is about to be sent. ``account`` are the profile and the host of its service."""
+def plan_parts(plan: Document, account: Sequence[str] = (), scheduled: str = "") -> Iterator[RenderableType]:
+    """Return what is about to be sent. ``account`` are the profile and the host of its service.
+
+    ``scheduled`` is the time of a scheduled job.
+    """
     about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *(cell(each) for each in account))
     yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
     yield Text("")
-    pairs = [("Recipients", _recipients(plan, plan["messages"])), *_limit(plan), *_window(plan)]
+    pairs = [("Recipients", _recipients(plan, plan["messages"])), *_limit(plan)]
+    if scheduled:
+        pairs.append(("Scheduled", Text(scheduled)))
+    pairs += _window(plan)
     if repeats := plan.get("repeats"):
         pairs.append(
             ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
