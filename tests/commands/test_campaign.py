@@ -602,7 +602,7 @@ def test_the_question_about_a_scheduled_job_mentions_its_time(
     assert asked.err.count(time) == 2
     assert f"The job would be scheduled for {time}." in jobs.sms(everyone, "--at", "2026-11-24 09:00", "-n").err
     assert f"Scheduled for {time}." in jobs.sms(everyone, "--at", "2026-11-24 09:00", "--name", "x", "--yes").err
-    assert f"is scheduled for {time}" in jobs("job", "resume", "x", terminal=True, stdin="n\n").err
+    assert f"is scheduled for {time}" in jobs("job", "resume", "x").err
 
 
 def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
