@@ -28,6 +28,7 @@ def test_the_files_of_a_release_are_read_and_nothing_is_sent_again(release: str,
         "573001234567",
         "573001230001",
         "573001230002",
+        "573001234567",
     ]
     optouts = tool("optout", "list", "--json").document
     assert {each["phone"]: each["channel"] for each in optouts} == {"573009999999": "all", "573008888888": "call"}
