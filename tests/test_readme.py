@@ -234,6 +234,13 @@ def test_the_balance_alarm_reports_a_wrong_configuration(shell: Shell) -> None:
     assert (code, "nobody" in printed) == (0, True)
 
 
+def test_the_file_for_prometheus_contains_the_credits(shell: Shell, tmp_path: Path) -> None:
+    shell.run("msgctl sandbox responses observed")
+    (recipe,) = (each.text for each in BLOCKS if "msgctl.prom" in each.text)
+    assert shell.run(recipe, "sh") == (0, "")
+    assert (tmp_path / "msgctl.prom").read_text() == "# TYPE msgctl_credits gauge\nmsgctl_credits 1000\n"
+
+
 def test_an_event_reaches_a_phone_once_if_the_monitoring_program_tries_again(shell: Shell) -> None:
     shell.run("msgctl sandbox fault drop:next=1:/send-sms")
     recipe = f"set -- 573001234567 4711 'The disk is full'\n{block('event').text}"
