@@ -55,6 +55,7 @@ REASONS = {
     "state_not_reached": "a message did not reach the state in time",
     "other_state": "a message reached a final state other than the requested one",
     "not_delivered": "--wait: a message was not delivered",
+    "state_unreadable": "the delivery state of a message could not be read",
     "not_accepted": "some recipients were not accepted",
     "credit_limit": "--max-credits stopped the job",
     "no_message": "sandbox inbox --wait: no message arrived",

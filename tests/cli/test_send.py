@@ -343,12 +343,38 @@ def test_a_wait_without_an_id_reports_that_the_state_cannot_be_checked(service: 
     cannot = f"The state of {PHONE} cannot be checked: the service returned no ID"
     service.will(respond({"status": "1", "data": [{"phone": PHONE, "status": "sent"}]}))
     done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--json")
-    assert (done.code, done.error["message"], done.error["reason"]) == (6, cannot, "not_delivered")
+    assert (done.code, done.error["message"], done.error["reason"]) == (6, cannot, "state_unreadable")
     assert "hint" not in done.error
     entries = [{"phone": PHONE, "status": "sent"}, {"id": "b", "phone": OTHER, "status": "sent"}]
     service.will(respond({"status": "1", "data": entries}), respond({"id": "b", "state": "rejected"}))
     done = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--json")
     assert done.error["message"] == f"Not delivered to {OTHER} [rejected] (1 of 2 accepted messages); {cannot}"
+
+
+@pytest.mark.parametrize("trouble", [respond(b"", 500), respond(b"<html>")], ids=["500", "unreadable"])
+def test_a_wait_checks_again_after_a_failed_check(trouble: Behaviour, service: Service, tool: Tool) -> None:
+    delivered = [respond({"id": each, "state": "delivered"}) for each in "ba"]
+    service.will(TWO_ACCEPTED, trouble, *delivered)
+    assert tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait").code == 0
+
+
+def test_a_state_that_cannot_be_read_is_not_reported_as_not_delivered(service: Service, tool: Tool) -> None:
+    service.will(respond({"status": "1", "data": [{"id": "a", "phone": PHONE, "status": "sent"}]}))
+    service.always(respond(b"", 500))
+    done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--max-wait", "9", "--json")
+    found = (done.code, done.error["message"], done.error["reason"])
+    assert found == (6, f"The state of {PHONE} could not be read (500)", "state_unreadable")
+    assert "status 500" in done.error["hint"]
+    assert tool.clock.slept == pytest.approx([2, 2, 2, 2, 1], abs=1)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 520])
+def test_a_refusal_ends_a_wait_at_once(status: int, service: Service, tool: Tool) -> None:
+    service.will(respond({"status": "1", "data": [{"id": "a", "phone": PHONE, "status": "sent"}]}))
+    service.always(respond({"error": "no", "msg": "wrong credentials"}, status))
+    done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--json")
+    assert (done.code, done.error["reason"], tool.clock.slept) == (6, "state_unreadable", [])
+    assert "wrong credentials" in done.error["hint"]
 
 
 def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool: Tool) -> None:

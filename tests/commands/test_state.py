@@ -130,7 +130,9 @@ def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
 
 
-@pytest.mark.parametrize("trouble", [drop, respond(b"", 503), respond(b"", 429)], ids=["lost", "503", "429"])
+@pytest.mark.parametrize(
+    "trouble", [drop, respond(b"", 503), respond(b"", 429), respond(b"", 500)], ids=["lost", "503", "429", "500"]
+)
 def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
     service.will(state("sent"), *[trouble] * 3, state("delivered"))
     outcome = tool("state", "watch", "m1")
@@ -148,8 +150,13 @@ def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, too
 def test_failures_until_max_wait_exit_with_6(service: Service, tool: Tool) -> None:
     service.always(drop)
     outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
-    assert (outcome.code, outcome.stdout) == (6, b"")
-    assert "unknown" in outcome.error["message"]
+    assert (outcome.code, outcome.stdout, outcome.error["reason"]) == (6, b"", "state_unreadable")
+    assert 'The state of message "m1" could not be read' in outcome.error["message"]
+    service.will(state("queued"))
+    service.always(respond(b"", 500))
+    outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
+    assert (outcome.code, outcome.error["reason"], outcome.error["http_status"]) == (6, "state_unreadable", 500)
+    assert documents(outcome.stdout) == [("m1", "queued")]
 
 
 @pytest.mark.every_set

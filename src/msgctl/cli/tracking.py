@@ -8,9 +8,16 @@ from msgctl import operations as ops
 from msgctl import recipients
 from msgctl.cli.context import Context
 from msgctl.delivery import is_delivered, is_final, reaches
-from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    UnreadableError,
+    UsageError,
+)
 from msgctl.http.request import Request, build
-from msgctl.http.response import Response
+from msgctl.http.response import SERVICE_ERROR, Response
 from msgctl.recipients import ACCEPTED, RecipientOutcome
 from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
@@ -36,11 +43,15 @@ class Target(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The ``latest`` response, its ``states`` or the failure of each message, by message id."""
+    """The ``latest`` response, its ``states`` or the failure of each message, by message id.
+
+    ``errors`` contains the errors of messages whose last check failed.
+    """
 
     latest: dict[str, Response]
     states: dict[str, list[str | None]]
     failures: dict[str, MsgctlError]
+    errors: dict[str, MsgctlError]
 
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
@@ -56,12 +67,8 @@ def undelivered(
 ) -> list[MsgctlError]:
     """Track the accepted messages until every state is final or wanted. Return an error if some are not delivered."""
     accepted = [each for each in sent if each.outcome == ACCEPTED]
-    phones: dict[str, list[str]] = {}
-    for each in accepted:
-        if each.id:
-            phones.setdefault(each.id, []).extend([each.phone] if each.phone else [])
-    seen = Seen({}, {}, {})
-    targets = [Target(*each) for each in phones.items()]
+    seen = Seen({}, {}, {}, {})
+    targets = _targets(accepted)
     follow(context, targets, seen, max_wait, until=until)
     states: dict[tuple[str | None, str | None], str | None] = {}
     for target in targets:
@@ -72,15 +79,17 @@ def undelivered(
     noun, done, by = (
         ("call", "answered", "by") if context.operation is ops.SEND_CALL else ("message", "delivered", "to")
     )
-    missing, late, without_id = [], 0, []
+    missing, unread, late, without_id = [], [], 0, []
     for each in accepted:
         state = states.get((each.id, each.phone))
         if not each.id:
             without_id.append(each.phone or f"the {noun}")
-        elif state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
-            missing.append(f"{each.phone or f'the {noun}'} [{shorten(state or 'state unknown', 60)}]")
+        elif state is None or each.id in seen.errors:
+            unread.append(each.phone or f"the {noun}")
+        elif not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
+            missing.append(f"{each.phone or f'the {noun}'} [{shorten(state, 60)}]")
             late += each.id in seen.failures and seen.failures[each.id].reason == NOT_REACHED
-    if not missing and not without_id:
+    if not missing and not unread and not without_id:
         if accepted and not until:
             context.note(f"The {noun} was {done}." if len(accepted) == 1 else f"All {noun}s were {done}.")
         return []
@@ -89,12 +98,26 @@ def undelivered(
         parts = [f"Not {done} {by} {some_of(missing)} ({len(missing)} of {plural(len(accepted), f'accepted {noun}')})"]
     if late:
         parts.append(f"{plural(late, noun)} did not reach {_any_of(until)} in {max_wait:g} s")
+    if unread:
+        statuses = sorted({str(each.http_status) for each in seen.errors.values() if each.http_status})
+        status = f" ({', '.join(statuses)})" if statuses else ""
+        parts.append(f"The state of {some_of(unread)} could not be read{status}")
     if without_id:
         parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
-    error = next((each for each in seen.failures.values() if each.reason != NOT_REACHED), None)
+    failures = (*seen.errors.values(), *seen.failures.values())
+    error = next((each for each in failures if each.reason != NOT_REACHED), None)
     why = f"The first failure: {error.message}. " if error else ""
-    hint = f"{why}To check again: {context.printer.program} state get --last" if missing else None
-    return [ConditionError("; ".join(parts), hint, reason="not_delivered")]
+    hint = f"{why}To check again: {context.printer.program} state get --last" if missing or unread else None
+    return [ConditionError("; ".join(parts), hint, reason="not_delivered" if missing else "state_unreadable")]
+
+
+def _targets(accepted: Iterable[RecipientOutcome]) -> list[Target]:
+    """Return the messages with an ID, each with its recipients."""
+    phones: dict[str, list[str]] = {}
+    for each in accepted:
+        if each.id:
+            phones.setdefault(each.id, []).extend([each.phone] if each.phone else [])
+    return [Target(*each) for each in phones.items()]
 
 
 def is_displayed(context: Context) -> bool:
@@ -148,7 +171,8 @@ def follow(
                 except NOT_OF_ONE_MESSAGE:
                     raise
                 except MsgctlError as error:
-                    if not error.retryable:
+                    seen.errors[target.id] = error
+                    if not _may_recover(error):
                         seen.failures[target.id] = error
                         waiting.remove(target)
                         continue
@@ -157,6 +181,7 @@ def follow(
                     if context.monotonic() >= deadline:
                         break  # the service did not respond before the deadline
                     continue
+                seen.errors.pop(target.id, None)
                 states = target.states(response)
                 if seen.states.get(target.id) != states and not display:
                     context.note(f"{shorten(target.id, 60)}: {shorten(_in_words(states), 60)}")
@@ -174,6 +199,12 @@ def follow(
     seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
 
 
+def _may_recover(error: MsgctlError) -> bool:
+    """Return whether the next check may succeed: the service failed, but refused nothing."""
+    status = error.http_status or 0
+    return error.retryable or isinstance(error, UnreadableError) or (status >= 500 and status != SERVICE_ERROR)
+
+
 def _is_wanted(state: str | None, until: Sequence[str]) -> bool:
     """Return whether a state is in ``until``, or is final if ``until`` is empty."""
     return state is not None and (any(reaches(state, each) for each in until) if until else is_final(state))
@@ -189,10 +220,21 @@ def _any_of(until: Sequence[str]) -> str:
 
 def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a wanted state at the deadline."""
+    hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
+    if error := seen.errors.get(id):
+        last = f" (last: {shorten(_in_words(seen.states[id]), 60)})" if id in seen.states else ""
+        return ConditionError(
+            f"The state of message {quote(id)} could not be read{last}: {error.message}",
+            hint,
+            reason="state_unreadable",
+            http_status=error.http_status,
+            record=error.record,
+            body=error.body,
+            document=error.document,
+        )
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
     response = seen.latest[id].attached() if id in seen.latest else {}
-    hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
     return ConditionError(what, hint, reason=NOT_REACHED, **response)
 
 

@@ -119,7 +119,7 @@ def watch(
     targets = messages.targets(context)
     if context.options.dry_run:
         return _described(context, targets)
-    seen, failures = Seen({}, {}, {}), list[MsgctlError]()
+    seen, failures = Seen({}, {}, {}, {}), list[MsgctlError]()
     try:
         follow(context, targets, seen, max_wait, interval, until or ())
     except NOT_OF_ONE_MESSAGE as error:
