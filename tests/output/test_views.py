@@ -220,7 +220,8 @@ DONE = {**JOB, **NOTHING, "command": "sms bulk", "state": "done", "recipients": 
 def job_list(viewer: Viewer, _: Service) -> None:
     old = {**DONE, "job": "20261119-0af171", "created": "2026-11-19T22:46:23Z", "recipients": 2, "accepted": 2}
     running = {**JOB, "job": "20261121-77aa01", "state": "running", "refused": 12, "unknown": 0, "pending": 48_738}
-    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31002"}, JOB, running], JOB_FIELDS, view="jobs"))
+    doubtful = {**DONE, "job": "20261121-d31002", "accepted": 12_399, "unknown": 1}
+    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31001"}, doubtful, JOB, running], JOB_FIELDS, view="jobs"))
     viewer.say("\nno refused and unknown ones\n")
     viewer.print(OwnResult([{**old, "name": "offers"}, DONE], JOB_FIELDS, view="jobs"))
 
@@ -231,7 +232,9 @@ def job_show(viewer: Viewer, _: Service) -> None:
     closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 4, "opted_out": 1}
     closed |= {"over_limit": 1, "at_most": "1/day"}
     done = {**DONE, "states": {"delivered": 12399, "rejected": 1}, "links": 12400, "clicked": 41, "clicks": 52}
-    for job in (JOB, done, later, closed):
+    doubtful = {**DONE, "accepted": 12_399, "unknown": 1, "states": None}
+    killed = {**JOB, "state": "scheduled", "until": "2026-11-21T22:49:00Z", "states": None}
+    for job in (JOB, done, later, closed, doubtful, killed):
         viewer.print(foreground.result(job, reference=job["job"]))
 
 

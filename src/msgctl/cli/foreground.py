@@ -91,6 +91,7 @@ def next_steps(job: Document, reference: str) -> list[str]:
     steps = [_resume_hint(reference, job["profile"])] if job["state"] == PAUSED else []
     if job["unknown"]:
         steps.append(f"List unknown recipients: msgctl job report {reference} --only unknown")
+        steps.append("Before you use --resend-unknown, read UNKNOWN OUTCOMES in: man msgctl-job")
     if job["command"] in ("sms bulk", "call bulk"):
         states = job.get("states") or {}
         if job["accepted"] > sum(number for state, number in states.items() if is_final(state)):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from msgctl.output.fields import cell
 from msgctl.output.result import Document
-from msgctl.output.tables import Column, FieldList, Flow, local_time, state, time_ago
+from msgctl.output.tables import SIGNS, Column, FieldList, Flow, local_time, state, time_ago
 from msgctl.segments import count
 from msgctl.text import day_and_time, plural, shorten
 
@@ -41,14 +41,33 @@ def _done(job: Document) -> Text:
     return bar(job, 12).append(f"  {(total - job['pending']) * 100 // (total or 1):>3}%")
 
 
-def columns(jobs: Iterable[Document]) -> list[Column]:
+def _state(job: Document, now: float) -> Text:
+    """Return the state of a job with its sign: a warning if it is interrupted, or done with unknown recipients."""
+    if _is_interrupted(job, now):
+        return state("paused")
+    if job["state"] == "done" and job["unknown"]:
+        return Text(f"{SIGNS['warn']} done", "warn")
+    return state(job["state"])
+
+
+def _is_interrupted(job: Document, now: float) -> bool:
+    """Return whether a scheduled job has begun to send, and its process has ended before the job."""
+    return job["state"] == "scheduled" and job["requests"] > 0 and not job.get("opens") and _is_past(job, now)
+
+
+def _is_past(job: Document, now: float) -> bool:
+    """Return whether the time until which a job waits has come."""
+    return bool(job.get("until")) and datetime.fromisoformat(job["until"]).timestamp() <= now
+
+
+def columns(jobs: Iterable[Document], now: float) -> list[Column]:
     """Return the columns of a list of jobs: the least missed are hidden first."""
     jobs = [*jobs]
     return [
         Column("job", kind="strong"),
         Column("name"),
         Column("command", drop_order=3),
-        Column("state"),
+        Column("state", value=lambda job: _state(job, now)),
         Column("created", "Created", "ago", drop_order=2),
         Column("recipients", value=_total),
         Column("done", value=_done),
@@ -60,13 +79,15 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     """Return one job: its state, its progress, and the outcomes of its recipients."""
     created, ago = local_time(job["created"], now), time_ago(job["created"], now)
     about = (f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}")
-    yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
+    yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [_state(job, now)])
     yield Flow([Text(each, "dim") for each in (*about, f"created {created}, {ago}")], " · ")
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
     pairs = [("Recipients", _recipients(job, _total(job))), *_limit(job), *_window(job)]
-    if (until := job.get("until")) and until != job.get("opens"):
+    if _is_interrupted(job, now):
+        pairs.append(("Schedule", Text("interrupted; the next `msgctl job run-due` continues")))
+    elif (until := job.get("until")) and until != job.get("opens") and not _is_past(job, now):
         pairs.append(("Waits until", Text(_moment(until))))
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}

@@ -134,7 +134,7 @@ def view_of(
         return View(_checks(documents))
     if result.view == "jobs":
         documents = list(documents)
-        return View(listing(jobs.columns(documents), documents, now, width))
+        return View(listing(jobs.columns(documents, now), documents, now, width))
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
     if result.view == "job report":  # the file's own columns are dropped first, except people's names
         known = {*(column.name for column in columns), "status", "state"}
