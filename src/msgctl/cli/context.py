@@ -79,8 +79,21 @@ class Context:
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.THE_SANDBOX  # works even if the configuration file is damaged
         profile = profiles.choose(config.load(self.config_path), self.environ, named).checked()
+        if self.operation is not None:
+            self._refuse_shared_store(profile)
         self._use_words(profile)
         return profile
+
+    def _refuse_shared_store(self, profile: profiles.Profile) -> None:
+        """Raise ConfigurationError if a shared store is configured: without one, a key protects only this machine."""
+        fix = None
+        if self.environ.get("MSGCTL_SHARED"):
+            fix = "Unset MSGCTL_SHARED"
+        elif profile.settings.get("shared"):
+            fix = f"Delete `shared` from {profile.place}"
+        if fix and not profile.is_sandbox:
+            what = "A shared store is not supported by this version of msgctl"
+            raise ConfigurationError(what, f"{fix}.", consequence="nothing was sent")
 
     def use_words_of(self, profile: str) -> None:
         """Classify delivery states with the words of a stored profile, if the file can be read."""
@@ -125,6 +138,7 @@ class Context:
 
     @cached_property
     def client(self) -> "Client":
+        self._refuse_shared_store(self.profile)
         credential = self.credential or self.profile.credential()
         from msgctl.http.client import Client
 
