@@ -464,6 +464,14 @@ def test_messages_without_an_id_are_not_checked(jobs: Jobs, service: Service, ho
 # --- remove
 
 
+def test_an_empty_ledger_is_damaged_and_can_be_removed(mixed: str, jobs: Jobs, home: Path) -> None:
+    ledger = folder(home) / f"{mixed}.sqlite3"
+    ledger.write_bytes(b"")
+    jobs("job", "show", mixed).refused(3, "is empty", "Restore it from a backup")
+    assert jobs("job", "remove", mixed, "--yes").code == 0
+    assert files(home) == []
+
+
 def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
     jobs("job", "remove", mixed).refused(2, "--yes")
     done = jobs("job", "remove", mixed, terminal=True, stdin="n\n")

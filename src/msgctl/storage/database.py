@@ -113,6 +113,8 @@ class FileFormat:
                         self.build(db)
             (application,) = db.execute("PRAGMA application_id").fetchone()
             if application != self.application:
+                if not path.stat().st_size:
+                    raise ConfigurationError(f"{self.name.capitalize()} {files.shown(path)} is empty", self.fix)
                 raise ConfigurationError(f"{files.shown(path)} is a database, but not {self.name}", "Rename it.")
             version = self._upgraded(db, read_only=read_only)
             what = f"{self.name.capitalize()} {files.shown(path)} was written by"
