@@ -291,6 +291,13 @@ def test_without_a_terminal_yes_is_needed(
     assert (sends(service), files(home)) == ([], [])
 
 
+def test_without_a_connection_no_job_is_created(customers: str, jobs: Jobs, service: Service, home: Path) -> None:
+    service.stop()
+    done = jobs.sms(customers, "--skip-invalid", "--yes")
+    done.refused(4, "nothing was sent, and no job was created")
+    assert files(home) == []
+
+
 @pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
 def test_the_summary_is_for_a_person_who_is_asked(
     option: str, lines: int, customers: str, jobs: Jobs, service: Service

@@ -524,6 +524,6 @@ def _balance(context: Context) -> Decimal | None:
         return credits_left(context.client.send(build(ops.BALANCE, {})))
     except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
         if isinstance(error, NotReachedError) and not context.options.dry_run:
-            raise
+            raise error.replaced(consequence="nothing was sent, and no job was created") from None
         context.note(f"Balance not checked: {error.message}")
         return None
