@@ -277,7 +277,7 @@ def test_a_job_resumed_before_its_time_and_interrupted_keeps_its_schedule(
 def test_last_is_the_newest_job_that_has_started(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
     file = of_phones(home, [ANA])
     first = jobs.send(file, "--at", FUTURE, "--name", "offer")
-    jobs("job", "show", "--last").refused(2, "No job has begun")
+    jobs("job", "show", "--last").refused(2, "No job has begun", f"msgctl job show {first}")
     assert jobs("job", "show", "offer", "--json").document["job"] == first
     service.always(REFUSAL)
     tool.clock.now += 1

@@ -62,6 +62,7 @@ class Store:
         if job is not None and _ID.fullmatch(job) and os.path.lexists(self.path(job)):
             return job
         found: list[tuple[float, str]] = []
+        others: list[tuple[float, str]] = []
         unreadable: list[tuple[float, ConfigurationError]] = []
         with self.index() as index:
             for each in index.jobs:
@@ -72,12 +73,15 @@ class Store:
                 else:
                     if known.has_begun if job is None else job == known.spec.name:
                         found.append((known.created, each))
+                    else:
+                        others.append((known.created, each))
         newest = max(found)[0] if found else 0.0
         if hidden := [each for changed, each in unreadable if changed > newest]:
             raise hidden[-1]
         if not found:
-            none = "No job has begun" if index.jobs else "There are no jobs"
-            what = none if job is None else f"There is no job {quote(job)}"
+            if job is None and others:
+                raise UsageError("No job has begun", f"Show the scheduled job: msgctl job show {max(others)[1]}")
+            what = "There are no jobs" if job is None else f"There is no job {quote(job)}"
             raise UsageError(what, "List the jobs: msgctl job list")
         return max(found)[1]
 
