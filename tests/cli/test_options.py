@@ -88,13 +88,13 @@ def test_commands_and_groups_have_help_and_the_version(arguments: list[str], too
         assert done.out.startswith(f"Usage: {' '.join(['msgctl', *arguments])} ")
     for option in ("-V", "--version"):
         done = tool(*arguments, option)
-        assert (done.code, done.out, done.err) == (0, "msgctl 0.1.0\n", "")
+        assert (done.code, done.out, done.err) == (0, f"msgctl {__version__}\n", "")
 
 
 def test_the_version_is_the_same_everywhere(tool: Tool) -> None:
     assert process("--version").stdout == process("sms", "--version").stdout == tool("-V").stdout
     assert tool("version").stdout == tool("-V").stdout
-    assert tool("version", "--json").document == {"version": "0.1.0"}
+    assert tool("version", "--json").document == {"version": __version__}
 
 
 # --- what is refused

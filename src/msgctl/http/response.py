@@ -18,7 +18,15 @@ from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, 
 from msgctl.http.record import RESULTS, convert, is_refusal, levels
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation
-from msgctl.recipients import SUCCESS_FLAGS, has_error, hints_at_failure, is_one, names_another, reports_failure
+from msgctl.recipients import (
+    SUCCESS_FLAGS,
+    has_error,
+    hints_at_failure,
+    is_one,
+    is_zero,
+    names_another,
+    reports_failure,
+)
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -174,8 +182,7 @@ def is_verified(request: Request, document: Any) -> bool:
 
     ``verified``, ``valid`` and ``status`` of the document and of its ``data`` must all mean success, and at least one
     must be present. At any depth, these contradict them: an ``error`` or ``errorCode``, a message with a word for
-    failure or a negation, another result than success in a field such as ``success`` or ``state``, and the phone of
-    another person.
+    failure or a negation, a false ``success``, a failing ``state``, and the phone of another person.
     """
     outer = list(levels(document))
     if not any(name.lower() in RESULTS for level in outer for name in level):
@@ -190,14 +197,14 @@ def is_verified(request: Request, document: Any) -> bool:
         all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
         and not any(has_error(each) or each.get("errors") or hints_at_failure(each) for each in found)
         and not any(contradicts_success(text) for each in messages for text in _strings(each))
-        and all(_means_success(each[name]) for each in found for name in OTHER_RESULTS if name in each)
+        and not any(_means_failure(each[name]) for each in found for name in OTHER_RESULTS if name in each)
         and not any(names_another(each, [phone for phone in request.phones if phone]) for each in found)
     )
 
 
-def _means_success(value: Any) -> bool:
-    """Return whether a result that the API does not document means success, or is no result: null, or an object."""
-    return value is None or isinstance(value, (dict, list)) or is_one(value) or is_verified_word(str(value))
+def _means_failure(value: Any) -> bool:
+    """Return whether a result that the API does not document contradicts success."""
+    return is_zero(value) or (isinstance(value, str) and contradicts_success(value))
 
 
 def _values(value: Any) -> Iterator[Any]:
