@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from msgctl import __version__
 from support.service import Service
 from support.tool import Outcome, Tool, process
 from support.tree import GROUPS
