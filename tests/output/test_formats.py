@@ -143,6 +143,13 @@ def test_a_field_may_be_named_with_the_data_that_holds_it(service: Service, tool
     assert tool("balance", "--json", "--fields", "data.status").document == [{"data.status": 7}]
 
 
+@pytest.mark.every_set
+def test_the_status_of_a_balance_is_shown_as_credits(service: Service, tool: Tool) -> None:
+    service.will(respond({"status": 989}), respond({"status": 989}))
+    for command in (("balance",), ("balance", "check", "--min", "1")):
+        assert tool(*command, "--fields", "status", "--no-color", terminal=True).out == "989 credits left\n"
+
+
 def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None:
     metrics = [
         {"country": {"property": "CO", "clicks": 3}},

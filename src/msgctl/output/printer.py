@@ -156,6 +156,9 @@ class Printer:
             return
         record = responses[0].operation.record
         is_statistic = record is operations.RESPONSE_STATISTIC
+        if self._is_drawn and record is operations.RESPONSE_BALANCE and chosen == ("status",):
+            self._show(result)  # here status is the credits, not a state
+            return
         columns, rows = fields.table(responses, chosen)
         if self._format is Format.TABLE and not chosen:
             columns = sorted(columns, key=lambda name: (name != "phone", name in ("sms", "message")))
