@@ -142,6 +142,7 @@ def check_fields(context: Context, operation: Operation) -> None:
 
         record = operation.record
         context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
+        fields.check_parts(context.options.fields, record)
 
 
 def judged(request: Request, response: Response) -> ServiceResult:

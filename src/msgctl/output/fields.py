@@ -161,6 +161,16 @@ def check(fields: Sequence[str], columns: Iterable[str]) -> None:
             )
 
 
+def check_parts(fields: Sequence[str], record: Record) -> None:
+    """Check that chosen parts are of arrays and objects, and not of texts or numbers. Raises UsageError."""
+    containers = (operations.Kind.ARRAY, operations.Kind.OBJECT)
+    plain = {field.name for field in (*record.fields, *record.entries) if field.kind not in containers}
+    for field in fields:
+        whole, dot, _ = field.removeprefix("data.").partition(".")
+        if dot and whole in plain:
+            raise UsageError(f'--fields: unknown field "{shorten(field)}". {whole} has no parts', f"Give {whole}.")
+
+
 # --- lines that are never folded or cut
 
 
