@@ -256,13 +256,31 @@ def test_the_cron_job_sends_once_a_day(shell: Shell, tmp_path: Path) -> None:
     assert shell.run("msgctl sandbox inbox -o csv --fields text")[1] == "text\nHello Ana\n"
 
 
-def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None:
+@pytest.fixture
+def full_disk(shell: Shell) -> Shell:
     shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
-    shell.program("sleep", "exit")
+    shell.program("sleep", "echo slept")
+    return shell
+
+
+def test_the_disk_alarm_is_sent_once_a_day(full_disk: Shell) -> None:
+    assert [full_disk.run(block("disk").text, "sh")[0] for _ in range(2)] == [0, 0]
+    assert full_disk.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
+
+
+def test_the_disk_alarm_is_tried_three_times(full_disk: Shell) -> None:
+    variables = {"MSGCTL_PROFILE": "", "MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1"}
+    full_disk.variables |= {**variables, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "k"}
+    code, printed = full_disk.run(block("disk").text, "sh")
+    assert (code, printed.count("slept")) == (4, 3)
+
+
+def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(full_disk: Shell) -> None:
+    shell = full_disk
     shell.run("msgctl sandbox fault drop:next=1:/send-sms")
     for _ in range(2):
         code, printed = shell.run(block("disk").text, "sh")
-        assert code == 0, printed
+        assert (code, "slept" in printed) == (5, False)
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
