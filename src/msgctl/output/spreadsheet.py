@@ -40,6 +40,8 @@ def writer(path: Path) -> Writer:
     if write is None:
         raise UsageError(f'--to must end in .xlsx or .csv, not "{shorten(str(path))}"')
     with files.explained("write", path), suppress(FileNotFoundError):
+        if not path.parent.exists():
+            raise UsageError(f"The directory {files.shown(path.parent)} does not exist", "Create it, or change --to.")
         if not stat.S_ISREG(mode := path.lstat().st_mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
             raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
