@@ -289,6 +289,14 @@ def test_clicks_are_counted_for_each_recipient(sandbox: Sandbox, customers: str)
     assert [row["phone"] for row in sandbox.rows("job", "report", job, "--only", "clicked")] == [ANA, EVA]
 
 
+def test_a_report_without_clicks_mentions_whether_they_are_counted(sandbox: Sandbox, customers: str) -> None:
+    job = send(sandbox, customers).document["job"]
+    terminal = Sandbox(sandbox.tool, terminal=True)
+    assert f"Count the clicks first: msgctl job clicks {job}" in terminal("job", "report", job, "--only", "clicked").err
+    sandbox.document("job", "clicks", job)
+    assert "Nobody has clicked yet" in terminal("job", "report", job, "--only", "clicked").err
+
+
 def test_the_clicks_are_shown_on_a_terminal_and_in_a_workbook(sandbox: Sandbox, customers: str, home: Path) -> None:
     job = send(sandbox, customers).document["job"]
     click(sandbox, job, 2, 2)

@@ -226,7 +226,11 @@ def report(
         context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
         return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
-    return OwnResult(found, found.columns, view="job report", empty=f"Job {job} has no {kind}recipients")
+    empty = f"Job {job} has no {kind}recipients"
+    if wanted == [CLICKED] and ledger.spec.link is not None:
+        is_counted = "clicked" in summary(job, ledger, running=False)
+        empty = "Nobody has clicked yet" if is_counted else f"Count the clicks first: msgctl job clicks {job}"
+    return OwnResult(found, found.columns, view="job report", empty=empty)
 
 
 @command(
