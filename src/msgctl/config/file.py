@@ -53,7 +53,8 @@ def _parse(shown: str, content: bytes) -> Document:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{shown}: line {line} is not UTF-8 text", "Save the file as UTF-8.") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
-        raise ConfigurationError(f"{shown} is not valid TOML: {clean(str(error))}", "Fix that line.") from None
+        hint = "Fix that line." if "at line" in str(error) else "Fix the file."
+        raise ConfigurationError(f"{shown} is not valid TOML: {clean(str(error))}", hint) from None
     profiles = document.get("profiles", {})
     if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
         raise ConfigurationError(
