@@ -196,6 +196,8 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
         ("tomorrow 09:00", BOGOTA, "2026-11-22T14:00"),
         ("Tomorrow  9:00", KOLKATA, "2026-11-22T03:30"),
         ("today 09:00", BOGOTA, "2026-11-21T14:00"),
+        ("hoy 09:00", BOGOTA, "2026-11-21T14:00"),
+        ("Man\u0303ana 09:00", BOGOTA, "2026-11-22T14:00"),
     ],
 )
 def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
@@ -206,6 +208,21 @@ def test_at_is_later_than_now() -> None:
     assert parse_at(f"{NOW + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}Z", None, NOW) == NOW + timedelta(seconds=1)
     with pytest.raises(UsageError, match="in the past"):
         parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("9", "09:00"),
+        ("tomorrow 9", "tomorrow 09:00"),
+        ("mañana 14", "mañana 14:00"),
+        ("2026-12-01 9", "2026-12-01 09:00"),
+    ],
+)
+def test_a_time_without_minutes_is_refused_with_the_time_to_write(text: str, written: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_at(text, BOGOTA, NOW)
+    assert error.value.hint == f'Write the minutes, too: "{written}".'
 
 
 def test_the_next_time_is_one_that_exists() -> None:
