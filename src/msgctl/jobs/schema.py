@@ -138,7 +138,7 @@ class LedgerFormat(FileFormat):
         try:
             with self.explained(path):
                 yield
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise self.damaged(path, str(error)) from error
 
     def damaged(self, path: Path, why: str) -> BrokenError:
