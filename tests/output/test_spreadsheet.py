@@ -123,7 +123,7 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=kind):
             saved(path, "new")
     assert other.read_text() == "mine"
-    with pytest.raises(UsageError, match=r"The directory .*/missing does not exist"):
+    with pytest.raises(ConfigurationError, match=r"The directory .*/missing does not exist"):
         saved(tmp_path / "missing" / "report.csv", "new")
 
 

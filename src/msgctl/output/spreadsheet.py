@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 from typing import Any, BinaryIO
 
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.output import fields
 from msgctl.output.fields import reach, text_of
 from msgctl.storage import files
@@ -35,13 +35,17 @@ Writer = Callable[[BinaryIO, Sequence[str], Iterable[Row], bool], int]
 
 
 def writer(path: Path) -> Writer:
-    """Return the function that writes files with this ending, after checking the path. Raises UsageError."""
+    """Return the function that writes files with this ending, after checking the path.
+
+    Raises UsageError and ConfigurationError.
+    """
     write = {".xlsx": _workbook, ".csv": _csv}.get(path.suffix.lower())
     if write is None:
         raise UsageError(f'--to must end in .xlsx or .csv, not "{shorten(str(path))}"')
     with files.explained("write", path), suppress(FileNotFoundError):
         if not path.parent.exists():
-            raise UsageError(f"The directory {files.shown(path.parent)} does not exist", "Create it, or change --to.")
+            what = f"The directory {files.shown(path.parent)} does not exist"
+            raise ConfigurationError(what, "Create it, or change --to.")
         if not stat.S_ISREG(mode := path.lstat().st_mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
             raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
