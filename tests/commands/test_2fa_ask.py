@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from support.service import Behaviour, Service, drop, respond
+from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
 PHONE = "573001234567"
@@ -122,6 +123,22 @@ def test_without_a_line_no_code_is_right(tool: Tool, service: Service) -> None:
     service.will(SENT)
     done = tool(*ASK, stdin="", terminal=True)
     assert (done.code, "no code was verified" in done.err.lower()) == (130, True)
+
+
+@in_a_terminal
+def test_ctrl_c_at_the_prompt_explains_how_to_check_the_code(service: Service) -> None:
+    service.will(SENT)
+    tty = Terminal("2fa", "ask", PHONE, "--app-name", "My shop")
+    tty.answer("Code (Enter: another by SMS): ", b"\x03")
+    assert tty.end() == 130
+    shown = tty.shown.decode()
+    assert "Interrupted; the code was sent" in shown
+    assert f"msgctl 2fa verify {PHONE} --app-name 'My shop'" in shown
+    assert "Do not send again" not in shown
+
+
+def test_the_help_explains_when_a_voice_is_required(tool: Tool) -> None:
+    assert "[required with --via call, unless in the profile]" in " ".join(tool("2fa", "ask", "--help").out.split())
 
 
 def test_a_dry_run_shows_the_first_request(tool: Tool, service: Service) -> None:

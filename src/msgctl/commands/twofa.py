@@ -1,7 +1,8 @@
 """`msgctl 2fa`: send and verify codes."""
 
+import shlex
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +16,7 @@ from msgctl.cli.parsers import Choices, Chosen, parser
 from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
-from msgctl.errors import Cancelled, RefusedError, UsageError
+from msgctl.errors import Cancelled, Interrupted, RefusedError, UsageError
 from msgctl.http.request import Request, Value, build
 from msgctl.http.response import SERVICE_ERROR
 from msgctl.operations import Effect
@@ -50,15 +51,10 @@ class CodeRecipient(OptionGroup):
         return {"phone": number, "app-name": name, "country-code": numbers.code(context)}
 
 
-VerificationVoice = Annotated[
-    str | None,
-    typer.Option(
-        "--voice",
-        metavar="NAME",
-        help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
-        parser=field_parser(ops.CALL_2FA.field("voice")),
-    ),
-]
+def _voice_option(required: str) -> Any:
+    """Return the option --voice; ``required`` is the condition under which it is required."""
+    text = f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required {required}]"
+    return typer.Option("--voice", metavar="NAME", help=text, parser=field_parser(ops.CALL_2FA.field("voice")))
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
@@ -76,7 +72,7 @@ def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
 def send_call(
     context: Context,
     to: CodeRecipient,
-    voice: VerificationVoice = None,
+    voice: Annotated[str | None, _voice_option("unless in the profile")] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     *,
     numbers: Numbers,
@@ -170,7 +166,7 @@ def ask(
             parser=Choices([*WAYS], "way"),
         ),
     ] = BY_SMS,
-    voice: VerificationVoice = None,
+    voice: Annotated[str | None, _voice_option("with --via call, unless in the profile")] = None,
     code: Annotated[
         str | None,
         typer.Option("--code", metavar="CODE", help="Only -, which reads codes from standard input, one per line."),
@@ -211,7 +207,12 @@ def _ask(context: Context, given: Mapping[str, Value], sends: Mapping[str, Reque
             sent += 1
             context.note(f"A code was sent to {given['phone']} {BY_WAY[way]}.")
         again = f" (Enter: another {BY_WAY[ways[sent % len(ways)]]})" if sent < MAX_TRIES else ""
-        typed = _typed_code(context, f"Code{again}: ", asks=asks)
+        try:
+            typed = _typed_code(context, f"Code{again}: ", asks=asks)
+        except KeyboardInterrupt:
+            to = f"{given['phone']} --app-name {shlex.quote(str(given['app-name']))}"
+            hint = f"Check it with: {context.printer.program} 2fa verify {to}"
+            raise Interrupted("Interrupted", hint, consequence="the code was sent") from None
         tries += bool(typed) or sent == MAX_TRIES
         if typed:
             try:
