@@ -77,6 +77,7 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("1234567890", "CO", "no such number exists in Colombia"),
         ("+383 44", None, "too short for XK"),
         ("5550123", "US", "too short for the United States"),
+        ("3001234567", None, "read as +30, too short for Greece"),
         ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
         ("300X1234567", "CO", '"X" cannot be part of one'),

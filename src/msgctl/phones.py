@@ -76,7 +76,8 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
     hint = WRITE_IN_FULL if international or len(digits) > MAX_NATIONAL else NAME_COUNTRY
-    raise InvalidPhoneError(text, _fault(number, None), f"{hint} {unchecked}".rstrip())
+    as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
+    raise InvalidPhoneError(text, as_read + _fault(number, None), f"{hint} {unchecked}".rstrip())
 
 
 class Reader:

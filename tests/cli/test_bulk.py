@@ -263,7 +263,9 @@ def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
     skipped = jobs("sms", "bulk", file, *HELLO, "--skip-invalid", "--yes")
     assert "7 of 10 rows are valid in Colombia: add --country-code CO\n" in skipped.err
     few = jobs("sms", "bulk", table(home, "phone", *national[:2], ANA, LUIS), *HELLO, "--yes", "--again")
-    few.refused(2, "2 of 4 rows of ", "are invalid, starting with line 2: not a valid phone number: too short")
+    few.refused(
+        2, "2 of 4 rows of ", "are invalid, starting with line 2: not a valid phone number: read as +30, too short"
+    )
     none = jobs("sms", "bulk", table(home, "phone", *national), *HELLO, "--yes", "--skip-invalid")
     none.refused(2, "7 of 7 rows are valid in Colombia: add --country-code CO")
 
