@@ -81,7 +81,7 @@ __msgctl_table() {
             'option --once text Create one job per key; later runs print its result'
             'option --again - Send even if most people got the same message in the last 24 hours, or will'
             'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
-            'option --at-most text Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) in their time zone, as far as this machine knows'
+            'option --at-most text Leave out people who have already received N messages from this account since midnight (N/day) or Monday (N/week) in their time zone'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'options --test-to text First send the message of the first row to this number'
         ) ;;
@@ -140,7 +140,7 @@ __msgctl_table() {
             'option --once text Create one job per key; later runs print its result'
             'option --again - Send even if most people got the same message in the last 24 hours, or will'
             'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
-            'option --at-most text Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) in their time zone, as far as this machine knows'
+            'option --at-most text Leave out people who have already received N messages from this account since midnight (N/day) or Monday (N/week) in their time zone'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'options --test-to text First send the message of the first row to this number'
         ) ;;
@@ -197,7 +197,7 @@ __msgctl_table() {
             'option --once text Create one job per key; later runs print its result'
             'option --again - Send even if most people got the same message in the last 24 hours, or will'
             'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
-            'option --at-most text Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) in their time zone, as far as this machine knows'
+            'option --at-most text Leave out people who have already received N messages from this account since midnight (N/day) or Monday (N/week) in their time zone'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'options --test-to text First send the message of the first row to this number'
         ) ;;

@@ -122,6 +122,8 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
         assert of(document, [A]) == ["unknown"], document
     for document in ({"success": False, "data": [entry(A)]}, {"data": [entry(A, errorCode=7)]}):
         assert of(document, [A]) == ["unknown"], document
+    assert of({"status": 1, "phone": A}, [A, B]) == ["accepted", "unknown"]
+    assert of({"data": [entry(A, errorCode="000", errorMessage="No error")]}, [A]) == ["accepted"]
     for document in (
         {"success": True, "status": 1, "errors": [], "errorCode": 0},
         {"id": "x", "phone": A, "msg": "ok"},

@@ -225,7 +225,10 @@ class Doctor:
         with Store(files.state("jobs")).index() as index:
             for job in index.jobs:
                 index.facts(job)
-        return "ok", f"the history, keys, opt-outs and {plural(len(index.jobs), 'ledger')} can be read"
+        return (
+            "ok",
+            f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}",
+        )
 
     # --- the connection to the service
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.delivery import classify, is_failure, is_success
+from msgctl.delivery import classify, is_failure, is_success, words
 from msgctl.jsontext import Number
 from msgctl.operations import Operation
 from msgctl.text import storable
@@ -24,6 +24,8 @@ MAX_CREDIT_DIGITS = 12
 """Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MAX_UNCLAIMED = 100
 """Maximum entries without a recipient that are kept; a hostile response could contain a million."""
+_NONE = frozenset("none null no sin without ok".split())
+_ERRORS = frozenset("error errors errores".split())
 SUCCESS_FLAGS = ("success", "ok")
 """Fields that services add to a response; false contradicts an acceptance."""
 MIN_DIGITS = 5
@@ -69,9 +71,14 @@ def outcomes(
     """
     entries = entries_of(operation, record)
     if entries is None:
-        outcome = _outcome_of_record(operation, record, phones)
+        outcome = _outcome_of_record(operation, record)
         found_id, status = _id(record), _text(record.get("status"))
-        return [RecipientOutcome(phone, outcome, found_id, status) for phone in phones]
+        known = [phone for phone in phones if phone]
+        named = None if operation is operations.BLOCK_PHONE else named_in(record, known)
+        return [
+            RecipientOutcome(phone, outcome if named is None or phone in named else UNKNOWN, found_id, status)
+            for phone in phones
+        ]
     if is_own_body and entries == [record]:
         entries = [{**record, "phone": phone} for phone in phones]
     is_failed = entries != [record] and (reports_failure(record) or hints_at_failure(record))
@@ -155,7 +162,18 @@ def hints_at_failure(record: Entry) -> bool:
     """Return whether undocumented fields report a failure: a false ``success``, or an ``errorCode``."""
     if any(is_zero(record.get(name)) for name in SUCCESS_FLAGS):
         return True
-    return any(name.lower().startswith("error") and has_error({"error": record[name]}) for name in record)
+    return any(
+        name.lower().startswith("error") and has_error({"error": value}) and not _is_no_error(value)
+        for name, value in record.items()
+    )
+
+
+def _is_no_error(value: Any) -> bool:
+    """Return whether a text means that there is no error: "000", "none", "No error", "Success"."""
+    if not isinstance(value, str):
+        return False
+    found = set(words(value))
+    return not value.strip("0 ") or is_success(value) or bool(found & _NONE and found <= _NONE | _ERRORS)
 
 
 def exit_code(found: Sequence[RecipientOutcome]) -> int:
@@ -209,11 +227,8 @@ def is_one(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() in ("1", "true")
 
 
-def _outcome_of_record(operation: Operation, record: Entry, phones: Sequence[str | None]) -> str:
-    """Return the outcome of all recipients of a record without entries.
-
-    It is unknown if the record contains another number, or a failure in any field beside its status.
-    """
+def _outcome_of_record(operation: Operation, record: Entry) -> str:
+    """Return the outcome in a record without entries; it is unknown if any field beside its status means failure."""
     is_block = operation is operations.BLOCK_PHONE
     status = record.get("status")
     if reports_failure(record, of_block=is_block) or hints_at_failure(record):
@@ -221,16 +236,16 @@ def _outcome_of_record(operation: Operation, record: Entry, phones: Sequence[str
     texts = (record.get(name) for name in ("state", "msg", "message"))
     if any(isinstance(text, str) and is_failure(text, of_block=is_block) for text in texts):
         return UNKNOWN
-    if not is_block and names_another(record, [phone for phone in phones if phone]):
-        return UNKNOWN
     is_accepted = is_one(status) or (isinstance(status, str) and is_success(status, of_block=is_block))
     return ACCEPTED if is_accepted or _id(record) else UNKNOWN
 
 
-def names_another(record: Entry, phones: Sequence[str]) -> bool:
-    """Return whether a record contains a ``phone``, but none of these recipients."""
+def named_in(record: Entry, phones: Sequence[str]) -> list[str] | None:
+    """Return which of these recipients are in the ``phone`` of a record; None if it has no phone."""
     phone = record.get("phone")
-    return bool(phones) and isinstance(phone, str) and phone.strip() != "" and not NumberIndex(phones).among(phone)
+    if not phones or not isinstance(phone, str) or not phone.strip():
+        return None
+    return NumberIndex(phones).among(phone)
 
 
 def _of(phone: str | None, entry: Entry) -> RecipientOutcome:

@@ -444,7 +444,9 @@ def test_a_scheduled_time_outside_the_window_is_a_warning_with_both_times(
     done = jobs.sms(everyone, *OFFICE, "--at", "2026-11-23T23:00-05:00", "--yes")
     (warning,) = [line for line in done.err.splitlines() if line.startswith("Warning")]
     time = r"2026-11-2\d \d\d:\d\d \S+"
-    assert re.fullmatch(rf"Warning: The window is closed on \w+ {time}: the job waits until Tue {time}", warning)
+    assert re.fullmatch(
+        rf"Warning: The window is closed at that time \(\w+ {time}\): the job waits until Tue {time}", warning
+    )
 
 
 def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(

@@ -20,6 +20,7 @@ from support.sandbox import Sandbox
 from support.tool import Outcome, Tool
 
 SHOP = "https://shop.example/?c={id}"
+LINKED = ("-m", "Hi {link}", "--link", SHOP, "--yes")
 
 
 @pytest.fixture
@@ -110,7 +111,9 @@ def test_a_link_that_cannot_be_used_is_a_usage_error(
     assert (done.code, what in done.error["message"]) == (2, True), done.err
 
 
-def test_a_link_needs_its_option_and_a_file_without_such_a_column(sandbox: Sandbox, home: Path, customers: str) -> None:
+def test_the_placeholder_needs_the_option_and_no_column_of_its_name(
+    sandbox: Sandbox, home: Path, customers: str
+) -> None:
     without = sandbox("sms", "bulk", customers, "-m", "Hi {link}", "--yes")
     without.refused(2, "The message uses {link}", "add --link URL")
     own = table(home, "phone,Link", f"{ANA},https://own.example")
@@ -344,3 +347,10 @@ def test_a_job_without_links_has_no_clicks(sandbox: Sandbox, customers: str) -> 
     job = json.loads(sandbox.done("sms", "bulk", customers, "-m", "Hi", "--yes", "--json"))["job"]
     sandbox("job", "clicks", job).refused(2, "has no personal links")
     assert "clicks" not in sandbox.rows("job", "report", job)[0]
+
+
+def test_the_test_message_has_a_link_if_repeats_are_left_out(sandbox: Sandbox, home: Path, customers: str) -> None:
+    sandbox.done("sms", "bulk", table(home, "phone,id", f"{ANA},1", name="ana.csv"), *LINKED)
+    sandbox.done("sms", "bulk", customers, *LINKED, "--exclude-repeats", "--test-to", "573005550100")
+    (message,) = sandbox.document("sandbox", "inbox", "573005550100")
+    assert message["text"].startswith("Hi https://")

@@ -315,7 +315,8 @@ NOT_VERIFIED: list[Any] = [
     {"status": 1, "error": None, "result": "failed"}, {"status": 1, "error_code": 1010},
     {"status": 1, "errorCode": 0, "errorMessage": "Codigo invalido"}, {"status": 1, "phone": "573009999999"},
     {"status": 1, "msg": "Código errado"}, {"status": 1, "msg": "Código equivocado"},
-    {"status": 1, "msg": "Intente de nuevo"}, {"status": 1, "data": {"success": 0}},
+    {"status": 1, "msg": "Intente de nuevo"}, {"status": 1, "data": {"success": 0}}, {"status": 1, "isValid": False},
+    {"verified": True, "expired": True}, {"verified": True, "match": "false"}, {"verified": True, "reason": "expired"},
     # nothing that the API documents
     {"estado": "verificado"}, {"ok": True}, {}, [], True, "ok", 1, {"data": {}}, {"msg": "verified"},
 ]  # fmt: skip
@@ -343,6 +344,8 @@ def test_a_short_url_beside_a_failure_is_not_a_success() -> None:
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed}), RefusedError), failed
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed, "id": "u1"}), OutcomeUnknownError), failed
     assert parsed(ops.URL_SHORT, {**short, "status": 1, "error": 0}).http_status == 200
+    for hint in ({"success": False}, {"errorCode": 12}):
+        assert isinstance(error_of(ops.URL_SHORT, {**short, **hint}), OutcomeUnknownError), hint
     for without in ({"urlShort": "", "msg": "error interno"}, {"urlLong": "https://example.com", "msg": "Creada"}):
         assert isinstance(error_of(ops.URL_SHORT, without), OutcomeUnknownError), without
 

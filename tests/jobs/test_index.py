@@ -201,7 +201,7 @@ def test_jobs_are_listed_without_a_usable_index(store: Store, tmp_path: Path, mo
             assert every(copy) == before
 
 
-def test_the_index_forgets_a_deleted_job(store: Store) -> None:
+def test_a_deleted_job_is_removed_from_the_index(store: Store) -> None:
     index = store.folder / NAME
     assert f"name of {OTHER}".encode() in index.read_bytes()
     with store.locked(OTHER):

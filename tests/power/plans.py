@@ -22,7 +22,7 @@ ENDED = (0, 1, 4, 6)
 """Exit codes of a command that did its work, even if the service refused some of it or a limit ended it."""
 READS = {("job", "list"), ("job", "show"), ("job", "report"), ("profile", "list"), ("optout", "list")}
 READS |= {("history", "--limit"), ("usage", "--json")}
-"""How the command lines begin that only read."""
+"""The first words of command lines that only read."""
 MAX_RESUMES = 4
 MAX_SHORT, LONG = 30, 400
 """Recipients. The write-ahead log of a long job is copied to its ledger while it runs."""

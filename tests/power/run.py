@@ -32,7 +32,7 @@ MAX_SECONDS = 120
 
 
 def strace(log: Path) -> list[str]:
-    """Return how a command line begins whose changes of files are logged."""
+    """Return the strace command prefix that logs a command's file changes."""
     options = ("-f", "-y", "-xx", "-s", "10000000", "--seccomp-bpf", "-e", f"trace={TRACED}")
     return ["strace", *options, "-o", str(log)]
 

@@ -183,7 +183,7 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
         if spec.at is None:
             return foreground.send(context, job, ledger)
         at = _scheduled(context, spec)
-        context.note(f"Scheduled for {at}. `msgctl job run-due` sends it; run that from cron every minute.")
+        context.note(f"Scheduled for {at}. To send it, run `msgctl job run-due` from cron every minute.")
         return foreground.result(report.summary(job, ledger, running=False))
 
 
@@ -389,7 +389,9 @@ def _note_schedule(context: Context, spec: JobSpec, opens: float | None) -> None
     if at and context.options.dry_run:
         context.note(f"The job would be scheduled for {at}.")
     if at and opens is not None:
-        context.warn(f"The window is closed on {at}: the job waits until {time_in(context.profile.timezone, opens)}")
+        context.warn(
+            f"The window is closed at that time ({at}): the job waits until {time_in(context.profile.timezone, opens)}"
+        )
 
 
 def _scheduled(context: Context, spec: JobSpec) -> str:

@@ -581,8 +581,8 @@ class Rules(OptionGroup):
         typer.Option(
             "--at-most",
             metavar="LIMIT",
-            help="Leave out people who have got N messages from this account since midnight (N/day) or Monday (N/week) "
-            "in their time zone, as far as this machine knows.",
+            help="Leave out people who have already received N messages from this account since midnight (N/day) or "
+            "Monday (N/week) in their time zone. Only messages from this machine count.",
             parser=parser(_frequency),
             rich_help_panel=SAFETY,
         ),

@@ -73,7 +73,7 @@ def run(context: Context, request: Request) -> ServiceResult | OwnResult:
 def perform(context: Context, request: Request, *, may_repeat: bool = False) -> ServiceResult:
     """Make a request; if it sends something or blocks a number, record it in the history.
 
-    A job must not repeat the message to its people, except with ``may_repeat``.
+    Later jobs count the same message to these people as a repeat, unless ``may_repeat``.
     """
     client = context.client  # first, because it fails without a credential
     operation = request.operation

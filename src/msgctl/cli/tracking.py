@@ -13,7 +13,6 @@ from msgctl.errors import (
     ConfigurationError,
     Interrupted,
     MsgctlError,
-    UnreadableError,
     UsageError,
 )
 from msgctl.http.request import Request, build
@@ -202,7 +201,7 @@ def follow(
 def _may_recover(error: MsgctlError) -> bool:
     """Return whether the next check may succeed: the service failed, but refused nothing."""
     status = error.http_status or 0
-    return error.retryable or isinstance(error, UnreadableError) or (status >= 500 and status != SERVICE_ERROR)
+    return error.retryable or (status >= 500 and status != SERVICE_ERROR)
 
 
 def _is_wanted(state: str | None, until: Sequence[str]) -> bool:

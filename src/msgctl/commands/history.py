@@ -162,8 +162,8 @@ def clear(
 ) -> None:
     """Delete the history. With -p, only what was sent with that profile.
 
-    For eight days msgctl keeps the numbers that got messages and a digest of each single send, for --at-most and to
-    notice repeats.
+    msgctl still keeps recent recipients' numbers and a digest of each single send for eight days: --at-most and the
+    check for repeats need them.
     """
     start = None if before is None else _start(before)
     profile = context.options.profile

@@ -287,7 +287,8 @@ def clicks(
 ) -> OwnResult:
     """Count the clicks on the personal links of a job.
 
-    Afterwards, `msgctl job report` shows the clicks of each recipient. You can interrupt it and run it again.
+    Afterwards, `msgctl job report` shows the clicks of each recipient. You can interrupt this command and run it
+    again.
     """
     from msgctl.cli import foreground
 

@@ -184,7 +184,7 @@ class Contacts:
         self._skip(db)
 
     def _skip(self, db: sqlite3.Connection) -> None:
-        """Do not read the contacts until now again; the own ones of a run are not needed: each person is in it once."""
+        """Mark all contacts so far as read. A run does not need its own, because each person is in it only once."""
         (self._last,) = db.execute("SELECT coalesce(max(number), 0) FROM contacts").fetchone()
 
     def _add(self, db: sqlite3.Connection, weight: int, contacts: Iterable[tuple[str, Collection[str]]]) -> None:

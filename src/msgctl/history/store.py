@@ -129,7 +129,7 @@ DAY = len("2026-12-01")
 CONTACT_DAYS = 8
 """The number of later days with contacts before a contact is deleted."""
 CONTACT_SECONDS = 8 * 86400.0
-"""How long contacts are kept at least: a week, and the time zones of its beginning."""
+"""Minimum seconds to keep contacts: a week, and a day for time zones."""
 
 Document = dict[str, Any]
 
@@ -169,8 +169,8 @@ class Send(NamedTuple):
 class Contact(NamedTuple):
     """The account and the message of a send to people, by its `message_digest`, and their international numbers.
 
-    The numbers are in the order of the request; None stands for an unknown one. Without a digest, a job may repeat the
-    message. `History` deletes contacts from before the time ``since``.
+    The numbers are in the order of the request; None stands for an unknown one. Without a digest, later jobs do not
+    count the message as a repeat. `History` deletes contacts from before the time ``since``.
     """
 
     account: str

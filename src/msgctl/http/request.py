@@ -43,7 +43,7 @@ class Request(NamedTuple):
     """An operation with its parameters, grouped by place (query, form or JSON); without credentials.
 
     ``is_own_body`` means that the user wrote the whole JSON body. ``values`` are the parameters by wire name.
-    ``people``, which is not sent, are the international numbers of the recipients if a job must not repeat the message.
+    ``people``, which is not sent, are the international numbers of the recipients, for --at-most and repeats.
     """
 
     operation: Operation

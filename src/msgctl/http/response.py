@@ -24,7 +24,7 @@ from msgctl.recipients import (
     hints_at_failure,
     is_one,
     is_zero,
-    names_another,
+    named_in,
     reports_failure,
 )
 from msgctl.text import shorten
@@ -55,6 +55,8 @@ SERVICE_ERROR = 520
 """The status of the service's own refusals; without the error record, a proxy or firewall sent it."""
 SAYING = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
+_OF_SUCCESS = re.compile("valid|verif|match|success|correct")
+_OF_FAILURE = re.compile("invalid|incorrect|expired|blocked|locked|failed")
 OTHER_RESULTS = (*SUCCESS_FLAGS, "state", "result", "estado", "resultado")
 """Fields that services add to the response to a code."""
 
@@ -172,9 +174,13 @@ def parse(
         raise failure.unusable(fault)
     if is_refusal(operation, record):
         raise failure.refused()
-    if operation is operations.URL_SHORT and (reports_failure(record) or not record.get("urlShort")):
+    if operation is operations.URL_SHORT and not _is_short_url(record):
         raise failure.in_doubt("the response reports a failure, or contains no short URL")
     return found._replace(document=record)
+
+
+def _is_short_url(record: Mapping[str, Any]) -> bool:
+    return bool(record.get("urlShort")) and not (reports_failure(record) or hints_at_failure(record))
 
 
 def is_verified(request: Request, document: Any) -> bool:
@@ -191,20 +197,24 @@ def is_verified(request: Request, document: Any) -> bool:
         return False
     found = [each for each in _values(document) if isinstance(each, dict)]
     results = [value for each in found for name, value in each.items() if name.lower() in RESULTS]
-    messages = [each[name] for each in found for name in SAYING if name in each]
+    messages = [each[name] for each in found for name in (*SAYING, "reason") if name in each]
     messages += [each["data"] for each in found if isinstance(each.get("data"), str)]
     return (
         all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
         and not any(has_error(each) or each.get("errors") or hints_at_failure(each) for each in found)
         and not any(contradicts_success(text) for each in messages for text in _strings(each))
-        and not any(_means_failure(each[name]) for each in found for name in OTHER_RESULTS if name in each)
-        and not any(names_another(each, [phone for phone in request.phones if phone]) for each in found)
+        and not any(_means_failure(name.lower(), value) for each in found for name, value in each.items())
+        and not any(named_in(each, [phone for phone in request.phones if phone]) == [] for each in found)
     )
 
 
-def _means_failure(value: Any) -> bool:
-    """Return whether a result that the API does not document contradicts success."""
-    return is_zero(value) or (isinstance(value, str) and contradicts_success(value))
+def _means_failure(name: str, value: Any) -> bool:
+    """Return whether an undocumented field contradicts success, such as ``isValid`` false or ``expired`` true."""
+    if _OF_FAILURE.search(name):
+        return is_one(value)
+    if name in OTHER_RESULTS and isinstance(value, str) and contradicts_success(value):
+        return True
+    return is_zero(value) and (name in OTHER_RESULTS or _OF_SUCCESS.search(name) is not None)
 
 
 def _values(value: Any) -> Iterator[Any]:

@@ -66,7 +66,7 @@ class Frequency:
 
 @lru_cache(1024)
 def _since(names: Sequence[str], period: str, now: int, window: Window | None) -> str:
-    """Return when the current period of a person began who may be in any of these time zones."""
+    """Return when the current period began for a person who may be in any of these time zones."""
     moment = datetime.fromtimestamp(now, UTC)
     if window is not None and names:
         moment = window.next_open(names, moment) or moment

@@ -257,7 +257,8 @@ class Importer:
                 if text is None:
                     before.leave_out(InvalidRow(line, phone, reason), State.EXCLUDED)
                 else:
-                    self.tally.add(Row(line, phone, ()), Message(*json.loads(text)))
+                    message = Message(*json.loads(text))._replace(link=schema.link_of(self._db, line))
+                    self.tally.add(Row(line, phone, ()), message)
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
         self.tally.reasons = before.reasons
         self.tally.counts, self.tally.examples = before.counts, before.examples

@@ -21,12 +21,14 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs.model import Intent, LinkResult, WantedLink
+from msgctl.jsontext import Number
 from msgctl.values import quote
 
 MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
 
-_USABLE = re.compile(r"[!-~]{1,200}")
+_USABLE = re.compile(r"(?=[!-~]{1,200}$)(https?://[^/]+/.+|[\w-]+(\.[\w-]+)+/.+)", re.ASCII | re.IGNORECASE)
+"""A URL, or the short form that phones recognise: ``host.example/path``."""
 NO_SUCH_LINK = frozenset({200, 400, 404, 422, 520})
 """Statuses of a refused look-up that can mean that there is no link with this name."""
 
@@ -63,8 +65,8 @@ def checked_short_url(link: WantedLink, document: Mapping[str, Any]) -> str:
     """Return the short URL in a response. Raises RefusedError if it cannot be used, or leads to another URL."""
     short_url, long_url = document.get("urlShort"), document.get("urlLong")
     if isinstance(long_url, str) and long_url and _normal(long_url) != _normal(link.long_url):
-        raise RefusedError(f"the short URL {link.name} leads to {quote(long_url)}")
-    if not isinstance(short_url, str) or _USABLE.fullmatch(short_url) is None:
+        raise RefusedError(f"the short URL {link.name} leads to another URL, {quote(long_url)}")
+    if not isinstance(short_url, str) or isinstance(short_url, Number) or not _USABLE.fullmatch(short_url):
         raise RefusedError(f"the response has no usable short URL: {quote(str(short_url))}")
     return short_url
 

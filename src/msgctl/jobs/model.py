@@ -94,7 +94,7 @@ class JobSpec:
 
 
 class Link(NamedTuple):
-    """A personal link: the URL that it leads to, and its name at the service, which is new if it is None.
+    """A personal link: the URL that it leads to, and its name at the service (new if ``name`` is None).
 
     ``requested`` is the time of the first request that may have created it, in seconds since 1970. ``short_url`` is
     what a message contains, None if it is not known.

@@ -57,8 +57,8 @@ _SCHEMA = (
     # Recipients that another job sends to: a resend of this job, or the source of this resend. Until the other job
     # `has_begun`, its ledger may be missing.
     """CREATE TABLE handed_over (line INTEGER PRIMARY KEY, job TEXT NOT NULL, has_begun INTEGER NOT NULL)""",
-    # The personal links: their names at the service, and when they were `requested`. Without a `short_url` then, it is
-    # not known whether the link exists. `clicks` are from the time `checked`.
+    # The personal links: their names at the service, and when they were `requested`. If it is requested and has no
+    # `short_url`, it is not known whether the link exists. `clicks` are from the time `checked`.
     _LINK,
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",

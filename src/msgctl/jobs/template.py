@@ -198,11 +198,13 @@ def long_urls(text: str, columns: Sequence[str]) -> Callable[[Row], str]:
     origin = _ORIGIN.match(text)
     if origin is None:
         if text.lower().startswith(("http://", "https://")) and "{" in text:
-            raise UsageError("--link has a column in its host", "Columns can be in the path and the query of the URL.")
+            raise UsageError(
+                "--link cannot have a column in its host", "Columns can be in the path and the query of the URL."
+            )
         values.long_url(text)
         raise UsageError(f"--link must be an http or https URL, not {values.quote(text)}")
     if "{" in text.partition("#")[2]:
-        raise UsageError("--link has a column after #", "Columns can be in the path and the query of the URL.")
+        raise UsageError("--link cannot have a column after #", "Columns can be in the path and the query of the URL.")
     template = Template.parse(text[origin.end() :], columns, "--link")
     values.long_url(origin[0] + "".join(each if isinstance(each, str) else "0" for each in template))
 

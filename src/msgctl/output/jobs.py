@@ -20,7 +20,7 @@ LEFT_OUT = {
     "invalid": "invalid",
     "duplicate": "duplicate",
     "opted_out": "opted out",
-    "over_limit": "over the limit",
+    "over_limit": "reached the limit",
     "excluded": "excluded",
     "blank": "blank",
 }
@@ -86,7 +86,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield Text("")
     pairs = [("Recipients", _recipients(job, _total(job))), *_limit(job), *_window(job)]
     if _is_interrupted(job, now):
-        pairs.append(("Schedule", Text("interrupted; the next `msgctl job run-due` continues")))
+        pairs.append(("Schedule", Text("interrupted; the next `msgctl job run-due` resumes it")))
     elif (until := job.get("until")) and until != job.get("opens") and not _is_past(job, now):
         pairs.append(("Waits until", Text(_moment(until))))
     if states := job.get("states"):
@@ -176,7 +176,7 @@ def _limit(document: Document) -> list[tuple[str, Text]]:
     if not document.get("at_most"):
         return []
     most, _, period = document["at_most"].partition("/")
-    return [("At most", Text(f"{plural(int(most), 'message')} per person and {period}"))]
+    return [("At most", Text(f"{plural(int(most), 'message')} per person per {period}"))]
 
 
 def _window(document: Document) -> list[tuple[str, Text]]:
