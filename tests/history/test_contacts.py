@@ -14,7 +14,7 @@ from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, rows, w
 from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.contacts import Contacts
-from msgctl.history.store import FORMAT, file, reading
+from msgctl.history.store import FORMAT, History, file, reading
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
@@ -112,7 +112,9 @@ def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger) -> None:
     assert reached() == []
 
 
-def test_contacts_of_an_older_history_are_kept() -> None:
+@pytest.fixture
+def older() -> Path:
+    """Return a history of the previous version, with a contact of two people."""
     path = file()
     with FORMAT.opened(path, create=True) as db:
         for name in ("by_time", "by_source"):
@@ -127,10 +129,23 @@ def test_contacts_of_an_older_history_are_kept() -> None:
         rows = [(7, place, "2026-09-21T14:00:00.000Z", ACCOUNT, b"digest", phone(place)) for place in (0, 2)]
         db.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?, ?, ?)", rows)
         db.execute("PRAGMA user_version = 3")
+    return path
+
+
+@pytest.mark.usefixtures("older")
+def test_contacts_of_an_older_history_are_kept() -> None:
     assert reached() == [phone(0), phone(2)]
     with reading() as history:
         assert history is not None
         assert sorted(history.contacts(ACCOUNT, "")) == [(b"digest", phone(0)), (b"digest", phone(2))]
+
+
+def test_an_older_history_can_be_read_without_upgrading_it(older: Path) -> None:
+    before = older.read_bytes()
+    with closing(History(older, read_only=True)) as history:
+        assert history.entries(1) == []
+        assert list(history.contacts(ACCOUNT, "")) == []
+    assert older.read_bytes() == before
 
 
 @pytest.mark.parametrize(

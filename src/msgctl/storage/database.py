@@ -128,14 +128,15 @@ class FileFormat:
     def _upgraded(self, db: sqlite3.Connection, *, read_only: bool) -> int:
         """Return the version of a file's tables, after the upgrade if there is one.
 
-        A ``read_only`` connection gets the new tables as temporary tables.
+        A ``read_only`` connection gets the new tables as empty temporary tables, which hide the former ones.
         """
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if not (self.upgrade and version == self.version - 1):
             return int(version)
         if read_only:
             for statement in self.upgrade:
-                db.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+                if statement.lstrip().startswith("CREATE TABLE"):
+                    db.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
             return self.version
         with transaction(db):
             if db.execute("PRAGMA user_version").fetchone() == (version,):  # no process was faster
