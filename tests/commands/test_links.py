@@ -72,6 +72,12 @@ def test_chatapp_values_contain_the_link(sandbox: Sandbox, customers: str) -> No
     assert message["values"] == ["l", f"See {url}"]
 
 
+def test_only_a_job_with_the_same_link_is_a_repeat(sandbox: Sandbox, customers: str) -> None:
+    send(sandbox, customers)
+    assert send(sandbox, customers, link="https://shop.example/other?c={id}").code == 0
+    send(sandbox, customers).refused(2, "--again")
+
+
 def test_the_history_shows_the_message_with_its_link(sandbox: Sandbox, customers: str) -> None:
     send(sandbox, customers)
     assert {each["phone"]: each["message"] for each in sandbox.document("history")} == inbox(sandbox)

@@ -206,7 +206,8 @@ class Importer:
         text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
-            digest = message_digest(self._spec.performs, self._spec.fixed, text)
+            link = json.dumps(self._spec.link) if self._spec.link else ""
+            digest = message_digest(self._spec.performs, self._spec.fixed, text + link)
             self._db.execute(
                 "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
                 (digest, text, message.cost),
