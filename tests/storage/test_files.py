@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -236,6 +237,17 @@ def test_a_new_directory_is_synced_in_its_parent(tmp_path: Path, monkeypatch: py
     assert synced == [tmp_path, tmp_path / "local"]
     files.make_folder(tmp_path / "local" / "state")
     assert len(synced) == 2
+
+
+def test_a_directory_is_created_on_a_file_system_that_cannot_sync_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", failing(OSError(errno.EINVAL, "Invalid argument")))
+    files.make_folder(tmp_path / "local" / "state")
+    assert (tmp_path / "local" / "state").is_dir()
+    monkeypatch.setattr(os, "fsync", failing(OSError(errno.EIO, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output error"):
+        files.make_folder(tmp_path / "other")
 
 
 def test_a_link_stays_and_the_file_behind_it_is_replaced(file: Path, tmp_path: Path) -> None:

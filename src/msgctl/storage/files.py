@@ -60,8 +60,13 @@ def _make_directory(path: Path) -> None:
         if not path.is_dir():
             raise
     else:
-        with suppress(PermissionError):  # a directory that this user can write but not read
+        try:
             sync(path.parent)
+        except PermissionError:
+            pass  # a directory that this user can write but not read
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that cannot sync directories
+                raise
 
 
 def read(path: Path) -> bytes | None:
