@@ -1,6 +1,6 @@
 """Track messages until their delivery state is final."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
@@ -152,6 +152,7 @@ def follow(
     deadline = context.monotonic() + max_wait
     wanted = _any_of(until)
     waiting, is_last, display = list(targets), False, None
+    said: dict[str, str] = {}
     with ExitStack() as stack:
         stack.callback(lambda: learn(context, targets, seen.latest))
         if is_displayed(context):
@@ -175,8 +176,7 @@ def follow(
                         seen.failures[target.id] = error
                         waiting.remove(target)
                         continue
-                    say = display.say if display else context.note
-                    say(f"{shorten(target.id, 60)}: {error.message}; trying again")
+                    _say_changed(display.say if display else context.note, target.id, error, said)
                     if context.monotonic() >= deadline:
                         break  # the service did not respond before the deadline
                     continue
@@ -196,6 +196,13 @@ def follow(
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
     seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
+
+
+def _say_changed(say: Callable[[str], None], id: str, error: MsgctlError, said: dict[str, str]) -> None:
+    """Print the error of a check, unless the last one printed for the message was the same. ``said`` has these."""
+    if said.get(id) != error.message:
+        said[id] = error.message
+        say(f"{shorten(id, 60)}: {error.message}; trying again")
 
 
 def _may_recover(error: MsgctlError) -> bool:
