@@ -263,6 +263,13 @@ def test_a_job_stops_if_no_link_can_be_created(sandbox: Sandbox, home: Path) -> 
     assert len(inbox(sandbox)) == 10
 
 
+def test_a_job_stops_after_failed_messages_although_their_links_are_created(sandbox: Sandbox, home: Path) -> None:
+    file = table(home, "phone,id", *(f"57300123456{number},{number}" for number in range(10)))
+    fail(sandbox, "drop:/send-sms")
+    done = send(sandbox, file, "--concurrency", "1")
+    assert (done.code, counts(done.document)) == (6, {"unknown": 5, "pending": 5}), done.err
+
+
 def test_a_resent_message_contains_the_same_link(sandbox: Sandbox, customers: str) -> None:
     fail(sandbox, "520:next=1:/send-sms")
     job = send(sandbox, customers, "--concurrency", "1").document["job"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -55,7 +56,7 @@ class Workers(ABC):
         self._connect = connect
         self._monotonic = monotonic
         self._limiter = RateLimiter(ledger.spec.rate)
-        self._failures = FailureCounter()
+        self._failures: defaultdict[type, FailureCounter] = defaultdict(FailureCounter)  # by type of result
         self._running = min(ledger.spec.concurrency, max(1, due))
         self._messages: SimpleQueue[_WorkerMessage] = SimpleQueue()
         self._waiting: list[SimpleQueue[Any]] = []
@@ -176,7 +177,7 @@ class Workers(ABC):
         with self._ledger.transaction():
             for result in results:
                 self._record(result)
-                if self._failures.add(result.error):
+                if self._failures[type(result)].add(result.error):
                     self.stop(result.error)
             items = self._items(len(self._waiting))
         self._serve(items)
