@@ -345,6 +345,13 @@ def test_clicks_are_counted_again_until_everyone_has_clicked_or_the_time_is_over
     assert (followed.code, len(waited)) == (0, 3)
 
 
+def test_a_job_without_sent_links_is_not_followed(sandbox: Sandbox, customers: str) -> None:
+    fail(sandbox, "520:/send-sms")
+    job = send(sandbox, customers).document["job"]
+    done = sandbox.tool("-p", "sandbox", "job", "clicks", job, "--follow", sleep=lambda _: pytest.fail("it waits"))
+    assert done.code == 0, done.err
+
+
 def test_links_that_cannot_be_checked_keep_their_clicks(sandbox: Sandbox, customers: str) -> None:
     job = send(sandbox, customers).document["job"]
     for line in (2, 3, 4):

@@ -309,7 +309,7 @@ def count_clicks(
         found = schema.clicks(ledger.db)
         left = CLICKS_INTERVAL if deadline is None else deadline - context.monotonic()
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
-        if is_over or not follow or left <= 0 or found.people == found.links:
+        if is_over or not follow or left <= 0 or (found.people or 0) >= found.links:
             break
         if found.people != known:
             known = found.people
