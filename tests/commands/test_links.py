@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,8 +17,9 @@ from python_calamine import CalamineWorkbook
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import Row
 from msgctl.jobs.template import long_urls
-from support.jobs import ANA, EVA, LUIS, counts, table
+from support.jobs import ANA, EVA, LUIS, Jobs, accepting, counts, table
 from support.sandbox import Sandbox
+from support.service import Service, drop, respond
 from support.tool import Outcome, Tool
 
 SHOP = "https://shop.example/?c={id}"
@@ -268,6 +271,27 @@ def test_a_job_stops_after_failed_messages_although_their_links_are_created(sand
     fail(sandbox, "drop:/send-sms")
     done = send(sandbox, file, "--concurrency", "1")
     assert (done.code, counts(done.document)) == (6, {"unknown": 5, "pending": 5}), done.err
+
+
+def test_a_link_is_looked_up_from_the_day_before_as_the_service_may_be_in_another_time_zone(
+    tool: Tool, jobs: Jobs, service: Service, customers: str
+) -> None:
+    def behave(connection: socket.socket) -> None:
+        path = service.received[-1].path
+        if path.endswith("/url/short"):
+            drop(connection)
+        elif path.endswith("/url/short-statistic"):
+            url = {"urlShort": f"https://s.example/{len(service.received)}", "clicksNumber": 0, "metrics": []}
+            respond(url)(connection)
+        else:
+            accepting(service)(connection)
+
+    service.always(behave)
+    jobs.send(customers, "--link", SHOP, text="Hi {link}")
+    looked_up = [dict(each.form) for each in service.received if each.path.endswith("/url/short-statistic")]
+    today = date.fromtimestamp(tool.clock.now)
+    days = {(each["since"], each["until"]) for each in looked_up}
+    assert days == {(str(today - timedelta(days=1)), str(today))}
 
 
 def test_a_resent_message_contains_the_same_link(sandbox: Sandbox, customers: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -33,7 +34,7 @@ NO_SUCH_LINK = frozenset({200, 400, 404, 422, 520})
 """Statuses of a refused look-up that can mean that there is no link with this name."""
 
 
-def create_link(client: Client, intent: Intent, link: WantedLink, today: str) -> LinkResult:
+def create_link(client: Client, intent: Intent, link: WantedLink, today: date) -> LinkResult:
     """Create a recipient's link, unless it is found under its name; nothing is raised.
 
     The error is an OutcomeUnknownError if the link may exist.
@@ -49,9 +50,10 @@ def create_link(client: Client, intent: Intent, link: WantedLink, today: str) ->
         return LinkResult(intent, None, error, not isinstance(error, (NotReachedError, ConfigurationError)))
 
 
-def _look_up(client: Client, link: WantedLink, today: str) -> str | None:
+def _look_up(client: Client, link: WantedLink, today: date) -> str | None:
     """Return the short URL with the name of a link, or None if it does not exist."""
-    values = {"name-url": link.name, "since": today, "until": today}
+    yesterday = today - timedelta(days=1)  # the service may be in another time zone
+    values = {"name-url": link.name, "since": yesterday.isoformat(), "until": today.isoformat()}
     try:
         document = client.send(build(operations.URL_STATISTIC, values), timeout=MAX_ATTEMPT).document
     except ServiceError as error:

@@ -98,7 +98,7 @@ class Runner(Workers):
         """Send a request, or create a link, unless its window has closed or a recipient has opted out meanwhile."""
         is_open = self._hours is None or item.zones in self._hours.open_zones()
         if is_open and not self._is_refused(item):
-            today = date.fromtimestamp(self._ledger.clock()).isoformat()
+            today = date.fromtimestamp(self._ledger.clock())
             return create_link(client, item, item.link, today) if item.link else send(client, self._ledger.spec, item)
         if item.link:
             return LinkResult(item, was_sent=False)
