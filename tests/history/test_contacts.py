@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, rows, write
+from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, refuse, rows, write
 from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.contacts import Contacts
@@ -102,6 +102,31 @@ def test_only_a_job_with_a_limit_stops_if_contacts_cannot_be_recorded(ledger: Le
     assert (outcomes(ledger), service.asked) == ({"pending": 4}, [])
     assert run(ledger, service, other) == ""
     assert (outcomes(ledger), "disk I/O error" in str(other.error)) == ({"accepted": 4}, True)
+
+
+def test_people_who_get_messages_while_the_history_is_locked_are_recorded_later(ledger: Ledger) -> None:
+    recorded = of_job(ledger, None)
+    with closing(sqlite3.connect(file(), isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        def release(phones: Sequence[str]) -> list[dict[str, object]]:
+            other.execute("ROLLBACK")
+            return accept(phones)
+
+        assert run(ledger, Service(release, refuse), recorded) == ""
+    (refused,) = ledger.not_sent_to([phone(line) for line in range(2, 6)])
+    assert {*reached()} == {phone(line) for line in range(2, 6)} - {refused}
+    assert recorded.error is None
+
+
+def test_a_job_records_people_who_waited_for_the_history_when_it_ends(ledger: Ledger) -> None:
+    recorded = of_job(ledger, None)
+    with closing(sqlite3.connect(file(), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        claimed(recorded, ledger)
+        assert "locked" in str(recorded.error)
+    recorded.close()
+    assert (reached(), recorded.error) == ([phone(2)], None)
 
 
 def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 
 from msgctl.errors import ConfigurationError
@@ -20,7 +20,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent, LinkResult, RequestResult
 from msgctl.jobs.schedule import Window
 from msgctl.recipients import REFUSED
-from msgctl.storage.database import transaction
+from msgctl.storage.database import BrokenError, transaction
 from msgctl.text import timestamp
 
 # By person: the number of messages, and the time and weight of each as JSON.
@@ -35,6 +35,9 @@ _AMONG = """SELECT phone, times FROM json_each(:people) CROSS JOIN aside.contact
 _OF_JOB = """SELECT time, value FROM contacts, json_each(people) WHERE source = ? GROUP BY time, value
     HAVING sum(weight) > 0"""
 _READ_TOGETHER = 5_000
+
+MAX_WAITING = 100_000
+"""About how many people can wait in memory while their contacts cannot be recorded."""
 
 
 def reached(account: str, limit: Frequency, now: float, window: Window | None) -> Iterator[str]:
@@ -62,7 +65,8 @@ def _oldest(now: float) -> str:
 class Contacts:
     """The contacts of an account, kept open for a job, which records its own.
 
-    If contacts cannot be recorded, a job with a limit stops. Another job continues, and ``error`` is the reason.
+    If contacts cannot be recorded, a job with a limit stops. Another job continues, and tries to record them later.
+    ``error`` is the reason, until they are recorded.
     """
 
     def __init__(self, account: str, job: str, limit: Frequency | None, clock: Callable[[], float]) -> None:
@@ -74,7 +78,8 @@ class Contacts:
         self._db: sqlite3.Connection | None = None
         self._last = 0
         self._times: dict[int, str] = {}
-        self._not_sent: list[tuple[str, Collection[str]]] = []
+        self._waiting: list[tuple[int, str, Collection[str]]] = []
+        self._has_ended = False
         self.error: ConfigurationError | None = None
 
     def open(self, ledger: Ledger) -> None:
@@ -83,8 +88,7 @@ class Contacts:
         After a kill, the job may have contacts for requests that it has not sent, or that were refused.
         """
         with self._explained():
-            self._db = db = FORMAT.open(file(), create=True)
-            db.execute("PRAGMA journal_mode = WAL")
+            db = self._connect()
             db.execute("ATTACH '' AS aside")  # a temporary file, which SQLite deletes
             db.execute(
                 "CREATE TABLE aside.contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
@@ -92,11 +96,11 @@ class Contacts:
             own = db.execute(_OF_JOB, (self._job,))
             while rows := own.fetchmany(_READ_TOGETHER):
                 not_sent = ledger.not_sent_to([phone for _, phone in rows])
-                self._not_sent += [(at, [phone]) for at, phone in rows if phone in not_sent]
+                self._waiting += [(-1, at, [phone]) for at, phone in rows if phone in not_sent]
             with transaction(db):
                 delete_old_contacts(db, _oldest(self._clock()))
-                self._add(db, -1, self._not_sent)
-            self._not_sent.clear()
+                self._add(db, self._waiting)
+            self._waiting.clear()
             if self._limit:
                 with transaction(db, "BEGIN"):
                     self._read(db)
@@ -107,28 +111,32 @@ class Contacts:
         Return the recipients who have; then nothing is recorded. Raises ConfigurationError.
         """
         found: Collection[str] = ()
-        with self._explained():
-            if not (intents and (db := self._opened())):
-                return found
+        if not intents or (self._has_ended and not self._limit):
+            return found
+        now = timestamp(self._clock(), "milliseconds")
+        sending = {intent.number: intent.people for intent in intents if not intent.link}
+        contacts = [(1, now, people) for people in sending.values()]
+        with self._explained(contacts):
+            db = self._opened()
+            db.execute(f"PRAGMA busy_timeout = {0 if self.error else FORMAT.most_wait * 1000:.0f}")
             with transaction(db):
                 if self._limit:
                     self._read(db)
                     found = self._among(db, [phone for intent in intents for phone in intent.people])
-                self._add(db, -1, self._not_sent)
+                self._add(db, self._waiting)
                 if not found:
-                    now = timestamp(self._clock(), "milliseconds")
-                    sending = [intent for intent in intents if not intent.link]
-                    self._add(db, 1, [(now, intent.people) for intent in sending])
-                    self._times |= {intent.number: now for intent in sending}
+                    self._add(db, contacts)
                 self._skip(db)
-            self._not_sent.clear()
+            self._waiting.clear()
+            self.error = None
+        if not found:
+            self._times |= dict.fromkeys(sending, now)
         return found
 
     def reached(self, people: Sequence[str]) -> Collection[str]:
         """Return the people who have reached the limit, as of the last `claim`. Raises ConfigurationError."""
         with self._explained():
-            db = self._opened()
-            return self._among(db, people) if db else ()
+            return self._among(self._opened(), people)
         return ()
 
     def settle(self, results: Iterable[RequestResult | LinkResult]) -> None:
@@ -139,23 +147,33 @@ class Contacts:
             if at := self._times.pop(result.intent.number, None):
                 found = zip(result.intent.people, result.outcomes, strict=True)
                 people = [phone for phone, each in found if each.outcome == REFUSED or not result.was_sent]
-                self._not_sent += [(at, people)] if people else []
+                self._waiting += [(-1, at, people)] if people else []
 
     def close(self) -> None:
         """Write the last results; if this fails, `open` corrects them when the job is resumed."""
         if not self._lock.acquire(blocking=False):  # an abandoned thread may be using the file
             return
         try:
+            if self._waiting:
+                with suppress(ConfigurationError), FORMAT.explained(file()):
+                    db = self._opened()
+                    db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+                    with transaction(db):
+                        self._add(db, self._waiting)
+                    self.error = self.error if self._has_ended else None
             if self._db is not None:
-                with closing(self._db) as db, suppress(sqlite3.Error), transaction(db):
-                    self._add(db, -1, self._not_sent)
+                self._db.close()
         finally:
-            self._db = None
+            self._waiting.clear()
+            self._db, self._has_ended = None, True
             self._lock.release()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Convert errors; without a limit, an error only ends the recording. Raises ConfigurationError."""
+    def _explained(self, contacts: Collection[tuple[int, str, Collection[str]]] = ()) -> Iterator[None]:
+        """Convert errors; without a limit, ``contacts`` wait after an error. Raises ConfigurationError.
+
+        A damaged file, or too many people who wait, end the recording until `close`.
+        """
         with self._lock:
             try:
                 with FORMAT.explained(file()):
@@ -163,12 +181,20 @@ class Contacts:
             except ConfigurationError as error:
                 if self._limit:
                     raise
-                self.error, self._db = error, None
+                self.error = error
+                self._waiting += contacts
+                are_many = sum(len(people) for *_, people in self._waiting) > MAX_WAITING
+                self._has_ended = are_many or isinstance(error, BrokenError)
 
-    def _opened(self) -> sqlite3.Connection | None:
+    def _connect(self) -> sqlite3.Connection:
+        self._db = db = FORMAT.open(file(), create=True)
+        db.execute("PRAGMA journal_mode = WAL")
+        return db
+
+    def _opened(self) -> sqlite3.Connection:
         if self._db is None and self._limit:
             raise ConfigurationError("The contacts are closed")
-        return self._db
+        return self._db or self._connect()
 
     def _among(self, db: sqlite3.Connection, people: Sequence[str]) -> Collection[str]:
         """Return the people who have reached the limit."""
@@ -187,6 +213,6 @@ class Contacts:
         """Mark all contacts so far as read. A run does not need its own, because each person is in it only once."""
         (self._last,) = db.execute("SELECT coalesce(max(number), 0) FROM contacts").fetchone()
 
-    def _add(self, db: sqlite3.Connection, weight: int, contacts: Iterable[tuple[str, Collection[str]]]) -> None:
-        rows = [(at, self._account, self._job, weight, json.dumps([*people])) for at, people in contacts]
+    def _add(self, db: sqlite3.Connection, contacts: Iterable[tuple[int, str, Collection[str]]]) -> None:
+        rows = [(at, self._account, self._job, weight, json.dumps([*people])) for weight, at, people in contacts]
         db.executemany("INSERT INTO contacts (time, account, source, weight, people) VALUES (?, ?, ?, ?, ?)", rows)
