@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from msgctl.cli.parsers import parser_of
 from support.tool import Tool
 from support.tree import NODES
 
@@ -16,7 +17,7 @@ def test_options_with_a_number_a_time_a_date_or_a_choice_have_a_parser() -> None
         f"{node.path} {each.opts[-1]}"
         for node in NODES
         for each in node.command.params
-        if each.param_type_name == "option" and each.metavar in PLACEHOLDERS and not hasattr(each.type, "func")
+        if each.param_type_name == "option" and each.metavar in PLACEHOLDERS and not parser_of(each)
     ]
     # The country of a visit may be any text.
     assert found == ["sandbox click --country"]

@@ -51,6 +51,13 @@ class Choices(Choice):
         return Chosen(dict.fromkeys(parse(each.strip()) for each in given.split(",")))
 
 
+def parser_of(parameter: Any) -> Any:
+    """Return the parser that was given to Typer with a parameter, None if there was none."""
+    if hasattr(parameter, "type"):
+        return getattr(parameter.type, "func", None)
+    return parameter.type_descriptor.parameter_info.parser  # Typer 0.29
+
+
 def max_wait_option(help: str, panel: str | None = None) -> Any:
     """Return the option --max-wait."""
     convert = parser(values.seconds, "--max-wait", MAX_WAIT)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from msgctl import __version__, operations
 from msgctl.cli.global_options import global_options
+from msgctl.cli.parsers import parser_of
 from msgctl.cli.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
 from msgctl.operations import Effect
@@ -130,7 +131,7 @@ def _parameter(parameter: Any, path: str) -> Parameter:
     default = re.search(r" ?\[default: (.*?)\]", text)
     stated = None if is_flag or parameter.default is None else _stated(parameter.default)
     keys = [f"{path} {placeholder}", f"{names[-1]} {placeholder}", placeholder]
-    choices = getattr(getattr(parameter.type, "func", None), "choices", ())  # of a parser
+    choices = getattr(parser_of(parameter), "choices", ())
     return Parameter(
         names,
         None if is_flag else placeholder,
