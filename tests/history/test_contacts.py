@@ -32,8 +32,20 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield ledger
 
 
+OPENED: list[Contacts] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_contacts() -> Iterator[None]:
+    """Close the contacts that a test leaves open, as the end of a process would."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def of_job(ledger: Ledger, limit: Frequency | None = ONCE) -> Contacts:
     found = Contacts(ACCOUNT, "20261123-aaaaaa", limit, lambda: NOW)
+    OPENED.append(found)
     found.open(ledger)
     return found
 
