@@ -2,7 +2,7 @@
 
 The history stores contacts in the order of their requests, and never changes them: a message that was not sent adds its
 recipients again, with the weight -1. A job records the recipients of a request before its ledger has the intent. If
-the process is killed in between, `Contacts.correct` removes the contact before the job is resumed.
+the process is killed in between, `Contacts.open` takes the contact back before the job is resumed.
 """
 
 from __future__ import annotations
