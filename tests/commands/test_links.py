@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
-from msgctl.errors import UsageError
+from msgctl.errors import RefusedError, UsageError
+from msgctl.jobs.links import checked_short_url
 from msgctl.jobs.reader import Row
 from msgctl.jobs.template import long_urls
 from support.jobs import ANA, EVA, LUIS, Jobs, accepting, counts, table
@@ -294,6 +295,15 @@ def test_a_link_is_looked_up_from_the_day_before_as_the_service_may_be_in_anothe
     assert days == {(str(today - timedelta(days=1)), str(today))}
 
 
+def test_a_short_url_that_leads_elsewhere_is_not_used() -> None:
+    wanted = "https://ñandú.example/caf%C3%A9?c=a%26b"
+    for same in ("https://xn--and-6ma2c.example:443/café?c=a%26b", "HTTPS://ÑANDÚ.example/caf%c3%a9?%63=a%26b"):
+        assert checked_short_url("n", wanted, {"urlShort": "https://s.example/1", "urlLong": same}), same
+    for other in ("https://ñandú.example/café?c=a&b", "https://nandu.example/café?c=a%26b", "https://[", "x"):
+        with pytest.raises(RefusedError, match="leads to another URL"):
+            checked_short_url("n", wanted, {"urlShort": "https://s.example/1", "urlLong": other})
+
+
 def test_a_resent_message_contains_the_same_link(sandbox: Sandbox, customers: str) -> None:
     fail(sandbox, "520:next=1:/send-sms")
     job = send(sandbox, customers, "--concurrency", "1").document["job"]
@@ -334,7 +344,7 @@ def test_a_report_without_clicks_mentions_whether_they_are_counted(sandbox: Sand
     terminal = Sandbox(sandbox.tool, terminal=True)
     assert f"Count the clicks first: msgctl job clicks {job}" in terminal("job", "report", job, "--only", "clicked").err
     sandbox.document("job", "clicks", job)
-    assert "Nobody has clicked yet" in terminal("job", "report", job, "--only", "clicked").err
+    assert "No one has clicked yet" in terminal("job", "report", job, "--only", "clicked").err
 
 
 def test_the_clicks_are_shown_on_a_terminal_and_in_a_workbook(sandbox: Sandbox, customers: str, home: Path) -> None:

@@ -54,8 +54,8 @@ def leave(rate: float, size: int, delays: list[float], seconds: float) -> list[t
     while now < 1000.0 + seconds:
         delay = pace.delay(now)
         now += delay + delays[len(sent) % len(delays)]
-        sent.append((now, pace.most(size)))
-        pace.sent(pace.most(size), now)
+        sent.append((now, pace.batch_size(size)))
+        pace.sent(pace.batch_size(size), now)
     return sent
 
 

@@ -30,11 +30,10 @@ from msgctl.history import store as history
 from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
-from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.links import checked_short_url
-from msgctl.jobs.model import JobSpec, Link, WantedLink, with_link
+from msgctl.jobs.model import JobSpec, Link, with_link
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.schedule import Window, ZoneFinder, described, time_in
@@ -249,7 +248,7 @@ def _exclude(context: Context, importer: Importer, spec: JobSpec, excluded: Iter
     if limit is not None:
         window = None if spec.window is None else Window.parse(spec.window, spec.days)
         over = contacts.reached(context.profile.account, limit, spec.at or context.clock(), window)
-        importer.exclude(over, limit.reason)
+        importer.exclude(over, spec.over_limit)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
@@ -431,7 +430,7 @@ def _test_link(context: Context, link: Link) -> str:
     name = f"test-{token_hex(8)}"
     values = {"name": name, "url-long": link.long_url}
     document = context.client.send(build(ops.URL_SHORT, values)).document
-    return checked_short_url(WantedLink(name, link.long_url, False), document)
+    return checked_short_url(name, link.long_url, document)
 
 
 def _shown(file: str) -> str:
@@ -467,7 +466,7 @@ def _invalid(spec: JobSpec, tally: Tally, *, skip_invalid: bool) -> MsgctlError 
         are_out = "are excluded"
         if tally.reasons[OPTED_OUT] == tally.recipients:
             are_out = "have opted out"
-        elif spec.at_most is not None and tally.reasons[Frequency.parse(spec.at_most).reason] == tally.recipients:
+        elif spec.at_most is not None and tally.reasons[spec.over_limit] == tally.recipients:
             are_out = f"have reached the limit of {spec.at_most}"
         return UsageError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
     first = tally.examples[State.INVALID][0]
@@ -488,7 +487,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
     """Return the numbers of a job before it is sent, with segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
     opted_out = tally.reasons[OPTED_OUT]
-    over_limit = 0 if spec.at_most is None else tally.reasons[Frequency.parse(spec.at_most).reason]
+    over_limit = 0 if spec.at_most is None else tally.reasons[spec.over_limit]
     costly, made_up = None, made_up_link(spec.link_length)
     if tally.most_expensive is not None:
         row, message = tally.most_expensive

@@ -172,8 +172,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         context.carried_out |= sent
     if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # which reports it
         context.warn(f"{runner.budget.excess}.")
-    if ledger.longer:
-        what = f"{plural(ledger.longer, 'message')} had more segments than estimated"
+    if ledger.underestimated:
+        what = f"{plural(ledger.underestimated, 'message')} had more segments than estimated"
         context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
@@ -254,41 +254,12 @@ def poll_states(
     """
     known_as = reference(Store(ledger.path.parent), job, ledger.spec.name)
     hint = f"Continue: msgctl job states {known_as}{' --follow' * follow}"
-    deadline = None if max_wait is None else context.monotonic() + max_wait
-    known: dict[str, int] = {}
-    late = 0
-    while True:
-        poller = StatePoller(ledger, context.client.sibling, until=until, monotonic=context.monotonic)
-        error, interrupted = _run_with_progress(context, poller, partial(_checked, poller), hint, deadline=deadline)
-        is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
-        undecided = 0 if is_over or not follow else poller.undecided()
-        if not undecided:
-            break
-        left = STATES_INTERVAL if deadline is None else deadline - context.monotonic()
-        if left <= 0:
-            late = undecided
-            break
-        if (found := schema.deliveries(ledger.db)) != known:
-            known = found
-            context.note(", ".join(f"{number:,} {clean(state)}" for state, number in found.items()))
-        try:
-            context.sleep(min(left, STATES_INTERVAL))
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-    if error:
-        error = error.within(f"Stopped after checking {plural(poller.checked, 'message')}")
-        error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
-    elif interrupted:
-        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
-    elif late:
+    new_poller = partial(StatePoller, ledger, context.client.sibling, until=until, monotonic=context.monotonic)
+    error, late = _poll(context, new_poller, STATES_INTERVAL if follow else None, max_wait, hint)
+    if late:
         wanted = " or ".join(clean(state) for state in until) or "a final state"
-        error = ConditionError(
-            f"{plural(late, 'message')} did not reach {wanted} in time", hint, reason="state_not_reached"
-        )
-    elif poller.first_error:
-        failed = plural(poller.failed, "delivery state")
-        error = poller.first_error.within(f"{failed} could not be checked. The first")
+        what = f"{plural(late, 'message')} did not reach {wanted} in time"
+        error = ConditionError(what, hint, reason="state_not_reached")
     return result(summary(job, ledger, running=False), error, reference=known_as)
 
 
@@ -301,32 +272,47 @@ def count_clicks(
     """
     known_as = reference(Store(ledger.path.parent), job, ledger.spec.name)
     hint = f"Continue: msgctl job clicks {known_as}{' --follow' * follow}"
+    new_poller = partial(ClickPoller, ledger, context.client.sibling, monotonic=context.monotonic)
+    error, _ = _poll(context, new_poller, CLICKS_INTERVAL if follow else None, max_wait, hint)
+    return result(summary(job, ledger, running=False), error, reference=known_as)
+
+
+def _poll(
+    context: Context, new_poller: Callable[[], Poller], interval: float | None, max_wait: float | None, hint: str
+) -> tuple[MsgctlError | None, int]:
+    """Poll once; with an ``interval`` repeat it for at most ``max_wait`` seconds, until no value is missing.
+
+    Return the error, and how many values are missing at the end.
+    """
     deadline = None if max_wait is None else context.monotonic() + max_wait
-    known: int | None = None
+    shown = ""
     while True:
-        poller = ClickPoller(ledger, context.client.sibling, monotonic=context.monotonic)
+        poller = new_poller()
         error, interrupted = _run_with_progress(context, poller, partial(_checked, poller), hint, deadline=deadline)
-        found = schema.clicks(ledger.db)
-        left = CLICKS_INTERVAL if deadline is None else deadline - context.monotonic()
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
-        if is_over or not follow or left <= 0 or (found.people or 0) >= found.links:
+        missing = 0 if is_over or interval is None else poller.missing()
+        if interval is None or not missing:
             break
-        if found.people != known:
-            known = found.people
-            context.note(f"{known or 0:,} of {found.links:,} clicked")
+        left = interval if deadline is None else deadline - context.monotonic()
+        if left <= 0:
+            break
+        if (status := poller.status()) != shown:
+            shown = status
+            context.note(status)
         try:
-            context.sleep(min(left, CLICKS_INTERVAL))
+            context.sleep(min(left, interval))
         except KeyboardInterrupt:
-            interrupted = True
+            interrupted, missing = True, 0
             break
+    checked = f"after checking {plural(poller.checked, poller.checks)}"
     if error:
-        error = error.within(f"Stopped after checking {plural(poller.checked, 'link')}")
+        error = error.within(f"Stopped {checked}")
         error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
     elif interrupted:
-        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'link')}", hint)
+        error = Interrupted(f"Interrupted {checked}", hint)
     elif poller.first_error:
-        error = poller.first_error.within(f"{plural(poller.failed, 'link')} could not be checked. The first")
-    return result(summary(job, ledger, running=False), error, reference=known_as)
+        error = poller.first_error.within(f"{plural(poller.failed, poller.fails)} could not be checked. The first")
+    return error, missing
 
 
 def _checked(poller: Poller) -> Progress:

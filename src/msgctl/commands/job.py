@@ -229,7 +229,7 @@ def report(
     empty = f"Job {job} has no {kind}recipients"
     if wanted == [CLICKED] and ledger.spec.link is not None:
         is_counted = "clicked" in summary(job, ledger, running=False)
-        empty = "Nobody has clicked yet" if is_counted else f"Count the clicks first: msgctl job clicks {job}"
+        empty = "No one has clicked yet" if is_counted else f"Count the clicks first: msgctl job clicks {job}"
     return OwnResult(found, found.columns, view="job report", empty=empty)
 
 

@@ -47,7 +47,7 @@ def reached(account: str, limit: Frequency, now: float, window: Window | None) -
     """
     with reading() as history:
         if history is not None:
-            given = {"last": 0, "account": account, "since": _oldest(now), "most": limit.most}
+            given = {"last": 0, "account": account, "since": _oldest(now), "most": limit.max_messages}
             yield from _over(history.rows(_REACHED, given), limit, now, window)
 
 
@@ -200,7 +200,7 @@ class Contacts:
         """Return the people who have reached the limit."""
         if self._limit is None:
             return ()
-        given = {"people": json.dumps(people), "most": self._limit.most}
+        given = {"people": json.dumps(people), "most": self._limit.max_messages}
         return {*_over(db.execute(_AMONG, given), self._limit, self._clock())}
 
     def _read(self, db: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ class Frequency:
     the last 24 hours or seven days count for them.
     """
 
-    most: int
+    max_messages: int
     period: str
     zone: str | None = None
 
@@ -44,12 +44,7 @@ class Frequency:
         )
 
     def __str__(self) -> str:
-        return f"{self.most}/{self.period}"
-
-    @property
-    def reason(self) -> str:
-        """Why a person who has got this many messages is left out."""
-        return f"reached the limit of {self}"
+        return f"{self.max_messages}/{self.period}"
 
     def is_reached(
         self, phone: str, contacts: Iterable[Sequence[str | int]], now: float, window: Window | None
@@ -61,7 +56,7 @@ class Frequency:
         """
         names = _zones(phone) or ((self.zone,) if self.zone else ())
         since = _since(names, self.period, int(now), window)
-        return sum(int(weight) for at, weight in contacts if str(at) >= since) >= self.most
+        return sum(int(weight) for at, weight in contacts if str(at) >= since) >= self.max_messages
 
 
 @lru_cache(1024)

@@ -22,7 +22,7 @@ from msgctl import segments
 from msgctl.errors import OutcomeUnknownError, RefusedError, UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.frequency import Frequency
-from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult, WantedLink, with_link
+from msgctl.jobs.model import Intent, JobSpec, Link, LinkResult, RequestResult, WantedLink, with_link
 from msgctl.jobs.schedule import described
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
@@ -150,7 +150,7 @@ class Ledger:
         """The requests for links that are in flight, by line; the lines are not in ``_ahead``."""
         self._link_requests: Counter[int] = Counter()
         """The requests in this run to create a line's link whose outcome is unknown."""
-        self.longer = 0
+        self.underestimated = 0
         """The messages in this run that have more segments than estimated, because their links are long."""
         self._ahead: deque[_Group] = deque()
         self._read_to: dict[str, tuple[int, int]] = {}
@@ -325,8 +325,8 @@ class Ledger:
         self._flush()
         return schema.pending_zones(self.db, self.spec.zones)
 
-    def upcoming(self, most: int) -> tuple[int, Sequence[str]]:
-        """Return the estimated credits of the next recipient, and at most ``most`` phones that may share its request.
+    def upcoming(self, max_size: int) -> tuple[int, Sequence[str]]:
+        """Return the estimated credits of the next recipient, and at most ``max_size`` phones for its request.
 
         Return 0 and no phones if no recipient is pending.
         """
@@ -334,11 +334,11 @@ class Ledger:
             return 0, ()
         group = self._ahead[0]
         if self.spec.link is not None:
-            most = 1
-        return self._load(group.message, group.lines[0])[1], group.phones[:most]
+            max_size = 1
+        return self._load(group.message, self._link_of(group.lines[0]))[1], group.phones[:max_size]
 
-    def intend(self, most: int) -> Intent | None:
-        """Write the intent of the next request, to at most ``most`` recipients; None if no recipient is pending.
+    def intend(self, max_size: int) -> Intent | None:
+        """Write the intent of the next request, to at most ``max_size`` recipients; None if no recipient is pending.
 
         It is durable once the surrounding transaction is committed. If the next recipient's link does not exist, the
         request creates it. Every message with a link is different, so its request has one recipient.
@@ -346,24 +346,25 @@ class Ledger:
         if not self._look_ahead():
             return None
         if self.spec.link is not None:
-            most = 1
+            max_size = 1
         message, state, lines, phones, international, zones = self._ahead.popleft()
-        if len(lines) > most:
-            rest = _Group(message, state, lines[most:], phones[most:], international[most:], zones)
+        if len(lines) > max_size:
+            rest = _Group(message, state, lines[max_size:], phones[max_size:], international[max_size:], zones)
             self._ahead.appendleft(rest)
+        link = self._link_of(lines[0])
         intent = Intent(
-            *(self._number + 1, state, lines[:most], phones[:most]),
-            *self._load(message, lines[0]),
+            *(self._number + 1, state, lines[:max_size], phones[:max_size]),
+            *self._load(message, link),
             zones=zones,
             message=message,
-            international=international[:most],
+            international=international[:max_size],
         )
-        if link := self._wanted_link(lines[0]):
-            intent = intent._replace(number=0, link=link)
+        if link and link.short_url is None:
+            intent = intent._replace(number=0, link=self._wanted(link, lines[0]))
             self._linking[lines[0]] = intent
             return intent
         self._number += 1
-        self.longer += intent.cost > self._load_message(message)[1]
+        self.underestimated += intent.cost > self._load_message(message)[1]
         after = TRANSITIONS[state, Event.INTENT]
         self._intents[self._number] = intent.lines
         self.totals.move(state, after, len(intent.lines))
@@ -433,11 +434,12 @@ class Ledger:
         """The number of recipients whose links are being created."""
         return len(self._linking)
 
-    def _wanted_link(self, line: int) -> WantedLink | None:
-        """Return the link that must be created before a recipient's message, and write that it is requested."""
-        link = schema.link_of(self.db, line) if self.spec.link is not None else None
-        if link is None or link.short_url is not None:
-            return None
+    def _link_of(self, line: int) -> Link | None:
+        """Return a recipient's personal link; None if the job has no links."""
+        return schema.link_of(self.db, line) if self.spec.link is not None else None
+
+    def _wanted(self, link: Link, line: int) -> WantedLink:
+        """Return a link that must be created before its recipient's message, and write that it is requested."""
         if link.requested is None:
             self.db.execute("UPDATE link SET requested = ? WHERE line = ?", (self.clock(), line))
         return WantedLink(link.name or "", link.long_url, link.requested is not None)
@@ -461,7 +463,7 @@ class Ledger:
         elif is_unknown and self._link_requests[line] < MAX_LINK_REQUESTS:
             self._read_next(intent, is_last=True)
         else:
-            after = TRANSITIONS[intent.state, Event.NO_LINK]
+            after = TRANSITIONS[intent.state, Event.LINK_FAILED]
             why = f"the link could not be created: {error.message}"
             self._results[_SharedResult(0, after, None, None, 0, why)][line] = None
             self.totals.move(intent.state, after, 1)
@@ -523,10 +525,9 @@ class Ledger:
         if self.db.execute(statement, (*values, json.dumps(rows))).rowcount != len(rows):
             raise sqlite3.DatabaseError("another process has changed it")
 
-    def _load(self, message: int, line: int) -> tuple[dict[str, Any], int]:
-        """Return the parameters of a recipient's message, with the link if it exists, and its estimated credits."""
+    def _load(self, message: int, link: Link | None) -> tuple[dict[str, Any], int]:
+        """Return the parameters of a message, with the link if it exists, and its estimated credits."""
         parameters, cost = self._load_message(message)
-        link = schema.link_of(self.db, line) if self.spec.link is not None else None
         if link is None or link.short_url is None:
             return parameters, cost
         parameters = with_link(parameters, link.short_url)

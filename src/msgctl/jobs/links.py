@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
+from string import ascii_letters, digits
 from typing import Any
-from urllib.parse import unquote, urlsplit
+
+import httpx
 
 from msgctl import operations
 from msgctl.errors import (
@@ -30,12 +32,14 @@ MAX_ATTEMPT = 3600.0
 
 _USABLE = re.compile(r"(?=[!-~]{1,200}$)(https?://[^/]+/.+|[\w-]+(\.[\w-]+)+/.+)", re.ASCII | re.IGNORECASE)
 """A URL, or the short form that phones recognise: ``host.example/path``."""
-NO_SUCH_LINK = frozenset({200, 400, 404, 422, 520})
+_UNRESERVED = frozenset(f"{ascii_letters}{digits}-._~")
+"""Characters that mean the same with and without percent-encoding (RFC 3986, section 2.3)."""
+NOT_FOUND_STATUSES = frozenset({200, 400, 404, 422, 520})
 """Statuses of a refused look-up that can mean that there is no link with this name."""
 
 
 def create_link(client: Client, intent: Intent, link: WantedLink, today: date) -> LinkResult:
-    """Create a recipient's link, unless it is found under its name; nothing is raised.
+    """Create the link of an intent, unless it is found under its name; nothing is raised.
 
     The error is an OutcomeUnknownError if the link may exist.
     """
@@ -43,7 +47,7 @@ def create_link(client: Client, intent: Intent, link: WantedLink, today: date) -
         short_url = _look_up(client, link, today) if link.may_have_created else None
         if short_url is None:
             request = build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url})
-            short_url = checked_short_url(link, client.send(request, timeout=MAX_ATTEMPT).document)
+            short_url = checked_short_url(link.name, link.long_url, client.send(request, timeout=MAX_ATTEMPT).document)
         return LinkResult(intent, short_url)
     except Exception as raised:  # noqa: BLE001 (the other recipients are still sent to)
         error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
@@ -57,26 +61,32 @@ def _look_up(client: Client, link: WantedLink, today: date) -> str | None:
     try:
         document = client.send(build(operations.URL_STATISTIC, values), timeout=MAX_ATTEMPT).document
     except ServiceError as error:
-        if isinstance(error, RefusedError) and error.http_status in NO_SUCH_LINK:
+        if isinstance(error, RefusedError) and error.http_status in NOT_FOUND_STATUSES:
             return None
         raise OutcomeUnknownError(error.message, error.hint) from None
-    return checked_short_url(link, document) if document.get("urlShort") else None
+    return checked_short_url(link.name, link.long_url, document) if document.get("urlShort") else None
 
 
-def checked_short_url(link: WantedLink, document: Mapping[str, Any]) -> str:
+def checked_short_url(name: str, long_url: str, document: Mapping[str, Any]) -> str:
     """Return the short URL in a response. Raises RefusedError if it cannot be used, or leads to another URL."""
-    short_url, long_url = document.get("urlShort"), document.get("urlLong")
-    if isinstance(long_url, str) and long_url and _normal(long_url) != _normal(link.long_url):
-        raise RefusedError(f"the short URL {link.name} leads to another URL, {quote(long_url)}")
+    short_url, leads_to = document.get("urlShort"), document.get("urlLong")
+    if isinstance(leads_to, str) and leads_to and _normal(leads_to) != _normal(long_url):
+        raise RefusedError(f"the short URL {name} leads to another URL, {quote(leads_to)}")
     if not isinstance(short_url, str) or isinstance(short_url, Number) or not _USABLE.fullmatch(short_url):
         raise RefusedError(f"the response has no usable short URL: {quote(str(short_url))}")
     return short_url
 
 
-def _normal(url: str) -> tuple[str, ...]:
-    """Return the parts of a URL that decide where it leads, in one spelling."""
+def _normal(url: str) -> tuple[object, ...]:
+    """Return the parts of a URL that decide where it leads, in one spelling (RFC 3986, section 6.2)."""
     try:
-        parts = urlsplit(url)
-    except ValueError:
+        parts = httpx.URL(re.sub("%([0-9A-Fa-f]{2})", _decoded, url))
+    except httpx.InvalidURL:
         return (url,)
-    return parts.scheme, parts.netloc.lower(), *map(unquote, (parts.path or "/", parts.query, parts.fragment))
+    return parts.scheme, parts.userinfo, parts.raw_host, parts.port, parts.raw_path, parts.fragment
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    """Return the character of an escape, unless it means something else than the escape."""
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()

@@ -73,6 +73,11 @@ class JobSpec:
         """The operation of its requests."""
         return {each.name: each for each in operations.OPERATIONS}[self.operation]
 
+    @property
+    def over_limit(self) -> str:
+        """Why a person who has got ``at_most`` messages is left out."""
+        return f"reached the limit of {self.at_most}"
+
     def dump(self) -> str:
         return json.dumps(asdict(self))
 

@@ -18,6 +18,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.schema import SentLink, Undecided
 from msgctl.jobs.workers import Wait, Workers
 from msgctl.recipients import charged, states
+from msgctl.text import clean
 
 
 class PollResult(NamedTuple):
@@ -33,22 +34,34 @@ class Poller(Workers):
     """Makes one request for each item, which is about the messages of some ``lines``.
 
     ``due``, ``checked`` and ``failed`` count messages; ``first_error`` is the error of the first that failed.
+    ``checks`` and ``fails`` are nouns for what is checked, and for what fails if it cannot be checked.
     """
+
+    checks: str
+    fails: str
 
     def __init__(
         self,
         ledger: Ledger,
         connect: Callable[[], Client],
-        items: Callable[[], Generator[Any, None, None]],
-        monotonic: Callable[[], float] = time.monotonic,
+        due: int,
+        items: Generator[Any, None, None],
+        monotonic: Callable[[], float],
     ) -> None:
-        sizes = [len(each.lines) for each in items()]
-        self.due = sum(sizes)
-        super().__init__(ledger, connect, len(sizes), monotonic)
-        self._to_check = items()
+        super().__init__(ledger, connect, due, monotonic)
+        self.due = due
+        self._to_check = items
         self.first_error: MsgctlError | None = None
         self.checked = 0
         self.failed = 0
+
+    @abstractmethod
+    def missing(self) -> int:
+        """Return how many messages do not have the wanted value yet."""
+
+    @abstractmethod
+    def status(self) -> str:
+        """Return the known values as a person reads them."""
 
     @abstractmethod
     def _request(self, item: Any) -> Request:
@@ -96,6 +109,8 @@ class StatePoller(Poller):
     States that reach one in ``until`` count as final.
     """
 
+    checks, fails = "message", "delivery state"
+
     def __init__(
         self,
         ledger: Ledger,
@@ -105,11 +120,14 @@ class StatePoller(Poller):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._until = until
-        super().__init__(ledger, connect, lambda: schema.to_check(ledger.db, until), monotonic)
+        due = schema.undecided(ledger.db, until)
+        super().__init__(ledger, connect, due, schema.to_check(ledger.db, until), monotonic)
 
-    def undecided(self) -> int:
-        """Return how many messages are in neither a final state nor a wanted state."""
-        return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))
+    def missing(self) -> int:
+        return schema.undecided(self._ledger.db, self._until)
+
+    def status(self) -> str:
+        return ", ".join(f"{number:,} {clean(state)}" for state, number in schema.deliveries(self._ledger.db).items())
 
     def _request(self, item: Undecided) -> Request:
         return build(operations.MESSAGES_STATE, {"id": item.id})
@@ -125,10 +143,21 @@ class StatePoller(Poller):
 class ClickPoller(Poller):
     """Requests the clicks on each link in a sent message, the least recently checked first."""
 
+    checks = fails = "link"
+
     def __init__(
         self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(ledger, connect, lambda: schema.sent_links(ledger.db), monotonic)
+        links = schema.clicks(ledger.db).links
+        super().__init__(ledger, connect, links, schema.sent_links(ledger.db), monotonic)
+
+    def missing(self) -> int:
+        found = schema.clicks(self._ledger.db)
+        return found.links - (found.people or 0)
+
+    def status(self) -> str:
+        found = schema.clicks(self._ledger.db)
+        return "" if found.people is None else f"{found.people:,} of {found.links:,} clicked"
 
     def _request(self, item: SentLink) -> Request:
         # The day before, because the service may be in another time zone.

@@ -31,7 +31,7 @@ class RateLimiter:
         self._rate = rate
         self._next = 0.0
 
-    def most(self, size: int) -> int:
+    def batch_size(self, size: int) -> int:
         """Return how many of ``size`` recipients may share a request."""
         return size if self._rate is None else max(1, min(size, int(self._rate / REQUESTS_PER_SECOND)))
 
@@ -46,16 +46,16 @@ class RateLimiter:
 
 
 class Budget:
-    """Keeps a job within ``most`` credits, with a separate price for each country.
+    """Keeps a job within ``max_credits``, with a separate price for each country.
 
     The price in a country is known after the first charge there. Until then, only one request at a time, to one
     recipient, goes there. Afterwards, each message is assumed to cost as much as the most expensive one in its country,
     relative to the estimate. A charge of 0 is not a price: the service may report the price later, or never.
     """
 
-    def __init__(self, most: int, known: Mapping[str, tuple[Fraction | None, int]]) -> None:
+    def __init__(self, max_credits: int, known: Mapping[str, tuple[Fraction | None, int]]) -> None:
         """``known`` contains each area's price (credits per estimated credit) and its estimated credits in doubt."""
-        self.most = most
+        self.max_credits = max_credits
         self.excess: str | None = None
         """A description of how the limit was exceeded; only the first message to a country can exceed it."""
         self._prices = {area: max(Fraction(1), price) for area, (price, _) in known.items() if price}
@@ -94,10 +94,10 @@ class Budget:
                 self._prices[area] = max(self._prices.get(area, Fraction(1)), Fraction(paid, intent.cost))
             if paid > highest:
                 highest, country = paid, area
-        if highest and totals.credits > self.most and self.excess is None:
+        if highest and totals.credits > self.max_credits and self.excess is None:
             where = f" to {country_name(country)}" if country.isalpha() else ""
             used = plural(totals.credits, "credit")
-            self.excess = f"{used} used, more than --max-credits {self.most}: a message{where} cost {highest}"
+            self.excess = f"{used} used, more than --max-credits {self.max_credits}: a message{where} cost {highest}"
 
     def allows(self, cost: int, phones: Sequence[str], totals: Totals) -> int | None:
         """Return how many of the next recipients may share a request, each estimated at ``cost`` credits.
@@ -106,7 +106,7 @@ class Budget:
         """
         if not cost:
             return len(phones)
-        left = self.most - totals.credits - self._uncertain_credits()
+        left = self.max_credits - totals.credits - self._uncertain_credits()
         for number, phone in enumerate(phones):
             price = self._prices.get(price_area(phone))
             if price is None and number:
@@ -130,10 +130,9 @@ class Budget:
             return ConditionError(f"Stopped: {self.excess}", reason="credit_limit")
         lost = int(self._uncertain_credits())
         doubtful = f", and up to {lost} more without a reported charge" if lost else ""
-        return ConditionError(
-            f"Stopped: the next request could exceed --max-credits {self.most} ({totals.credits} used{doubtful})",
-            reason="credit_limit",
-        )
+        used = f"{totals.credits} used{doubtful}"
+        what = f"Stopped: the next request could exceed --max-credits {self.max_credits} ({used})"
+        return ConditionError(what, reason="credit_limit")
 
 
 class FailureCounter:

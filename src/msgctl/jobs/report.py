@@ -10,7 +10,6 @@ from typing import Any
 from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import schema
-from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.schedule import SendingHours, described
 from msgctl.jobs.schema import LEDGER, Recipient
@@ -42,7 +41,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
         reasons = {"opted_out": schema.OPTED_OUT}
         if ledger.spec.at_most is not None:
-            reasons["over_limit"] = Frequency.parse(ledger.spec.at_most).reason
+            reasons["over_limit"] = ledger.spec.over_limit
         excluded = outcomes[Outcome.EXCLUDED]
         left_out = {name: schema.left_out(ledger.db, reason) for name, reason in reasons.items()} if excluded else {}
         clicks = schema.clicks(ledger.db) if ledger.spec.link is not None else None

@@ -19,7 +19,6 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs import schema
-from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.links import MAX_ATTEMPT, create_link
 from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult
@@ -41,7 +40,7 @@ MAX_STORED = 256 * 1024
 """Bytes of a response that are stored if it leaves an outcome in doubt; each thread may hold one."""
 
 
-class Contacts(Protocol):
+class ContactRecord(Protocol):
     """Records who may have got a message, and limits how many a person gets (`msgctl.history.contacts`)."""
 
     def claim(self, intents: Sequence[Intent]) -> Collection[str]: ...
@@ -64,7 +63,7 @@ class Runner(Workers):
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         opted_out: Callable[[Collection[str]], Collection[str]] = lambda _: (),
-        contacts: Contacts | None = None,
+        contacts: ContactRecord | None = None,
         waits: bool = True,
     ) -> None:
         """Without ``waits``, the job ends when all pending recipients must wait for their window.
@@ -79,7 +78,7 @@ class Runner(Workers):
         self._opted_out = opted_out
         self._contacts = contacts
         self._waits = waits
-        self._size = self._limiter.most(spec.batch_size)
+        self._size = self._limiter.batch_size(spec.batch_size)
         self.budget: Budget | None = None
         if spec.max_credits is not None:
             with LEDGER.explained(ledger.path):
@@ -89,10 +88,10 @@ class Runner(Workers):
         self._closed: list[str] = []
 
     def _is_due(self) -> bool:
-        """Return whether a thread may get work: not while all pending recipients wait for their window."""
+        """Return whether there may be work: not while all pending recipients wait for their window."""
         if self._hours is None or self.waits_until is None or self._stopping.is_set():
-            return super()._is_due()
-        return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
+            return True
+        return not {*self._hours.open_zones()}.isdisjoint(self._closed)
 
     def _perform(self, client: Client, item: Intent) -> RequestResult | LinkResult:
         """Send a request, or create a link, unless its window has closed or a recipient has opted out meanwhile."""
@@ -117,7 +116,7 @@ class Runner(Workers):
         """Return the next requests, without people who have opted out or reached the limit of --at-most."""
         while True:
             expires = self._monotonic() + OPT_OUT_CHECK
-            items = super()._items(number)
+            items = self._next_items(number)
             intents = [item for item in items if item is not None]
             if self._opted_out([each for intent in intents for each in intent.numbers]):
                 self._withdraw(intents)
@@ -125,7 +124,7 @@ class Runner(Workers):
             elif self._contacts and (over := self._contacts.claim(intents)):
                 self._withdraw(intents)
                 over = {*over, *self._contacts.reached(self._ledger.people_ahead())}
-                self._ledger.leave_out(over, Frequency.parse(self._ledger.spec.at_most or "").reason)
+                self._ledger.leave_out(over, self._ledger.spec.over_limit)
             else:
                 return [item and item._replace(expires=expires) for item in items]
 
@@ -144,8 +143,7 @@ class Runner(Workers):
         if self.budget:
             self.budget.learn(result, self._ledger.totals)
 
-    def _commit(self, results: list[RequestResult]) -> None:
-        super()._commit(results)
+    def _committed(self, results: list[RequestResult]) -> None:
         if self._contacts:
             self._contacts.settle(results)
         self.totals = self._ledger.totals.copy()
@@ -180,17 +178,17 @@ class Runner(Workers):
         At 0, the job is stopped.
         """
         totals, spec, linking = self._ledger.totals, self._ledger.spec, self._ledger.links_in_flight
-        most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent - linking)
-        size: int | None = most
-        if self.budget and most > 0:
-            cost, phones = self._ledger.upcoming(most)
-            size = self.budget.allows(cost, phones, totals) if phones else most
+        max_size = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent - linking)
+        size: int | None = max_size
+        if self.budget and max_size > 0:
+            cost, phones = self._ledger.upcoming(max_size)
+            size = self.budget.allows(cost, phones, totals) if phones else max_size
         if size is None or (
             size <= 0 and (linking or any(totals.states[each] for each in IN_FLIGHT))
         ):  # their requests may not be sent
             return None
         if size <= 0:
-            self.stop(self.budget.used_up(totals) if self.budget and most > 0 else None)
+            self.stop(self.budget.used_up(totals) if self.budget and max_size > 0 else None)
         return max(size, 0)
 
 

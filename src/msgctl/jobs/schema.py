@@ -389,6 +389,19 @@ class Undecided(NamedTuple):
     phones: Sequence[str]
 
 
+def _is_undecided(delivery: str | None, until: Sequence[str]) -> bool:
+    return delivery is None or not (is_final(delivery) or any(reaches(delivery, each) for each in until))
+
+
+def undecided(db: sqlite3.Connection, until: Sequence[str] = ()) -> int:
+    """Count the recipients that `to_check` yields."""
+    found = db.execute(
+        """SELECT delivery, count(*) FROM result JOIN recipient USING (line)
+        WHERE result.state = 'accepted' AND id IS NOT NULL GROUP BY delivery"""
+    )
+    return sum(number for delivery, number in found if _is_undecided(delivery, until))
+
+
 def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Undecided, None, None]:
     """Yield the accepted messages without a final state by id, the least recently checked first.
 
@@ -399,11 +412,7 @@ def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Und
         """SELECT id, json_group_array(json_array(line, phone, delivery)) FROM result JOIN recipient USING (line)
         WHERE result.state = 'accepted' AND id IS NOT NULL GROUP BY id ORDER BY min(coalesce(checked, 0)), min(line)"""
     ):
-        found = [
-            (line, phone)
-            for line, phone, delivery in json.loads(rows)
-            if delivery is None or not (is_final(delivery) or any(reaches(delivery, each) for each in until))
-        ]
+        found = [(line, phone) for line, phone, delivery in json.loads(rows) if _is_undecided(delivery, until)]
         if found:
             yield Undecided(message, *zip(*found, strict=True))
 

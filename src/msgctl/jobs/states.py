@@ -56,13 +56,13 @@ class Event(StrEnum):
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
     LEFT_OUT = "the recipient opted out, or has got enough messages"
-    NO_LINK = "the recipient's link could not be created"
+    LINK_FAILED = "the recipient's link could not be created"
 
 
 TRANSITIONS = {
     (State.PENDING, Event.INTENT): State.SENDING,
     (State.PENDING, Event.LEFT_OUT): State.EXCLUDED,
-    (State.PENDING, Event.NO_LINK): State.REFUSED,
+    (State.PENDING, Event.LINK_FAILED): State.REFUSED,
     (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING, Event.REFUSED): State.REFUSED,
     (State.SENDING, Event.LOST): State.UNKNOWN,
@@ -72,7 +72,7 @@ TRANSITIONS = {
     (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
     (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
     (State.AGAIN, Event.LEFT_OUT): State.UNKNOWN,
-    (State.AGAIN, Event.NO_LINK): State.UNKNOWN,
+    (State.AGAIN, Event.LINK_FAILED): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,

@@ -79,8 +79,11 @@ class Workers(ABC):
         """Write a result. Called in a transaction."""
 
     def _is_due(self) -> bool:
-        """Return whether a waiting thread may get work."""
-        return bool(self._waiting)
+        """Return whether there may be work for a waiting thread."""
+        return True
+
+    def _committed(self, results: list[Any]) -> None:  # noqa: B027 (most have nothing to do)
+        """Called after some results are durable."""
 
     def start(self) -> None:
         """Start the threads, or as many as the system allows; without any, `finish` returns the error."""
@@ -146,7 +149,7 @@ class Workers(ABC):
         """Write results until the last thread has ended. After an error, no thread is left waiting."""
         while self._running:
             results = self._received()
-            if not (results or self._is_due()):
+            if not (results or (self._waiting and self._is_due())):
                 continue
             try:
                 self._commit(results)
@@ -181,9 +184,13 @@ class Workers(ABC):
                     self.stop(result.error)
             items = self._items(len(self._waiting))
         self._serve(items)
+        self._committed(results)
 
     def _items(self, number: int) -> list[Any]:
         """Return the next items of work, at most ``number``. Called in a transaction."""
+        return self._next_items(number)
+
+    def _next_items(self, number: int) -> list[Any]:
         items: list[Any] = []
         while len(items) < number:
             item = None if self._stopping.is_set() else self._next()
