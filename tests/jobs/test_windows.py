@@ -21,7 +21,7 @@ from msgctl.jobs.reader import Row
 from msgctl.jobs.report import summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
-from msgctl.jobs.template import renderer
+from msgctl.jobs.template import Renderer
 from support.jobs import of_texts
 from support.tool import Clock
 
@@ -45,7 +45,7 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     window = Window.parse(HOURS.window or "", HOURS.days)
     importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
     reader = of_texts([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
-    importer.read(reader, renderer(reader, {"sms": "{text}"}, str, None))
+    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
     importer.finish()
     return path
 

@@ -12,7 +12,7 @@ from msgctl.jobs.importer import Importer
 from msgctl.jobs.index import NAME
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
-from msgctl.jobs.template import LinkTemplate, renderer
+from msgctl.jobs.template import LinkTemplate, Renderer
 from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool
 
@@ -99,7 +99,7 @@ def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSp
     importer = Importer(path, spec, created=NOW)
     reader = of_texts(recipients)
     link = LinkTemplate(spec.link, spec.link_length) if spec.link else None
-    importer.read(reader, renderer(reader, {"sms": template}, str, None, link=link))
+    importer.read(reader, Renderer(reader, {"sms": template}, str, None, link=link))
     importer.finish()
     return path
 

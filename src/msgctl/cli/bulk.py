@@ -40,7 +40,7 @@ from msgctl.jobs.schedule import Window, ZoneFinder, described, time_in
 from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import LinkTemplate, Message, made_up_link, renderer
+from msgctl.jobs.template import LinkTemplate, Message, Renderer, made_up_link
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
@@ -72,7 +72,7 @@ def start(
     """Create a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
     ``fixed`` are the parameters that all requests have. ``templates``, ``check`` and ``gsm7`` are arguments of
-    `renderer`. Raises UsageError if something is wrong with the file.
+    `Renderer`. Raises UsageError if something is wrong with the file.
     """
     is_sms = operation is ops.SEND_SMS
     spec = JobSpec(
@@ -94,7 +94,7 @@ def start(
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, templates, check, cost, gsm7=gsm7, link=links))
+            importer.read(found, Renderer(found, templates, check, cost, gsm7=gsm7, link=links))
         if cells.national:
             importer.tally.national = cells.national.found(importer.tally.countries)
 

@@ -147,16 +147,11 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     before = ledger.totals.requests
     known_as = reference(store, job, ledger.spec.name)
     hint = _resume_hint(known_as, ledger.spec.profile)
-
-    def progress() -> Progress:
-        outcomes = runner.totals.outcomes(running=True)
-        counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
-        of = runner.totals.sendable
-        return of - outcomes[Outcome.PENDING], of, [*counts, ("credits", runner.totals.credits)]
-
     signals: list[int] = []
     try:
-        error, interrupted = _run_with_progress(context, runner, progress, hint, lambda: runner.waits_until, signals)
+        error, interrupted = _run_with_progress(
+            context, runner, partial(_sent, runner), hint, lambda: runner.waits_until, signals
+        )
     except Interrupted:
         if _is_for_user(ledger, None, signals):
             ledger.end_schedule()
@@ -170,11 +165,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
                 )
         sent = runner.totals.requests > before
         context.carried_out |= sent
-    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # which reports it
-        context.warn(f"{runner.budget.excess}.")
-    if ledger.underestimated:
-        what = f"{plural(ledger.underestimated, 'message')} had more segments than estimated"
-        context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
+    _warn_of_costs(context, ledger, runner, error)
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
     is_canary = canary is not None and done >= canary and is_pending and not (error or interrupted)
@@ -187,6 +178,22 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         paused = f"Paused after {plural(done, 'recipient')}, because of --canary."
         context.note(paused if context.printer.shows_verdicts else f"{paused} {hint}")
     return result(summary(job, ledger, running=False), error, "job end", reference=known_as)
+
+
+def _sent(runner: Runner) -> Progress:
+    outcomes = runner.totals.outcomes(running=True)
+    counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
+    of = runner.totals.sendable
+    return of - outcomes[Outcome.PENDING], of, [*counts, ("credits", runner.totals.credits)]
+
+
+def _warn_of_costs(context: Context, ledger: Ledger, runner: Runner, error: MsgctlError | None) -> None:
+    """Report messages that cost more than expected, unless the error of the run does."""
+    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):
+        context.warn(f"{runner.budget.excess}.")
+    if ledger.underestimated:
+        what = f"{plural(ledger.underestimated, 'message')} had more segments than estimated"
+        context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
 
 
 def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts | None:

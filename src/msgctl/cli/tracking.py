@@ -165,37 +165,44 @@ def follow(
         while waiting and not is_last:
             is_last = context.monotonic() >= deadline
             for target in [*waiting]:
-                left = deadline - context.monotonic()
-                try:
-                    response = context.client.send(target.request, timeout=max(left, LAST_CHECK))
-                except NOT_OF_ONE_MESSAGE:
-                    raise
-                except MsgctlError as error:
-                    seen.errors[target.id] = error
-                    if not _may_recover(error):
-                        seen.failures[target.id] = error
-                        waiting.remove(target)
-                        continue
+                before = seen.states.get(target.id)
+                if _check(context, target, seen, deadline, until):
+                    waiting.remove(target)
+                elif error := seen.errors.get(target.id):
                     _say_changed(display.say if display else context.note, target.id, error, said)
                     if context.monotonic() >= deadline:
                         break  # the service did not respond before the deadline
-                    continue
-                seen.errors.pop(target.id, None)
-                states = target.states(response)
-                if seen.states.get(target.id) != states and not display:
+                if not display and (states := seen.states.get(target.id)) and states != before:
                     context.note(f"{shorten(target.id, 60)}: {shorten(_in_words(states), 60)}")
-                seen.states[target.id], seen.latest[target.id] = states, response
-                is_wanted = all(_is_wanted(state, until) for state in states)
-                if is_wanted or all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
-                    waiting.remove(target)
-                    if not is_wanted:
-                        what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {wanted}"
-                        seen.failures[target.id] = ConditionError(what, reason="other_state", **response.attached())
             if display:
                 display.show({key: _in_words(states) for key, states in seen.states.items()}, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
     seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
+
+
+def _check(context: Context, target: Target, seen: Seen, deadline: float, until: Sequence[str]) -> bool:
+    """Check a message once and add the result to ``seen``. Return whether it needs no other check."""
+    try:
+        response = context.client.send(target.request, timeout=max(deadline - context.monotonic(), LAST_CHECK))
+    except NOT_OF_ONE_MESSAGE:
+        raise
+    except MsgctlError as error:
+        seen.errors[target.id] = error
+        if _may_recover(error):
+            return False
+        seen.failures[target.id] = error
+        return True
+    seen.errors.pop(target.id, None)
+    states = target.states(response)
+    seen.states[target.id], seen.latest[target.id] = states, response
+    if all(_is_wanted(state, until) for state in states):
+        return True
+    if not all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
+        return False
+    what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {_any_of(until)}"
+    seen.failures[target.id] = ConditionError(what, reason="other_state", **response.attached())
+    return True
 
 
 def _say_changed(say: Callable[[str], None], id: str, error: MsgctlError, said: dict[str, str]) -> None:

@@ -96,12 +96,7 @@ def api(
 
     For this command -q means --query; --quiet has no short form.
     """
-    if path is None:
-        if method is None or method.upper() in METHODS:
-            raise UsageError("PATH is missing", "For example: msgctl api GET /balance")
-        method, path = "GET", method
-    verb = values.choice(method or "GET", METHODS, "method")
-    where = _path(path)
+    verb, where = _target(method, path)
     if verb == "GET" and (form or body is not None):
         raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE, or write POST before PATH.")
     if form and body is not None:
@@ -121,6 +116,15 @@ def api(
     except MsgctlError as error:
         failures = [error]
     return RawResult(response.content, _head(response) if include else (), failures=failures)
+
+
+def _target(method: str | None, path: str | None) -> tuple[str, str]:
+    """Return the method and the path of the two arguments, of which the first can be left out."""
+    if path is None:
+        if method is None or method.upper() in METHODS:
+            raise UsageError("PATH is missing", "For example: msgctl api GET /balance")
+        method, path = "GET", method
+    return values.choice(method or "GET", METHODS, "method"), _path(path)
 
 
 def _operation(verb: str, path: str, *, has_body: bool) -> Operation:

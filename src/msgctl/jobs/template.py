@@ -107,69 +107,81 @@ class LinkTemplate(NamedTuple):
     length: int
 
 
-def renderer(
-    recipients: Recipients,
-    templates: Mapping[str, str | Sequence[str]],
-    check: Callable[[str], str],
-    cost: int | None,
-    *,
-    gsm7: bool = False,
-    link: LinkTemplate | None = None,
-) -> Render:
-    """Return a function that renders the message of each row. Raises UsageError for templates that no row can fill.
+class Renderer:
+    """Renders the message of each row. Raises UsageError for templates that no row can fill.
 
     ``templates`` are by wire name; a sequence becomes an array (if empty, of all columns but the phone column).
     ``check`` returns the text to send or raises UsageError. ``cost`` is the estimated credits of a message; None means
     one credit per SMS segment. ``gsm7`` converts the text to GSM-7.
     """
-    columns = [*recipients.columns, *([LINK] if link else [])]
-    others = [
-        Template([Placeholder(index, name)])
-        for index, name in enumerate(recipients.columns)
-        if name and name != recipients.phone_column
-    ]
-    parsed = {
-        name: [Template.parse(each, columns) for each in ([text] if isinstance(text, str) else text)] or others
-        for name, text in templates.items()
-    }
 
-    def fill(row: Row, *link: str) -> dict[str, list[str]]:
-        row = row._replace(values=(*row.values, *link))
-        return {name: [template.fill(row) for template in each] for name, each in parsed.items()}
+    def __init__(
+        self,
+        recipients: Recipients,
+        templates: Mapping[str, str | Sequence[str]],
+        check: Callable[[str], str],
+        cost: int | None,
+        *,
+        gsm7: bool = False,
+        link: LinkTemplate | None = None,
+    ) -> None:
+        self._check = check
+        self._cost = cost
+        self._gsm7 = gsm7
+        self._arrays = {name for name, text in templates.items() if not isinstance(text, str)}
+        columns = [*recipients.columns, *([LINK] if link else [])]
+        others = [
+            Template([Placeholder(index, name)])
+            for index, name in enumerate(recipients.columns)
+            if name and name != recipients.phone_column
+        ]
+        self._templates = {
+            name: [Template.parse(each, columns) for each in ([text] if isinstance(text, str) else text)] or others
+            for name, text in templates.items()
+        }
+        self._made_up: tuple[str, ...] = ()
+        self._constant: Message | None = None
+        if link:
+            _check_link_column(recipients.columns, self._templates)
+            self._long_url, self._made_up = long_urls(link.url, recipients.columns), (made_up_link(link.length),)
+            return
+        constants = [template.constant for each in self._templates.values() for template in each]
+        for text in constants:
+            if text is not None:
+                check(text)
+        if None not in constants:
+            self._constant = self._render(Row(0, "", ()))
 
-    def parameters(filled: Mapping[str, list[str]]) -> Parameters:
-        return {name: each[0] if isinstance(templates[name], str) else each for name, each in filled.items()}
+    def __call__(self, row: Row) -> Message:
+        """Return the message of a row. Raises UsageError if the row cannot have one."""
+        if self._constant:
+            return self._constant
+        message = self._render(row)  # which refuses the mark in a cell
+        if not self._made_up:
+            return message
+        marked = self._fill(row, LINK_MARK)
+        if self._gsm7:
+            marked = {name: [_marked_gsm7(text) for text in each] for name, each in marked.items()}
+        return message._replace(parameters=self._parameters(marked), link=Link(self._long_url(row)))
 
-    def render(row: Row, *link: str) -> Message:
-        filled = {name: [check(text) for text in each] for name, each in fill(row, *link).items()}
-        if cost is not None:
-            return Message(parameters(filled), 0, cost)
+    def _render(self, row: Row) -> Message:
+        """Return the message of a row, with the made-up link if the job has links."""
+        filled = self._fill(row, *self._made_up)
+        filled = {name: [self._check(text) for text in each] for name, each in filled.items()}
+        if self._cost is not None:
+            return Message(self._parameters(filled), 0, self._cost)
         ((name, (text,)),) = filled.items()
-        written = segments.to_gsm7(text) if gsm7 else segments.Gsm7Text(text)
+        written = segments.to_gsm7(text) if self._gsm7 else segments.Gsm7Text(text)
         size = segments.count(written.text).segments
-        saved = 0 if gsm7 else segments.saved_by_gsm7(text)
+        saved = 0 if self._gsm7 else segments.saved_by_gsm7(text)
         return Message({name: written.text}, size, size, saved, written.left_out)
 
-    if link:
-        _check_link_column(recipients.columns, parsed)
-        leads_to, made_up = long_urls(link.url, recipients.columns), made_up_link(link.length)
+    def _fill(self, row: Row, *link: str) -> dict[str, list[str]]:
+        row = row._replace(values=(*row.values, *link))
+        return {name: [template.fill(row) for template in each] for name, each in self._templates.items()}
 
-        def render_with_link(row: Row) -> Message:
-            message = render(row, made_up)  # which refuses the mark in a cell
-            marked = fill(row, LINK_MARK)
-            if gsm7:
-                marked = {name: [_marked_gsm7(text) for text in each] for name, each in marked.items()}
-            return message._replace(parameters=parameters(marked), link=Link(leads_to(row)))
-
-        return render_with_link
-    constants = [template.constant for each in parsed.values() for template in each]
-    for text in constants:
-        if text is not None:
-            check(text)
-    if None in constants:
-        return render
-    message = render(Row(0, "", ()))
-    return lambda _: message
+    def _parameters(self, filled: Mapping[str, list[str]]) -> Parameters:
+        return {name: each if name in self._arrays else each[0] for name, each in filled.items()}
 
 
 def _marked_gsm7(text: str) -> str:
