@@ -217,9 +217,8 @@ class Doctor:
 
     def check_records(self) -> Found:
         """Check that msgctl can read its records: the history, the keys of --once, the opt-outs and the ledgers."""
-        kinds = (history.file(), history.FORMAT), (once.file(), once.KEYS), (optouts.file(), optouts.OPTOUTS)
-        for path, kind in kinds:
-            if os.path.lexists(path):
+        for kind in (history.FORMAT, once.KEYS, optouts.OPTOUTS):
+            if os.path.lexists(path := kind.path()):
                 with kind.opened(path, read_only=True):
                     pass
         with Store(files.state("jobs")).index() as index:

@@ -6,6 +6,7 @@
     ├── UsageError          2   the command line or an input file is wrong; nothing was sent
     ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
     ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
+    ├── SharedStoreError    4   the database of several machines was not reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
     │   └── UnreadableError 1   … or with something unusable, to a request that only reads
@@ -160,6 +161,15 @@ class NotReachedError(MsgctlError):
     def __init__(self, what: str, hint: str | None = None, *, retryable: bool = True) -> None:
         super().__init__(what, hint, consequence="nothing was sent")
         self.retryable = retryable
+
+
+class SharedStoreError(MsgctlError):
+    """The database that several machines share was not reached, or the connection to it was lost."""
+
+    kind = "not_reached"
+    exit_code = 4
+    retryable = True
+    nothing_sent = True
 
 
 class ServiceError(MsgctlError):

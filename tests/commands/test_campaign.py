@@ -19,6 +19,7 @@ from msgctl.history import optouts
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.schedule import described
 from msgctl.jobs.store import Store
+from msgctl.storage.records import LOCAL
 from support.jobs import (
     ANA,
     EVA,
@@ -456,7 +457,7 @@ def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(
     tool.clock.now = MONDAY_MORNING - 12 * 3600
 
     def open_the_window() -> None:
-        optouts.add([(EVA, "all")], tool.clock.now)
+        optouts.add(LOCAL, [(EVA, "all")], tool.clock.now)
         tool.clock.now = MONDAY_MORNING
 
     timer = threading.Timer(0.5, open_the_window)
@@ -481,7 +482,7 @@ def test_people_who_opt_out_while_a_job_runs_get_nothing_more(
 
     def opt_out() -> None:
         if len(sends(service)) == 1:
-            optouts.add([(people[4], "all"), (people[8], "sms"), (people[6], "call")], tool.clock.now)
+            optouts.add(LOCAL, [(people[4], "all"), (people[8], "sms"), (people[6], "call")], tool.clock.now)
 
     service.always(accepting(service, look=opt_out))
     job = jobs.send(of_phones(home, people), "--batch-size", size)
@@ -567,7 +568,7 @@ def test_people_who_opt_out_while_the_file_is_read_get_no_test_message(
     accept = accepting(service)
 
     def behave(connection: socket.socket) -> None:
-        optouts.add([(ANA, "all")], tool.clock.now)
+        optouts.add(LOCAL, [(ANA, "all")], tool.clock.now)
         accept(connection)
 
     service.always(behave)

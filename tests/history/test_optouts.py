@@ -11,6 +11,7 @@ import pytest
 
 from msgctl.errors import ConfigurationError
 from msgctl.history import optouts
+from msgctl.storage.records import LOCAL
 
 ANA, LUIS = "573001234567", "573007654321"
 
@@ -21,9 +22,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_list_that_is_not_there_is_empty_and_is_not_made_by_reading(path: Path) -> None:
-    assert list(optouts.every()) == []
-    assert optouts.among([ANA], "sms") == []
-    assert optouts.remove([ANA]) == []
+    assert list(optouts.every(LOCAL)) == []
+    assert optouts.among(LOCAL, [ANA], "sms") == []
+    assert optouts.remove(LOCAL, [ANA]) == []
     assert not path.parent.exists()
 
 
@@ -33,52 +34,52 @@ def test_numbers_are_added_all_or_none() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        optouts.add(failing(), 1.0)  # type: ignore[arg-type]
-    assert list(optouts.every()) == []
-    assert optouts.add(((f"57300{number:07}", "all") for number in range(25_000)), 1.0) == (25_000, 25_000)
+        optouts.add(LOCAL, failing(), 1.0)  # type: ignore[arg-type]
+    assert list(optouts.every(LOCAL)) == []
+    assert optouts.add(LOCAL, ((f"57300{number:07}", "all") for number in range(25_000)), 1.0) == (25_000, 25_000)
 
 
 def test_the_list_can_be_read_while_a_file_is_imported() -> None:
     """Jobs in progress read it for each request."""
-    optouts.add([(LUIS, "all")], 1.0)
+    optouts.add(LOCAL, [(LUIS, "all")], 1.0)
 
     def numbers() -> Iterator[tuple[str, str]]:
         for number in range(200_000):
             yield f"57300{number:07}", "all"
-        assert optouts.among([LUIS, "573000000001"], "sms") == [LUIS]
-        optouts.add([(ANA, "all")], 2.0)
+        assert optouts.among(LOCAL, [LUIS, "573000000001"], "sms") == [LUIS]
+        optouts.add(LOCAL, [(ANA, "all")], 2.0)
 
-    assert optouts.add(numbers(), 1.0) == (200_000, 200_000)
-    assert optouts.among([ANA, LUIS], "sms") == [ANA, LUIS]
+    assert optouts.add(LOCAL, numbers(), 1.0) == (200_000, 200_000)
+    assert optouts.among(LOCAL, [ANA, LUIS], "sms") == [ANA, LUIS]
 
 
 def test_the_list_is_in_the_order_of_the_numbers() -> None:
-    optouts.add([(LUIS, "all")], 1.0)
-    optouts.add([(ANA, "all")], 2.0)
-    assert list(optouts.every()) == [(ANA, "all", 2.0), (LUIS, "all", 1.0)]
+    optouts.add(LOCAL, [(LUIS, "all")], 1.0)
+    optouts.add(LOCAL, [(ANA, "all")], 2.0)
+    assert list(optouts.every(LOCAL)) == [(ANA, "all", 2.0), (LUIS, "all", 1.0)]
 
 
 def test_an_opt_out_is_for_one_channel_or_for_all() -> None:
-    assert optouts.add([(ANA, "sms"), (ANA, "call"), (LUIS, "all"), (ANA, "sms")], 1.0) == (4, 3)
-    found = {channel: optouts.among([ANA, LUIS], channel) for channel in ("sms", "call", "chatapp")}
+    assert optouts.add(LOCAL, [(ANA, "sms"), (ANA, "call"), (LUIS, "all"), (ANA, "sms")], 1.0) == (4, 3)
+    found = {channel: optouts.among(LOCAL, [ANA, LUIS], channel) for channel in ("sms", "call", "chatapp")}
     assert found == {"sms": [ANA, LUIS], "call": [ANA, LUIS], "chatapp": [LUIS]}
-    assert [sorted(optouts.of(channel)) for channel in found] == [*found.values()]
-    assert optouts.add([(LUIS, "sms"), (ANA, "all")], 2.0) == (2, 1), "Luis has opted out of SMS already"
-    assert optouts.among([ANA, LUIS], "chatapp") == [ANA, LUIS]
+    assert [sorted(optouts.of(LOCAL, channel)) for channel in found] == [*found.values()]
+    assert optouts.add(LOCAL, [(LUIS, "sms"), (ANA, "all")], 2.0) == (2, 1), "Luis has opted out of SMS already"
+    assert optouts.among(LOCAL, [ANA, LUIS], "chatapp") == [ANA, LUIS]
 
 
 def test_after_a_removal_for_one_channel_the_others_still_count() -> None:
-    optouts.add([(ANA, "call"), (LUIS, "call")], 1.0)
-    optouts.add([(LUIS, "all")], 2.0)
-    assert optouts.remove([ANA, LUIS], "sms") == [LUIS]
-    assert list(optouts.every()) == [(ANA, "call", 1.0), (LUIS, "call", 1.0), (LUIS, "chatapp", 2.0)]
-    assert optouts.remove([ANA, LUIS], "call") == [ANA, LUIS]
-    assert optouts.remove([ANA, LUIS]) == [LUIS]
-    assert list(optouts.every()) == []
+    optouts.add(LOCAL, [(ANA, "call"), (LUIS, "call")], 1.0)
+    optouts.add(LOCAL, [(LUIS, "all")], 2.0)
+    assert optouts.remove(LOCAL, [ANA, LUIS], "sms") == [LUIS]
+    assert list(optouts.every(LOCAL)) == [(ANA, "call", 1.0), (LUIS, "call", 1.0), (LUIS, "chatapp", 2.0)]
+    assert optouts.remove(LOCAL, [ANA, LUIS], "call") == [ANA, LUIS]
+    assert optouts.remove(LOCAL, [ANA, LUIS]) == [LUIS]
+    assert list(optouts.every(LOCAL)) == []
 
 
 def test_a_list_of_the_first_version_is_for_all_channels(path: Path) -> None:
-    optouts.add([], 0.0)
+    optouts.add(LOCAL, [], 0.0)
     with closing(sqlite3.connect(path)) as db:
         db.executescript(
             f"""DROP TABLE optouts; PRAGMA user_version = 1;
@@ -87,16 +88,16 @@ def test_a_list_of_the_first_version_is_for_all_channels(path: Path) -> None:
         )
         before = db.execute("SELECT phone FROM optouts")  # a job that an earlier version runs
         assert before.fetchall() == [(ANA,), (LUIS,)]
-        assert optouts.among([ANA], "call") == [ANA]
-        assert list(optouts.every()) == [(ANA, "all", 1.0), (LUIS, "all", 2.0)]
+        assert optouts.among(LOCAL, [ANA], "call") == [ANA]
+        assert list(optouts.every(LOCAL)) == [(ANA, "all", 1.0), (LUIS, "all", 2.0)]
         assert db.execute("SELECT phone FROM optouts").fetchall() == [(ANA,), (LUIS,)]
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_a_damaged_list_stops_the_command(path: Path) -> None:
     """It must not count as an empty one: people who opted out would get messages."""
-    optouts.add([(ANA, "all")], 1.0)
+    optouts.add(LOCAL, [(ANA, "all")], 1.0)
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"no database" * 500)
     with pytest.raises(ConfigurationError, match="opt-out list"):
-        optouts.among([ANA], "sms")
+        optouts.among(LOCAL, [ANA], "sms")

@@ -8,13 +8,14 @@ from msgctl import operations as ops
 from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.history.store import MAX_RESPONSE, Send, message_of, reading, recorded
 from msgctl.recipients import RecipientOutcome
+from msgctl.storage.records import LOCAL
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(("command", "stored"), [("sms send", "480615"), ("2fa send-sms", "******")])
 def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> None:
     send = Send("2026-11-21T09:00:00Z", "main", "https://a.example", command, "")
-    with recorded(send, ["1"], warn=lambda error: pytest.fail(str(error)), is_kept=True) as result:
+    with recorded(LOCAL, send, ["1"], warn=lambda error: pytest.fail(str(error)), is_kept=True) as result:
         result.entries = [RecipientOutcome("1", "unknown")]
         result.response = f'{{"sms": "480615 is your Shop code.", "more": "{"x" * 10_000}"}}'
     with reading() as history:
@@ -40,7 +41,10 @@ def test_an_error_is_stored_as_its_outcome_with_its_response(
     error: BaseException, outcome: str, response: str | None
 ) -> None:
     send = Send("2026-11-21T09:00:00Z", "main", "https://a.example", "sms send", "Hola")
-    with pytest.raises(type(error)), recorded(send, ["1", "2"], lambda each: pytest.fail(str(each)), is_kept=True):
+    with (
+        pytest.raises(type(error)),
+        recorded(LOCAL, send, ["1", "2"], lambda each: pytest.fail(str(each)), is_kept=True),
+    ):
         raise error
     with reading() as history:
         assert history is not None

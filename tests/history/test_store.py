@@ -54,7 +54,7 @@ def test_contacts_expire_with_newer_ones_and_not_with_a_clock_far_ahead(history:
     def begin(day: str, since: str) -> list[str]:
         """Send on a day, and return the days of all contacts."""
         history.begin(send(day), [PHONE], Contact("account", day.encode(), [PHONE], since))
-        return sorted(digest.decode() for digest, _ in history.contacts("account", ""))
+        return sorted(digest.decode() for (digest,) in history.db.execute("SELECT digest FROM contacts"))
 
     week = [f"2026-09-{day}" for day in range(11, 19)]
     for day in week[:-1]:

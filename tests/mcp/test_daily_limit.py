@@ -14,13 +14,16 @@ from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError,
 from msgctl.mcp.daily_limit import LimitError, reserved
 from msgctl.recipients import ACCEPTED, RecipientOutcome
 from msgctl.storage import files
+from msgctl.storage.records import LOCAL
 
 TODAY = date(2026, 11, 22)
 ANA, LUIS, IN_SPAIN = "573001234567", "573007654321", "34600000001"
 
 
 def sending(key: str, *phones: str, each: int = 1, most: int = 10, day: date = TODAY) -> Any:
-    return reserved("a", key, operation="send-sms", phones=phones or [ANA], estimate=each, most=most, today=lambda: day)
+    return reserved(
+        LOCAL, "a", key, operation="send-sms", phones=phones or [ANA], estimate=each, most=most, today=lambda: day
+    )
 
 
 def spend(key: str, credits: str | None, *phones: str, **more: Any) -> int:

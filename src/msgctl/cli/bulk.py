@@ -26,7 +26,6 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.history import contacts, once, optouts
-from msgctl.history import store as history
 from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
@@ -149,7 +148,7 @@ def make(
             reservation = None
             if once_key is not None:
                 wanted = importer.fingerprint(content)
-                key = once.reserved(context.profile.account, once_key, wanted, now=context.clock())
+                key = once.reserved(context.records, context.profile.account, once_key, wanted, now=context.clock())
                 reservation = held.enter_context(key)
                 if earlier := _earlier_job(store, reservation):
                     return _earlier_result(context, store, once_key, earlier)
@@ -243,11 +242,10 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
 def _exclude(context: Context, importer: Importer, spec: JobSpec, excluded: Iterable[str], country: str | None) -> None:
     """Leave out numbers that opted out or have reached the limit, and the ``excluded`` files. Raises UsageError."""
     limit = foreground.limit_of(context, spec)
-    if optouts.exist():
-        importer.exclude(optouts.of(spec.performs.channel), OPTED_OUT)
+    importer.exclude(optouts.of(context.records, spec.performs.channel), OPTED_OUT)
     if limit is not None:
         window = None if spec.window is None else Window.parse(spec.window, spec.days)
-        over = contacts.reached(context.profile.account, limit, spec.at or context.clock(), window)
+        over = contacts.reached(context.records, context.profile.account, limit, spec.at or context.clock(), window)
         importer.exclude(over, spec.over_limit)
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
@@ -265,10 +263,8 @@ def _check_repeats(
         return
     known, number, now = importer.tally.repeats, importer.tally.messages, context.clock()
     try:
-        with history.reading() as sent:
-            since = timestamp(now - ops.REPEAT_SECONDS, "milliseconds")
-            contacts = sent.contacts(context.profile.account, since) if sent else ()
-            repeats = importer.repeats(store, contacts, now)
+        since = timestamp(now - ops.REPEAT_SECONDS, "milliseconds")
+        repeats = importer.repeats(store, contacts.recent(context.records, context.profile.account, since), now)
     except ConfigurationError as error:
         if not rules.again:
             raise
@@ -402,7 +398,7 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
     """Raise UsageError if one of the phones of --test-to has opted out."""
     read = phones.Reader(numbers.code(context)).international
     channel = operation.channel
-    if to and (found := optouts.among([*to, *map(read, to)], channel)):
+    if to and (found := optouts.among(context.records, [*to, *map(read, to)], channel)):
         fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]} --channel {channel}"
         raise UsageError(f"{found[0]} has opted out of {ops.CHANNELS[channel]}", fix)
 

@@ -16,6 +16,7 @@ from msgctl.errors import ConfigurationError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
+from msgctl.storage.records import LOCAL
 
 if TYPE_CHECKING:
     from datetime import date
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from msgctl.output.printer import Printer, Screen
     from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
+    from msgctl.storage.records import Records
 
 
 class Context:
@@ -122,6 +124,11 @@ class Context:
             clock=self.clock,
             program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
         )
+
+    @cached_property
+    def records(self) -> "Records":
+        """The records of --once keys, opt-outs and contacts."""
+        return LOCAL
 
     @cached_property
     def emulator(self) -> "Emulator":

@@ -25,6 +25,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     RefusedError,
     ServiceError,
+    SharedStoreError,
     UsageError,
 )
 from msgctl.history import contacts, optouts
@@ -131,7 +132,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     Without ``waits``, it ends when its window closes, and the next `msgctl job run-due` resumes it.
     """
     delete_old(context.profile, context.clock, context.warn)
-    watch = context.stack.enter_context(closing(optouts.Watch(ledger.spec.performs.channel)))
+    watch = context.stack.enter_context(closing(optouts.Watch(context.records, ledger.spec.performs.channel)))
     store = Store(ledger.path.parent)
     recorded = _contacts(context, job, ledger)
     resends.begin(store, job, ledger)
@@ -201,7 +202,7 @@ def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts |
     limit = limit_of(context, ledger.spec)
     if ledger.spec.performs is ops.BLOCK_PHONE or not context.profile.history:
         return None
-    recorded = contacts.Contacts(context.profile.account, job, limit, context.clock)
+    recorded = contacts.Contacts(context.records, context.profile.account, job, limit, context.clock)
     context.stack.callback(recorded.close)
     recorded.open(ledger)
     return recorded
@@ -227,15 +228,17 @@ def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[in
     immediately resume a job that the user has stopped.
     """
     is_due = ledger.due is not None and ledger.due <= ledger.clock()
-    return (is_due and SIGINT in signals) or not isinstance(error, NotReachedError | ConfigurationError | None)
+    return (is_due and SIGINT in signals) or not isinstance(
+        error, NotReachedError | SharedStoreError | ConfigurationError | None
+    )
 
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was created."""
-    if not (_heeds_optouts(ledger) and optouts.exist()):
+    if not _heeds_optouts(ledger):
         return
     with ledger.transaction():
-        number = ledger.leave_out(optouts.of(ledger.spec.performs.channel), schema.OPTED_OUT)
+        number = ledger.leave_out(optouts.of(context.records, ledger.spec.performs.channel), schema.OPTED_OUT)
     if number:
         context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
 

@@ -1,20 +1,21 @@
 """One request of a command: its dry run, its history, and sending it at most once per key."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgctl import operations, phones, recipients
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, SendOptions, WaitOptions
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, attached, check
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
+from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, plural, some_of, timestamp
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def send_message(
         reader = phones.Reader(numbers.known(context))
         people = [phone and reader.international(phone) for phone in to]
     if not options.ignore_optout:
-        _refuse_optouts(request.operation.channel, [phone for phone in (*to, *people) if phone])
+        _refuse_optouts(context, request.operation.channel, [phone for phone in (*to, *people) if phone])
     request = request._replace(people=people)
     if options.once is None or context.options.dry_run:
         result = run(context, request)
@@ -70,10 +71,13 @@ def run(context: Context, request: Request) -> ServiceResult | OwnResult:
     return perform(context, request)
 
 
-def perform(context: Context, request: Request, *, may_repeat: bool = False) -> ServiceResult:
+def perform(
+    context: Context, request: Request, *, begin: Callable[[], None] = lambda: None, may_repeat: bool = False
+) -> ServiceResult:
     """Make a request; if it sends something or blocks a number, record it in the history.
 
-    Later jobs count the same message to these people as a repeat, unless ``may_repeat``.
+    ``begin`` is called directly before. Later jobs count the same message to these people as a repeat, unless
+    ``may_repeat``.
     """
     client = context.client  # first, because it fails without a credential
     operation = request.operation
@@ -86,7 +90,7 @@ def perform(context: Context, request: Request, *, may_repeat: bool = False) -> 
         return ServiceResult([response], values=request.values)
     from msgctl.history.store import CONTACT_SECONDS, Contact, Send, message_of, recorded
 
-    def warn(error: ConfigurationError) -> None:
+    def warn(error: MsgctlError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
 
     profile, to = context.profile, request.phones
@@ -102,8 +106,9 @@ def perform(context: Context, request: Request, *, may_repeat: bool = False) -> 
         delete_old(profile, context.clock, context.warn)
     with (
         context.permitted(request) as settle,
-        recorded(sent, to, warn, is_kept=profile.history, contact=contact) as kept,
+        recorded(context.records, sent, to, warn, is_kept=profile.history, contact=contact) as kept,
     ):
+        begin()
         response = client.send(request)
         context.carried_out = True
         result = judged(request, response)
@@ -162,10 +167,10 @@ def judged(request: Request, response: Response) -> ServiceResult:
     return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
 
 
-def _refuse_optouts(channel: str, numbers: Sequence[str]) -> None:
+def _refuse_optouts(context: Context, channel: str, numbers: Sequence[str]) -> None:
     from msgctl.history import optouts
 
-    if optouts.exist() and (found := optouts.among(numbers, channel)):
+    if found := optouts.among(context.records, numbers, channel):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)} --channel {channel}"
         raise UsageError(
@@ -184,11 +189,12 @@ def _send_once(context: Context, request: Request, options: SendOptions) -> Serv
     wanted = once.fingerprint(request)
     key = options.once or ""
     account, is_resent = context.profile.account, options.resend_unknown
-    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
+    now = context.clock()
+    with once.reserved(context.records, account, key, wanted, now=now, resend_unknown=is_resent) as reservation:
         if reservation.earlier is not None:
             return _earlier(context, request, reservation.earlier, key)
         try:
-            result = perform(context, request)
+            result = perform(context, request, begin=reservation.begin)
         except MsgctlError as error:
             stored = None
             if not (error.nothing_sent or isinstance(error, RefusedError)):
@@ -213,7 +219,7 @@ def _settle(context: Context, reservation: "once.Reservation", result: "once.Sto
             reservation.release()
         else:
             reservation.settle(result)
-    except ConfigurationError as error:
+    except RECORD_ERRORS as error:
         context.warn(f"The result is not stored under --once: {error.message}.")
 
 

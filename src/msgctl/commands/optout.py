@@ -56,7 +56,7 @@ def add(context: Context, phone: Phones, country: Country, channel: Channel = "a
     from msgctl.history import optouts
 
     wanted = country.all(context, phone)
-    _, new = optouts.add(((each, channel) for each in wanted), context.clock())
+    _, new = optouts.add(context.records, ((each, channel) for each in wanted), context.clock())
     _tell_added(context, len(wanted), new)
 
 
@@ -69,7 +69,7 @@ def list_(context: Context) -> OwnResult:
     from msgctl.history import optouts
 
     context.check_fields(COLUMNS)
-    found = [{**each._asdict(), "added": timestamp(each.added)} for each in optouts.every()]
+    found = [{**each._asdict(), "added": timestamp(each.added)} for each in optouts.every(context.records)]
     return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
 
 
@@ -82,7 +82,7 @@ def remove(context: Context, phone: Phones, country: Country, channel: Channel =
     from msgctl.history import optouts
 
     wanted = country.all(context, phone)
-    removed = optouts.remove(wanted, channel)
+    removed = optouts.remove(context.records, wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -116,7 +116,7 @@ def import_(
             except UsageError as error:
                 raise error.within(f"Line {line} of {name_of(file)}") from None
 
-    given, new = optouts.add(entries(), context.clock())
+    given, new = optouts.add(context.records, entries(), context.clock())
     _tell_added(context, given, new)
 
 

@@ -1,8 +1,11 @@
-"""Contacts: who may have got a message of an account, and when, from single sends and jobs on this machine.
+"""Contacts: who may have got a message of an account, and when, from single sends and jobs.
 
-The history stores contacts in the order of their requests, and never changes them: a message that was not sent adds its
-recipients again, with the weight -1. A job records the recipients of a request before its ledger has the intent. If
-the process is killed in between, `Contacts.open` takes the contact back before the job is resumed.
+They are in the history of this machine, or in a database that several machines share. Contacts are in the order of
+their requests, and never change: a message that was not sent adds its recipients again, with the weight -1. A job
+records the recipients of a request before its ledger has the intent. If the process is killed in between,
+`Contacts.open` takes the contact back before the job is resumed.
+
+Other machines cannot read a job's ledger. So a shared database also has its plan: who will get which message.
 """
 
 from __future__ import annotations
@@ -10,45 +13,114 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from threading import Lock
 
-from msgctl.errors import ConfigurationError
-from msgctl.history.store import CONTACT_SECONDS, FORMAT, delete_old_contacts, file, reading
+from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.history.store import (
+    CONTACT_SECONDS,
+    FORMAT,
+    SHARED_CONTACTS,
+    add_contact,
+    delete_old_contacts,
+    kind_of_contacts,
+    reading,
+)
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent, LinkResult, RequestResult
 from msgctl.jobs.schedule import Window
 from msgctl.recipients import REFUSED
 from msgctl.storage.database import BrokenError, transaction
+from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.text import timestamp
 
+_ADDED = """SELECT value, weight, time FROM contacts, json_each(people)
+    WHERE number > :last AND account = :account AND time >= :since AND value IS NOT NULL"""
 # By person: the number of messages, and the time and weight of each as JSON.
-_PEOPLE = """SELECT value AS phone, sum(weight) AS messages,
-    group_concat('["' || time || '",' || weight || ']') AS times FROM contacts, json_each(people)
-    WHERE number > :last AND account = :account AND time >= :since AND value NOTNULL GROUP BY phone"""
-_REACHED = f"SELECT phone, times FROM ({_PEOPLE}) WHERE messages >= :most"  # noqa: S608
-_READ = f"""INSERT INTO aside.contact {_PEOPLE}
+_COUNTS = "CREATE TABLE contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
+_COUNT = """INSERT INTO contact VALUES (?1, ?2, '["' || ?3 || '",' || ?2 || ']')
     ON CONFLICT (phone) DO UPDATE SET messages = messages + excluded.messages, times = times || ',' || excluded.times"""
-_AMONG = """SELECT phone, times FROM json_each(:people) CROSS JOIN aside.contact ON phone = value
+_REACHED = "SELECT phone, times FROM contact WHERE messages >= ?"
+_AMONG = """SELECT phone, times FROM json_each(:people) CROSS JOIN contact ON phone = value
     WHERE messages >= :most"""
 _OF_JOB = """SELECT time, value FROM contacts, json_each(people) WHERE source = ? GROUP BY time, value
     HAVING sum(weight) > 0"""
+_SINGLE = """SELECT digest, value FROM contacts, json_each(people)
+    WHERE account = ? AND time > ? AND digest IS NOT NULL AND value IS NOT NULL
+    GROUP BY source, digest, value HAVING sum(weight) > 0"""
+_NOT_SENT = """SELECT source, value FROM contacts, json_each(people)
+    WHERE account = ? AND time > ? AND value IS NOT NULL GROUP BY source, value HAVING sum(weight) <= 0"""
+_PLANNED = "SELECT source, value FROM plans, json_each(people) WHERE account = ? AND time > ?"
 _READ_TOGETHER = 5_000
 
 MAX_WAITING = 100_000
 """About how many people can wait in memory while their contacts cannot be recorded."""
 
 
-def reached(account: str, limit: Frequency, now: float, window: Window | None) -> Iterator[str]:
-    """Yield the people to whom an account has sent as many messages as allowed. Raises ConfigurationError.
+def reached(records: Records, account: str, limit: Frequency, now: float, window: Window | None) -> Iterator[str]:
+    """Yield the people to whom an account has sent as many messages as allowed. Raises one of `RECORD_ERRORS`.
 
     ``now`` and ``window`` decide when they would get the next message.
     """
-    with reading() as history:
-        if history is not None:
-            given = {"last": 0, "account": account, "since": _oldest(now), "most": limit.max_messages}
-            yield from _over(history.rows(_REACHED, given), limit, now, window)
+    with _reading(records) as db, closing(_Counts()) as counts:
+        if db is not None:
+            counts.add(records, db, {"last": 0, "account": account, "since": _oldest(now)})
+            yield from _over(counts.db.execute(_REACHED, (limit.max_messages,)), limit, now, window)
+
+
+def recent(records: Records, account: str, since: str) -> Iterator[tuple[bytes, str, str | None]]:
+    """Yield who may have got a message since a time, or will get it, as far as the ledgers here do not show it.
+
+    That is the digest of the message, the phone, and the job and machine, None for a single send. Raises one of
+    `RECORD_ERRORS`.
+    """
+    with _reading(records) as db:
+        if db is None:
+            return
+        for digest, phone in records.stream(db, _SINGLE, (account, since)):
+            yield digest, phone, None
+        if records.is_shared:
+            not_sent = {*records.stream(db, _NOT_SENT, (account, since))}
+            for source, value in records.stream(db, _PLANNED, (account, since)):
+                digest, phone = value.split()
+                if (source, phone) not in not_sent:
+                    yield bytes.fromhex(digest), phone, source
+
+
+@contextmanager
+def exclusive(records: Records) -> Iterator[None]:
+    """Let no other machine plan a job during the block, which may call `plan`; its changes are committed at the end."""
+    if not records.is_shared:
+        yield
+        return
+    with records.opened(SHARED_CONTACTS) as db, transaction(db):
+        yield
+
+
+def plan(records: Records, account: str, job: str, at: float, messages: Iterable[tuple[bytes, str]]) -> None:
+    """Tell other machines who will get which message of a new job, by its digest. Raises SharedStoreError."""
+    if not records.is_shared:
+        return
+    remaining = (f"{digest.hex()} {phone}" for digest, phone in messages)
+    with records.opened(SHARED_CONTACTS) as db:
+        db.execute("DELETE FROM plans WHERE time < ?", (_oldest(at),))
+        while some := [*islice(remaining, _READ_TOGETHER)]:
+            values = account, source_of(records, job), timestamp(at, "milliseconds"), json.dumps(some)
+            db.execute("INSERT INTO plans (account, source, time, people) VALUES (?, ?, ?, ?)", values)
+
+
+def forget_plan(records: Records, job: str) -> None:
+    """Delete the plan of a job that will not be sent. Raises one of `RECORD_ERRORS`."""
+    if records.is_shared:
+        with records.opened(SHARED_CONTACTS) as db:
+            db.execute("DELETE FROM plans WHERE source = ?", (source_of(records, job),))
+
+
+def source_of(records: Records, job: str) -> str:
+    """Return how contacts and plans name a job, whose ID may exist on two machines."""
+    return f"{job} on {records.owner}" if records.is_shared else job
 
 
 def _over(rows: Iterable[Sequence[str]], limit: Frequency, now: float, window: Window | None = None) -> Iterator[str]:
@@ -62,25 +134,62 @@ def _oldest(now: float) -> str:
     return timestamp(max(0, now - CONTACT_SECONDS), "milliseconds")
 
 
+@contextmanager
+def _reading(records: Records) -> Iterator[Connection | None]:
+    """Open the contacts for reading; None if there are none. Raises one of `RECORD_ERRORS`."""
+    if records.is_shared:
+        with records.opened(SHARED_CONTACTS) as db:
+            yield db
+        return
+    with reading() as history:
+        if history is None:
+            yield None
+            return
+        with FORMAT.explained(FORMAT.path()):
+            yield history.db
+
+
+class _Counts:
+    """The number and the times of each person's messages, in a temporary file that SQLite deletes."""
+
+    def __init__(self) -> None:
+        self.db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self.db.execute(_COUNTS)
+
+    def add(self, records: Records, db: Connection, given: dict[str, object]) -> None:
+        """Add the contacts of ``account`` since a time, after the ``last`` one that was added."""
+        with transaction(self.db):
+            self.db.executemany(_COUNT, records.stream(db, _ADDED, given))
+
+    def close(self) -> None:
+        self.db.close()
+
+
 class Contacts:
     """The contacts of an account, kept open for a job, which records its own.
 
-    If contacts cannot be recorded, a job with a limit stops. Another job continues, and tries to record them later.
-    ``error`` is the reason, until they are recorded.
+    If contacts cannot be recorded, a job with a limit stops, and so does a job whose contacts are shared. Another job
+    continues, and tries to record them later. ``error`` is the reason, until they are recorded.
     """
 
-    def __init__(self, account: str, job: str, limit: Frequency | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, records: Records, account: str, job: str, limit: Frequency | None, clock: Callable[[], float]
+    ) -> None:
+        self._records = records
+        self._kind = kind_of_contacts(records)
         self._account = account
-        self._job = job
+        self._job = source_of(records, job)
         self._limit = limit
+        self._stops = records.is_shared or limit is not None
         self._clock = clock
         self._lock = Lock()
-        self._db: sqlite3.Connection | None = None
+        self._db: Connection | None = None
+        self._counts: _Counts | None = None
         self._last = 0
         self._times: dict[int, str] = {}
         self._waiting: list[tuple[int, str, Collection[str]]] = []
         self._has_ended = False
-        self.error: ConfigurationError | None = None
+        self.error: MsgctlError | None = None
 
     def open(self, ledger: Ledger) -> None:
         """Open the contacts before a run of a job, and correct its own. Raises ConfigurationError.
@@ -89,12 +198,8 @@ class Contacts:
         """
         with self._explained():
             db = self._connect()
-            db.execute("ATTACH '' AS aside")  # a temporary file, which SQLite deletes
-            db.execute(
-                "CREATE TABLE aside.contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
-            )
-            own = db.execute(_OF_JOB, (self._job,))
-            while rows := own.fetchmany(_READ_TOGETHER):
+            own = self._records.stream(db, _OF_JOB, (self._job,))
+            while rows := [*islice(own, _READ_TOGETHER)]:
                 not_sent = ledger.not_sent_to([phone for _, phone in rows])
                 self._waiting += [(-1, at, [phone]) for at, phone in rows if phone in not_sent]
             with transaction(db):
@@ -102,6 +207,7 @@ class Contacts:
                 self._add(db, self._waiting)
             self._waiting.clear()
             if self._limit:
+                self._counts = _Counts()
                 with transaction(db, "BEGIN"):
                     self._read(db)
 
@@ -111,18 +217,18 @@ class Contacts:
         Return the recipients who have; then nothing is recorded. Raises ConfigurationError.
         """
         found: Collection[str] = ()
-        if not intents or (self._has_ended and not self._limit):
+        if not intents or (self._has_ended and not self._stops):
             return found
         now = timestamp(self._clock(), "milliseconds")
         sending = {intent.number: intent.people for intent in intents if not intent.link}
         contacts = [(1, now, people) for people in sending.values()]
         with self._explained(contacts):
             db = self._opened()
-            db.execute(f"PRAGMA busy_timeout = {0 if self.error else FORMAT.most_wait * 1000:.0f}")
+            self._records.set_wait(db, 0 if self.error else self._kind.most_wait)
             with transaction(db):
                 if self._limit:
                     self._read(db)
-                    found = self._among(db, [phone for intent in intents for phone in intent.people])
+                    found = self._among([phone for intent in intents for phone in intent.people])
                 self._add(db, self._waiting)
                 if not found:
                     self._add(db, contacts)
@@ -136,7 +242,7 @@ class Contacts:
     def reached(self, people: Sequence[str]) -> Collection[str]:
         """Return the people who have reached the limit, as of the last `claim`. Raises ConfigurationError."""
         with self._explained():
-            return self._among(self._opened(), people)
+            return self._among(people)
         return ()
 
     def settle(self, results: Iterable[RequestResult | LinkResult]) -> None:
@@ -155,14 +261,15 @@ class Contacts:
             return
         try:
             if self._waiting:
-                with suppress(ConfigurationError), FORMAT.explained(file()):
+                with suppress(*RECORD_ERRORS), self._records.explained(self._kind):
                     db = self._opened()
-                    db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+                    self._records.set_wait(db, self._kind.most_wait)
                     with transaction(db):
                         self._add(db, self._waiting)
                     self.error = self.error if self._has_ended else None
-            if self._db is not None:
-                self._db.close()
+            for each in (self._db, self._counts):
+                if each is not None:
+                    each.close()
         finally:
             self._waiting.clear()
             self._db, self._has_ended = None, True
@@ -170,49 +277,51 @@ class Contacts:
 
     @contextmanager
     def _explained(self, contacts: Collection[tuple[int, str, Collection[str]]] = ()) -> Iterator[None]:
-        """Convert errors; without a limit, ``contacts`` wait after an error. Raises ConfigurationError.
+        """Convert errors; unless an error stops the job, ``contacts`` wait. Raises one of `RECORD_ERRORS`.
 
         A damaged file, or too many people who wait, end the recording until `close`.
         """
         with self._lock:
             try:
-                with FORMAT.explained(file()):
+                with self._records.explained(self._kind):
                     yield
-            except ConfigurationError as error:
-                if self._limit:
+            except RECORD_ERRORS as error:
+                if self._stops:
                     raise
                 self.error = error
                 self._waiting += contacts
                 are_many = sum(len(people) for *_, people in self._waiting) > MAX_WAITING
                 self._has_ended = are_many or isinstance(error, BrokenError)
 
-    def _connect(self) -> sqlite3.Connection:
-        self._db = db = FORMAT.open(file(), create=True)
-        db.execute("PRAGMA journal_mode = WAL")
+    def _connect(self) -> Connection:
+        self._db = db = self._records.connect(self._kind)
+        if not self._records.is_shared:
+            db.execute("PRAGMA journal_mode = WAL")
         return db
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._db is None and self._limit:
+    def _opened(self) -> Connection:
+        if self._db is None and self._stops:
             raise ConfigurationError("The contacts are closed")
         return self._db or self._connect()
 
-    def _among(self, db: sqlite3.Connection, people: Sequence[str]) -> Collection[str]:
+    def _among(self, people: Sequence[str]) -> Collection[str]:
         """Return the people who have reached the limit."""
-        if self._limit is None:
+        if self._limit is None or self._counts is None:
             return ()
         given = {"people": json.dumps(people), "most": self._limit.max_messages}
-        return {*_over(db.execute(_AMONG, given), self._limit, self._clock())}
+        return {*_over(self._counts.db.execute(_AMONG, given), self._limit, self._clock())}
 
-    def _read(self, db: sqlite3.Connection) -> None:
-        """Read the contacts that were added since the last time."""
-        given = {"last": self._last, "account": self._account, "since": _oldest(self._clock())}
-        db.execute(_READ, given)
+    def _read(self, db: Connection) -> None:
+        """Count the contacts that were added since the last time."""
+        if self._counts:
+            given = {"last": self._last, "account": self._account, "since": _oldest(self._clock())}
+            self._counts.add(self._records, db, given)
         self._skip(db)
 
-    def _skip(self, db: sqlite3.Connection) -> None:
+    def _skip(self, db: Connection) -> None:
         """Mark all contacts so far as read. A run does not need its own, because each person is in it only once."""
         (self._last,) = db.execute("SELECT coalesce(max(number), 0) FROM contacts").fetchone()
 
-    def _add(self, db: sqlite3.Connection, contacts: Iterable[tuple[int, str, Collection[str]]]) -> None:
-        rows = [(at, self._account, self._job, weight, json.dumps([*people])) for weight, at, people in contacts]
-        db.executemany("INSERT INTO contacts (time, account, source, weight, people) VALUES (?, ?, ?, ?, ?)", rows)
+    def _add(self, db: Connection, contacts: Iterable[tuple[int, str, Collection[str]]]) -> None:
+        for weight, at, people in contacts:
+            add_contact(db, at, self._account, self._job, weight, [*people])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
+from msgctl.storage.records import Connection
 
 
-def delete_expired(db: sqlite3.Connection, table: str, column: str, before: object, *, day: str, days: int) -> None:
+def delete_expired(db: Connection, table: str, column: str, before: object, *, day: str, days: int) -> None:
     """Delete the rows with a time before ``before`` if the table has rows of at least this number of later days.
 
     A clock that is far ahead makes every row look old, but it adds no rows for the days in between. ``column`` is the

@@ -1,27 +1,28 @@
 """Idempotency keys: at most one request per key of an account, even with several processes or after a kill.
 
-A key is reserved on disk before its request is sent, and the result is stored as soon as it is known. The sending
-process holds a lock of the key, which the system releases when the process ends. A key that is reserved but not locked
-therefore belongs to a process that was killed, and the outcome of its request is unknown.
+A key is claimed before its request is prepared, it is ``sending`` before its request is sent, and the result is stored
+as soon as it is known. Each of these is durable before the next step. The process holds a lock of the key, which is
+released when the process ends. So a key without a lock or a result belongs to a process that was killed: if it was only
+claimed, it is free again; otherwise the outcome of its request is unknown.
+
+The keys are on this machine, or in a database that several machines share.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
 from msgctl.history.expiry import delete_expired
 from msgctl.http.request import Request
-from msgctl.storage import database, files
+from msgctl.storage import database
 from msgctl.storage.database import FileFormat
+from msgctl.storage.records import Connection, Cursor, Records
 from msgctl.text import storable
 from msgctl.values import quote
 
@@ -30,12 +31,20 @@ KEEP_DAYS = 90
 """Days that a key is kept, at least."""
 MAX_KEY = 200
 
+_ADDED = (
+    "ALTER TABLE keys ADD COLUMN state TEXT NOT NULL DEFAULT 'sending'",
+    "ALTER TABLE keys ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE keys ADD COLUMN summary BLOB",
+)
 KEYS = FileFormat(
     name="the list of --once keys",
+    file="once.sqlite3",
     application=0x6D73676F,  # "msgo"
-    version=1,
+    version=2,
     fix="Rename it; keys that were used before can then send again.",
-    # exit_code is NULL from the reservation until the result. Times are seconds since 1970.
+    # exit_code is NULL until the result; until then, state is 'claimed' or 'sending'. Times are seconds since 1970. For
+    # a job, body is its ID. In a shared database, owner is the machine of the request or the job, and summary is the
+    # summary of the job after its last run (JSON), NULL while it is running.
     schema=(
         """
         CREATE TABLE keys (
@@ -52,7 +61,9 @@ KEYS = FileFormat(
         ) WITHOUT ROWID
         """,
         "CREATE INDEX keys_by_age ON keys (created)",
+        *_ADDED,
     ),
+    upgrade=_ADDED,
 )
 
 
@@ -99,15 +110,22 @@ def check_key(key: str) -> str:
 class Reservation:
     """The right to send under one key, or the result of an earlier send; made by `reserved`."""
 
-    def __init__(self, db: sqlite3.Connection, account: str, key: str) -> None:
+    def __init__(self, records: Records, db: Connection, account: str, key: str) -> None:
+        self._records = records
         self._db = db
         self._named = (account, key)
         self._before: StoredResult | None = None
         self.earlier: StoredResult | None = None
         """The result of an earlier send; None if this process is the one to send."""
+        self.owner = ""
+        """The machine of the earlier send, if several machines share the keys."""
+
+    def begin(self) -> None:
+        """Store that the request is about to be sent. Raises one of `RECORD_ERRORS`; it must not be sent then."""
+        self._execute("UPDATE keys SET state = 'sending'")
 
     def settle(self, result: StoredResult) -> None:
-        """Store the result of the request. Raises ConfigurationError; the outcome stays unknown then."""
+        """Store the result of the request. Raises one of `RECORD_ERRORS`; the outcome stays unknown then."""
         self._execute("UPDATE keys SET exit_code=?, http_status=?, body=?, what=?, hint=?", *astuple(result))
 
     def release(self) -> None:
@@ -122,74 +140,74 @@ class Reservation:
             self._execute("DELETE FROM keys")
 
     def take(self, wanted: str, now: float, *, resend_unknown: bool) -> None:
-        """Reserve the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
+        """Claim the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
         before, day = now - KEEP_DAYS * DAY, f"CAST(created / {DAY} AS INTEGER)"
         delete_expired(self._db, "keys", "created", before, day=day, days=KEEP_DAYS)
-        found = self._execute("SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys").fetchone()
-        if found is None:
+        result = self.find(wanted)
+        if result is None:
+            self._execute("DELETE FROM keys")  # the process that claimed it was killed
             # After a clock that was behind is set, the key must not look old.
+            (newest,) = self._db.execute("SELECT coalesce(max(created), 0) FROM keys").fetchone()
             self._db.execute(
-                """INSERT INTO keys (account, key, fingerprint, created)
-                SELECT ?, ?, ?, max(?, coalesce(max(created), 0)) FROM keys""",
-                (*self._named, wanted, now),
+                """INSERT INTO keys (account, key, fingerprint, created, state, owner)
+                VALUES (?, ?, ?, ?, 'claimed', ?)""",
+                (*self._named, wanted, max(now, newest), self._records.owner),
             )
-            return
+        elif result.exit_code == 5 and resend_unknown:
+            self._before = result
+            self._execute("UPDATE keys SET exit_code = NULL, state = 'sending', owner = ?", self._records.owner)
+        else:
+            self.earlier = result
+
+    def find(self, wanted: str) -> StoredResult | None:
+        """Return the result of an earlier send; None if there is none. Raises UsageError if another one has the key."""
+        found = self._execute(
+            "SELECT fingerprint, state, owner, exit_code, http_status, body, what, hint FROM keys"
+        ).fetchone()
+        if found is None or (found[1], found[3]) == ("claimed", None):
+            return None
         if found[0] != wanted:
             raise UsageError(
                 f"--once {quote(self._named[1])} was used for another message or other recipients",
                 "Choose another key for this message.",
             )
-        result = DIED if found[1] is None else StoredResult(*found[1:])
-        if result.exit_code == 5 and resend_unknown:
-            self._before = result
-            self._execute("UPDATE keys SET exit_code = NULL")
-        else:
-            self.earlier = result
+        self.owner = found[2]
+        return DIED if found[3] is None else StoredResult(*found[3:])
 
-    def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
-        with KEYS.explained(file()):
+    def _execute(self, statement: str, *values: object) -> Cursor:
+        with self._records.explained(KEYS):
             return self._db.execute(f"{statement} WHERE account = ? AND key = ?", (*values, *self._named))
 
 
 @contextmanager
-def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False) -> Iterator[Reservation]:
+def reserved(
+    records: Records, account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False
+) -> Iterator[Reservation]:
     """Hold a key while its request is made; wait for another process that holds it.
 
-    ``wanted`` is the `fingerprint` of the send, and ``now`` the time in seconds since 1970. If ``earlier`` of
-    the reservation is None, send, then call `settle` or `release`; without either, the outcome is unknown. Raises
-    UsageError for a key that was used for something else, and ConfigurationError if the file cannot be used; nothing
-    may be sent then.
+    ``wanted`` is the `fingerprint` of the send, and ``now`` the time in seconds since 1970. If ``earlier`` of the
+    reservation is None, call `begin` and send, then call `settle` or `release`; without either, the outcome is unknown.
+    Raises UsageError for a key that was used for something else, and one of `RECORD_ERRORS` if the keys cannot be used;
+    nothing may be sent then.
     """
-    name = hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]
-    path = file()
-    with KEYS.explained(path):
-        files.make_folder(path.parent)
-    with _locked(path.with_name(f".once-{name}.lock")):
-        with KEYS.explained(path):
-            db = KEYS.open(path, create=True)
-        with closing(db):
-            reservation = Reservation(db, account, key)
-            with KEYS.explained(path), database.transaction(db):
+
+    def is_settled(db: Connection) -> bool:
+        """Return whether the key has a result, so that its lock is not needed."""
+        if resend_unknown:
+            return False
+        with records.explained(KEYS):
+            result = Reservation(records, db, account, key).find(wanted)
+        return result not in (None, DIED)
+
+    with records.locked(KEYS, f"once-{_digest(account, key)}", is_settled) as (db, is_held):
+        reservation = Reservation(records, db, account, key)
+        if is_held:
+            with records.explained(KEYS), database.transaction(db):
                 reservation.take(wanted, now, resend_unknown=resend_unknown)
-            yield reservation
+        else:
+            reservation.earlier = reservation.find(wanted)
+        yield reservation
 
 
-def file() -> Path:
-    """Return the file of the keys."""
-    return files.state("once.sqlite3")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock file for the block and then delete it; a process that waited for it creates a new one."""
-    is_ours = False
-    while not is_ours:
-        with files.held(path) as descriptor:
-            with suppress(FileNotFoundError):
-                is_ours = os.path.samestat(path.stat(), os.fstat(descriptor))
-            if is_ours:
-                try:
-                    yield
-                finally:
-                    with suppress(OSError):
-                        path.unlink()
+def _digest(account: str, key: str) -> str:
+    return hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]

@@ -25,8 +25,9 @@ from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-from msgctl.storage import database, files
+from msgctl.storage import database
 from msgctl.storage.database import FileFormat
+from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.text import storable
 
 CONTACTS = (
@@ -38,7 +39,7 @@ CONTACTS = (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         time TEXT NOT NULL,
         account TEXT NOT NULL,
-        source NOT NULL,
+        source TEXT NOT NULL,
         digest BLOB,
         weight INTEGER NOT NULL,
         people TEXT NOT NULL
@@ -50,6 +51,7 @@ CONTACTS = (
 
 FORMAT = FileFormat(
     name="the history",
+    file="history.sqlite3",
     application=0x6D736768,  # "msgh"
     version=4,
     fix="Rename it; msgctl then creates a new one.",
@@ -93,6 +95,20 @@ FORMAT = FileFormat(
         *CONTACTS,
     ),
 )
+
+SHARED_CONTACTS = FileFormat(
+    name="the contacts",
+    application=0,
+    version=1,
+    fix="",
+    schema=(
+        *CONTACTS,
+        # The people who will get the messages of a job of another machine: a JSON array of "DIGEST PHONE".
+        "CREATE TABLE plans (account TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL, people TEXT NOT NULL)",
+        "CREATE INDEX plans_by_time ON plans (time)",
+    ),
+)
+"""The contacts in a database that several machines share; on one machine, they are a part of the history."""
 
 NOT_SENT = "not sent"
 """The outcome of a request that was certainly not sent; the others are accepted, refused and unknown."""
@@ -188,54 +204,48 @@ class History:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         with FORMAT.explained(path):
-            self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
-            self._db.row_factory = sqlite3.Row
+            self.db = FORMAT.open(path, read_only=read_only, create=not read_only)
+            self.db.row_factory = sqlite3.Row
             if not read_only:
                 # This fails while another process uses a new file; the next process that opens it tries again.
-                self._db.execute("PRAGMA busy_timeout = 0")
+                self.db.execute("PRAGMA busy_timeout = 0")
                 with suppress(sqlite3.OperationalError):
-                    self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+                    self.db.execute("PRAGMA journal_mode = WAL")
+                self.db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
 
     def close(self) -> None:
         with suppress(sqlite3.Error, KeyboardInterrupt):  # all commits are already on disk
-            self._db.close()
+            self.db.close()
 
     def begin(self, send: Send, phones: Iterable[str | None], contact: Contact | None = None) -> int:
         """Store a send with an unknown outcome before its request is sent, and return its number."""
         with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
-            number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
+            number = self.db.execute(query, [storable(text) for text in send]).lastrowid or 0
             query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
-            self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
+            self.db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
             if contact:
-                delete_old_contacts(self._db, contact.since)
-                row = (send.time, contact.account, number, contact.digest, 1, json.dumps([*contact.people]))
-                self._db.execute(_ADD_CONTACT, row)
+                delete_old_contacts(self.db, contact.since)
+                add_contact(self.db, send.time, contact.account, number, 1, contact.people, contact.digest)
         return number
 
     def finish(self, number: int, entries: Sequence[RecipientOutcome], response: str) -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction():
-            reached = {place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)}
-            query = "SELECT time, account, source, digest, -1, people FROM contacts WHERE source = ?"
-            for *contact, text in self._db.execute(query, [number]).fetchall():
-                people = [phone for place, phone in enumerate(json.loads(text)) if place not in reached]
-                if any(people):
-                    self._db.execute(_ADD_CONTACT, [*contact, json.dumps(people)])
-            self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
-            found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
+            take_back_contacts(self.db, number, entries)
+            self.db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
+            found = self.db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
                 rows = [
                     (number, place, *(None if value is None else storable(value) for value in entry))
                     for place, entry in enumerate(entries)
                 ]
-                self._db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
+                self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
 
     def learn(self, states: Iterable[tuple[str, str | None, str]]) -> None:
         """Store the newest delivery states: id, phone (None for all recipients that share the id) and state."""
         with self._transaction():
-            self._db.executemany(
+            self.db.executemany(
                 "UPDATE entries SET state = :state WHERE id = :id AND (:phone IS NULL OR phone = :phone)",
                 [{"id": storable(id_), "phone": phone, "state": storable(state)} for id_, phone, state in states],
             )
@@ -267,20 +277,8 @@ class History:
             AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
             GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
         with FORMAT.explained(self._path):
-            self._db.create_function("country", 1, phones.country_of)
-            return [GroupSum(*row) for row in self._db.execute(query, filters)]
-
-    def contacts(self, account: str, since: str) -> Iterator[tuple[bytes, str]]:
-        """Yield the digest and phone of each single send of an account that may have been carried out since a time."""
-        query = """SELECT digest, value FROM contacts, json_each(people)
-            WHERE account = ? AND time > ? AND digest NOTNULL AND value NOTNULL
-            GROUP BY source, digest, value HAVING sum(weight) > 0"""
-        yield from self.rows(query, [account, since])
-
-    def rows(self, query: str, values: Sequence[object] | Mapping[str, object]) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query."""
-        with FORMAT.explained(self._path):
-            yield from map(tuple, self._db.execute(query, values))
+            self.db.create_function("country", 1, phones.country_of)
+            return [GroupSum(*row) for row in self.db.execute(query, filters)]
 
     def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
         """Delete all sends, or the sends of a profile or before a time; return the number of their entries.
@@ -288,29 +286,57 @@ class History:
         Their data is overwritten in the file, except the contacts since ``contacts_before``.
         """
         with FORMAT.explained(self._path):
-            self._db.execute("PRAGMA secure_delete = ON")
+            self.db.execute("PRAGMA secure_delete = ON")
         with self._transaction():
-            self._db.execute(
+            self.db.execute(
                 "DELETE FROM dispatches WHERE (:profile IS NULL OR profile = :profile)"
                 " AND (:before IS NULL OR time < :before)",
                 {"profile": profile, "before": before},
             )
-            self._db.execute("DELETE FROM contacts WHERE time < ?", [contacts_before])
-            deleted = self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
+            self.db.execute("DELETE FROM contacts WHERE time < ?", [contacts_before])
+            deleted = self.db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
             return deleted.rowcount
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with FORMAT.explained(self._path), database.transaction(self._db):
+        with FORMAT.explained(self._path), database.transaction(self.db):
             yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
         with FORMAT.explained(self._path):
-            self._db.create_function("is_same", 2, same_state)
-            return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
+            self.db.create_function("is_same", 2, same_state)
+            return [_document(row) for row in self.db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
-def delete_old_contacts(db: sqlite3.Connection, before: str) -> None:
+def kind_of_contacts(records: Records) -> FileFormat:
+    """Return the kind of record that contains the contacts."""
+    return SHARED_CONTACTS if records.is_shared else FORMAT
+
+
+def add_contact(
+    db: Connection,
+    at: str,
+    account: str,
+    source: str | int,
+    weight: int,
+    people: Sequence[str | None],
+    digest: bytes | None = None,
+) -> None:
+    """Add the people of a request. Called in a transaction."""
+    db.execute(_ADD_CONTACT, (at, account, str(source), digest, weight, json.dumps([*people])))
+
+
+def take_back_contacts(db: Connection, source: str | int, entries: Sequence[RecipientOutcome]) -> None:
+    """Take back the contacts of a single send with the people who did not get it. Called in a transaction."""
+    reached = {place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)}
+    query = "SELECT time, account, digest, people FROM contacts WHERE source = ?"
+    for at, account, digest, text in db.execute(query, (str(source),)).fetchall():
+        people = [phone for place, phone in enumerate(json.loads(text)) if place not in reached]
+        if any(people):
+            add_contact(db, at, account, source, -1, people, digest)
+
+
+def delete_old_contacts(db: Connection, before: str) -> None:
     """Delete the contacts from before a time. Called in a transaction."""
     delete_expired(db, "contacts", "time", before, day=f"substr(time, 1, {DAY})", days=CONTACT_DAYS)
 
@@ -330,9 +356,10 @@ class Result:
 
 @contextmanager
 def recorded(
+    records: Records,
     send: Send,
     phones: Sequence[str | None],
-    warn: Callable[[ConfigurationError], None],
+    warn: Callable[[MsgctlError], None],
     *,
     is_kept: bool,
     contact: Contact | None = None,
@@ -340,32 +367,39 @@ def recorded(
     """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
 
     The block sets the yielded result; if it raises, the outcome follows from the error. ``warn`` is called with
-    the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
+    the error if the history cannot be written. Without ``is_kept``, nothing is recorded. Raises one of `RECORD_ERRORS`
+    if the contact is shared by several machines and cannot be recorded; nothing may be sent then.
     """
-    result, begun = Result(), None
+    result, begun, shared = Result(), None, ""
     with ExitStack() as stack:
+        if is_kept and contact and records.is_shared:
+            shared = _add_shared(records, send, contact)
         try:
             if is_kept:
-                history = stack.enter_context(closing(History(file())))
-                begun = history, history.begin(send, phones, contact)
+                history = stack.enter_context(closing(History(FORMAT.path())))
+                begun = history, history.begin(send, phones, None if shared else contact)
         except ConfigurationError as error:
             warn(error)
+
+        def finish(result: Result) -> None:
+            _finish(begun, send, result, warn)
+            if shared:
+                _finish_shared(records, shared, result, warn)
+
         try:
             yield result
-            _finish(begun, send, result, warn)
+            finish(result)
         except BaseException as error:
             outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
             outcome = REFUSED if isinstance(error, RefusedError) else outcome
             if not result.entries:
                 result = Result([RecipientOutcome(each, outcome) for each in phones], getattr(error, "body", ""))
             with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
-                _finish(begun, send, result, warn)
+                finish(result)
             raise
 
 
-def _finish(
-    begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[ConfigurationError], None]
-) -> None:
+def _finish(begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[MsgctlError], None]) -> None:
     """Store the result of a send, with verification codes masked, if its beginning was stored."""
     response = result.response[:MAX_RESPONSE]
     if send.command.startswith("2fa"):
@@ -375,6 +409,24 @@ def _finish(
         try:
             history.finish(number, result.entries, response)
         except ConfigurationError as error:
+            warn(error)
+
+
+def _add_shared(records: Records, send: Send, contact: Contact) -> str:
+    """Add a contact to the shared ones, and return its source."""
+    source = os.urandom(16).hex()
+    with records.opened(SHARED_CONTACTS) as db, database.transaction(db):
+        delete_old_contacts(db, contact.since)
+        add_contact(db, send.time, contact.account, source, 1, contact.people, contact.digest)
+    return source
+
+
+def _finish_shared(records: Records, source: str, result: Result, warn: Callable[[MsgctlError], None]) -> None:
+    if any(entry.outcome in (REFUSED, NOT_SENT) for entry in result.entries):
+        try:
+            with records.opened(SHARED_CONTACTS) as db, database.transaction(db):
+                take_back_contacts(db, source, result.entries)
+        except RECORD_ERRORS as error:
             warn(error)
 
 
@@ -390,15 +442,10 @@ def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | No
     return str(values.get("sms") or values.get("message") or values.get("name") or "")
 
 
-def file() -> Path:
-    """Return the file of the history."""
-    return files.state("history.sqlite3")
-
-
 @contextmanager
 def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    path = file()
+    path = FORMAT.path()
     if not os.path.lexists(path):
         yield None
         return

@@ -228,7 +228,7 @@ class Importer:
             (row.line, row.phone, row.reason, state, cells),
         )
 
-    def repeats(self, store: Store, contacts: Iterable[tuple[bytes, str]], now: float) -> Repeats:
+    def repeats(self, store: Store, contacts: Iterable[tuple[bytes, str, str | None]], now: float) -> Repeats:
         """Find recipients who recently got the message, or will get it (see `msgctl.jobs.repeats.find`)."""
         with LEDGER.explained(self._new):
             self._db.execute("COMMIT")

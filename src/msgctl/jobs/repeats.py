@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ SCHEMA = (
     # The repeats among the recipients of the new job, and the job that has sent or will send them the message. It is
     # NULL for a single send.
     "CREATE TABLE aside.repeat (line INTEGER PRIMARY KEY, job TEXT)",
-    "CREATE TABLE aside.contact (digest BLOB NOT NULL, phone TEXT NOT NULL)",
+    "CREATE TABLE aside.contact (digest BLOB NOT NULL, phone TEXT NOT NULL, job TEXT)",
 )
 
 _COMMON_MESSAGE = "SELECT 1 FROM {}.message CROSS JOIN {}.message USING (digest) LIMIT 1"
@@ -33,15 +34,19 @@ _OF_JOB = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, :job
     WHERE new.message IS NOT NULL AND before.message IS NOT NULL AND new.{number} = before.{old_number}
     AND (coalesce(result.state, 'pending') IN ('pending', 'again')
         OR (result.state IN ('accepted', 'unknown') AND (request.ended IS NULL OR request.ended > :since)))"""
-_OF_CONTACTS = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, NULL FROM aside.contact AS contact
+_OF_CONTACTS = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, contact.job FROM aside.contact AS contact
     CROSS JOIN main.message AS message ON message.digest = contact.digest
     CROSS JOIN main.recipient AS new ON new.{number} = contact.phone AND new.message = message.id"""
+
+_ELSEWHERE = """SELECT DISTINCT job FROM aside.repeat
+    WHERE job IS NOT NULL AND job NOT IN (SELECT value FROM json_each(?)) ORDER BY job DESC"""
 
 
 class Repeats(NamedTuple):
     """The number of recipients of a new job who recently got its message, or will get it.
 
-    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished.
+    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished; those of other
+    machines are last.
     ``has_singles`` is true if some recipients got it from a single send.
     """
 
@@ -51,13 +56,14 @@ class Repeats(NamedTuple):
 
 
 def find(
-    store: Store, db: sqlite3.Connection, spec: JobSpec, contacts: Iterable[tuple[bytes, str]], now: float
+    store: Store, db: sqlite3.Connection, spec: JobSpec, contacts: Iterable[tuple[bytes, str, str | None]], now: float
 ) -> Repeats:
     """Find recipients who got the message of a new job from the same account in the last 24 hours, or will get it.
 
     ``db`` is the ledger of the new job with the tables of `SCHEMA`, without an open transaction; it lists the repeats
-    afterwards. ``contacts`` are the digests and phones of recent single sends of the account. Raises ConfigurationError
-    if a ledger that was used within 24 hours cannot be read.
+    afterwards. ``contacts`` are the digests and phones of recent messages of the account that are not in these ledgers,
+    and their jobs on other machines, None for a single send. Raises ConfigurationError if a ledger that was used within
+    24 hours cannot be read.
     """
     account, since = profiles.account(spec.base_url, spec.client), now - REPEAT_SECONDS
     jobs: dict[str, bool] = {}
@@ -73,12 +79,13 @@ def find(
             jobs[job] = is_finished
     db.execute("DELETE FROM aside.contact")
     try:
-        db.executemany("INSERT INTO aside.contact VALUES (?, ?)", contacts)
+        db.executemany("INSERT INTO aside.contact VALUES (?, ?, ?)", contacts)
     except ConfigurationError as error:
         raise _unknown("this message was sent singly", error) from error
-    singles = db.execute(_OF_CONTACTS.format(number=_number(db, "main"))).rowcount
-    (people,) = db.execute("SELECT count(*) FROM aside.repeat").fetchone()
-    return Repeats(people, jobs, singles > 0)
+    db.execute(_OF_CONTACTS.format(number=_number(db, "main")))
+    elsewhere = dict.fromkeys((job for (job,) in db.execute(_ELSEWHERE, (json.dumps([*jobs]),))), True)
+    (people, of_jobs) = db.execute("SELECT count(*), count(job) FROM aside.repeat").fetchone()
+    return Repeats(people, {**jobs, **elsewhere}, of_jobs < people)
 
 
 def _unknown(what: str, error: ConfigurationError) -> ConfigurationError:

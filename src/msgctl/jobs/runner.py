@@ -12,6 +12,7 @@ from msgctl.errors import (
     MsgctlError,
     NotReachedError,
     RefusedError,
+    SharedStoreError,
     UsageError,
     unexpected,
     without_frames,
@@ -109,7 +110,7 @@ class Runner(Workers):
             return False
         try:
             return bool(self._opted_out(item.numbers))
-        except ConfigurationError:  # the next intent raises the same error
+        except (ConfigurationError, SharedStoreError):  # the next intent raises the same error
             return True
 
     def _items(self, number: int) -> list[Any]:

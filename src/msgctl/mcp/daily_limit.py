@@ -1,24 +1,24 @@
 """The credits that programs used through `msgctl mcp`, stored so that a restart or a kill does not reset the limit.
 
 Each send is stored with its maximum cost before its request is sent, and with its charge afterwards. If a process ends
-in between, the maximum counts. Servers share the file, so together they cannot exceed the limit.
+in between, the maximum counts. Servers share the records, so together they cannot exceed the limit.
 """
 
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, timedelta
 
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
+from msgctl.errors import ConditionError, MsgctlError, RefusedError, UsageError
 from msgctl.history.expiry import delete_expired
 from msgctl.phones import price_area
 from msgctl.recipients import ACCEPTED, RecipientOutcome, charge
-from msgctl.storage import database, files
+from msgctl.storage import database
 from msgctl.storage.database import FileFormat
+from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.values import quote
 
 KEEP_DAYS = 90
@@ -40,6 +40,7 @@ _SCHEMA = """
     """
 SENDS = FileFormat(
     name="the record of credits spent by msgctl mcp",
+    file="mcp.sqlite3",
     application=0x6D736770,  # "msgp"
     version=2,
     fix="Rename it; today's count then restarts at 0.",
@@ -71,7 +72,7 @@ class _Send:
         self.prices: dict[str, float] = {}
         self.spent = 0
 
-    def reserve(self, db: sqlite3.Connection, day: date, most: int, *, is_alone: bool) -> bool:
+    def reserve(self, db: Connection, day: date, most: int, *, is_alone: bool) -> bool:
         """Store the send's maximum cost. Return False if prices are unknown, so that `_one_at_a_time` comes first.
 
         Called in a transaction. Raises LimitError and UsageError.
@@ -79,7 +80,7 @@ class _Send:
         delete_expired(db, "sends", "day", str(day - timedelta(days=KEEP_DAYS)), day="day", days=KEEP_DAYS)
         if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [self.account, self.key]).fetchone():
             raise UsageError(f"The key {quote(self.key)} was used before", "Choose another key to send again.")
-        query = """SELECT country, max(price) FROM sends WHERE account = ? AND operation = ? AND price NOTNULL
+        query = """SELECT country, max(price) FROM sends WHERE account = ? AND operation = ? AND price IS NOT NULL
             GROUP BY country"""
         self.prices = dict(db.execute(query, [self.account, self.operation]))
         if self.recipients.keys() - self.prices.keys():
@@ -90,7 +91,7 @@ class _Send:
                 )
             if not is_alone:
                 return False
-        query = "SELECT total(credits) FROM sends WHERE account = ? AND day = ?"
+        query = "SELECT coalesce(sum(credits), 0) FROM sends WHERE account = ? AND day = ?"
         self.spent = int(db.execute(query, [self.account, str(day)]).fetchone()[0])
         costs = {country: self.cost(country, number * self.estimate) for country, number in self.recipients.items()}
         if self.spent + (cost := sum(costs.values())) > most:
@@ -126,6 +127,7 @@ class _Send:
 
 @contextmanager
 def reserved(
+    records: Records,
     account: str,
     key: str,
     *,
@@ -142,15 +144,14 @@ def reserved(
     reserved credits count. Raises LimitError if more than ``most`` credits could be charged ``today`` (in UTC), and
     UsageError if the key was used before.
     """
-    path = files.state("mcp.sqlite3")
     send = _Send(account, key, operation, phones, estimate)
 
     def reserve(*, is_alone: bool) -> bool:
-        with SENDS.opened(path, create=True) as db, database.transaction(db):
+        with records.opened(SENDS) as db, database.transaction(db):
             return send.reserve(db, today(), most, is_alone=is_alone)
 
     def change(statement: str, *values: object) -> None:
-        with suppress(ConfigurationError), SENDS.opened(path) as db:  # on failure, the reserved credits count
+        with suppress(*RECORD_ERRORS), records.opened(SENDS) as db:  # on failure, the reserved credits count
             db.execute(statement, [*values, account, key])
 
     def settle(outcomes: Sequence[RecipientOutcome]) -> int:
@@ -162,7 +163,8 @@ def reserved(
 
     with ExitStack() as stack:
         if not reserve(is_alone=False):
-            stack.enter_context(_one_at_a_time())
+            # Wait for all other sends with unknown prices.
+            stack.enter_context(records.locked(SENDS, "mcp", lambda _: False))
             reserve(is_alone=True)
         try:
             yield settle
@@ -170,10 +172,3 @@ def reserved(
             if error.nothing_sent or isinstance(error, RefusedError):
                 change("DELETE FROM sends WHERE account = ? AND key = ?")
             raise
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Wait for all other sends with unknown prices, in all processes, and hold a lock for the block."""
-    with files.held(files.state(".mcp.lock")):
-        yield

@@ -167,6 +167,7 @@ class ToolContext(Context):
             return
         text = request.values.get("sms")
         with daily_limit.reserved(
+            self.records,
             self.profile.account,
             self._key,
             operation=request.operation.name,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files
@@ -29,7 +29,8 @@ class FileFormat:
 
     ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
     which the statements in ``schema`` create, and those in ``upgrade`` create from the tables of the version before.
-    ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one.
+    ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one. ``file`` is
+    its name in the state directory, if there is only one file of this kind.
     """
 
     name: str
@@ -39,6 +40,11 @@ class FileFormat:
     schema: tuple[str, ...]
     upgrade: tuple[str, ...] = ()
     most_wait: float = 10.0
+    file: str = ""
+
+    def path(self) -> Path:
+        """Return the only file of this kind. Raises ConfigurationError."""
+        return files.state(self.file)
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
@@ -178,8 +184,16 @@ def delete(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+class Transactional(Protocol):
+    """A connection to SQLite, or one that understands its transactions (`msgctl.storage.records.Connection`)."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+    def execute(self, statement: str, /) -> object: ...
+
+
 @contextmanager
-def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+def transaction(db: Transactional, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """Commit all changes of the block, or none."""
     db.execute(begin)
     try:
