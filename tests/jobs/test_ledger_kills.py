@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from jobs.ledgers import opened, outcomes, rows, write
 from msgctl.jobs.model import RequestResult
 from msgctl.recipients import RecipientOutcome
+from support.kills import in_a_process
 
 TRACED = {"ledger.py", "schema.py"}
 
@@ -37,7 +36,7 @@ def _kill_at_every_line(folder: Path) -> None:
         number += 1
         path = folder / f"{number}.sqlite3"
         shutil.copy(folder / "new.sqlite3", path)
-        is_killed = os.WIFSIGNALED(_in_a_process(path, kill_at=number))
+        is_killed = os.WIFSIGNALED(in_a_process(partial(_send, path), TRACED, number))
         is_sent = path.with_suffix(".sent").exists()
         for _ in range(2):  # the second time, after a clean end
             with closing(opened(path)) as ledger:
@@ -45,26 +44,6 @@ def _kill_at_every_line(folder: Path) -> None:
                 unsent = outcomes(ledger)["pending"]
         assert unsent == 1 or not is_sent, number
     (folder / "kills").write_text("x" * number)
-
-
-def _in_a_process(path: Path, kill_at: int) -> int:
-    if child := os.fork():
-        return os.waitpid(child, 0)[1]
-    lines = set[tuple[str, int]]()
-
-    def count(frame: FrameType, event: str, _: object) -> Any:
-        if Path(frame.f_code.co_filename).name not in TRACED:
-            return None
-        if event == "line":
-            lines.add((frame.f_code.co_filename, frame.f_lineno))
-        if len(lines) >= kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return count
-
-    sys.settrace(count)
-    _send(path)
-    sys.settrace(None)
-    os._exit(0)
 
 
 def _send(path: Path) -> None:

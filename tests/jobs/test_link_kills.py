@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import traceback
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -24,6 +18,7 @@ from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
 from msgctl.storage import files
 from support.jobs import write_ledger
+from support.kills import in_a_process
 from support.sandbox import Sandbox
 from support.tool import Tool
 
@@ -48,47 +43,20 @@ def _kill_at_many_lines(folder: Path) -> None:
         import_module(f"msgctl.{module}")
     new = folder / "new"
     os.environ["XDG_STATE_HOME"] = str(new)
-    assert _in_a_process(_create) == 0
+    assert in_a_process(_create) == 0
     state = folder / "state"
     os.environ["XDG_STATE_HOME"] = str(state)
     shutil.copytree(new, state)
-    assert _in_a_process(_send_and_count, kill_at=10**6) == 0
-    lines = int((state / "lines").read_text())
+    assert in_a_process(_send_and_count, TRACED, 10**6, report=str(folder / "lines")) == 0
+    lines = int((folder / "lines").read_text())
     kills = 0
     for number in range(1, lines, max(1, lines // KILLS)):
         shutil.rmtree(state)
         shutil.copytree(new, state)
         # The order of the threads differs, so a process may end before it comes to the last lines.
-        kills += os.WIFSIGNALED(_in_a_process(_send_and_count, kill_at=number))
-        assert _in_a_process(_resume_and_check) == 0, f"killed at line {number} of {lines}"
+        kills += os.WIFSIGNALED(in_a_process(_send_and_count, TRACED, number))
+        assert in_a_process(_resume_and_check) == 0, f"killed at line {number} of {lines}"
         (folder / "kills").write_text(f"{kills}")
-
-
-def _in_a_process(work: Callable[[], None], kill_at: int = 0) -> int:
-    if child := os.fork():
-        return os.waitpid(child, 0)[1]
-    lines = set[tuple[str, int]]()
-
-    def count(frame: FrameType, event: str, _: object) -> Any:
-        if Path(frame.f_code.co_filename).name not in TRACED:
-            return None
-        if event == "line":
-            lines.add((frame.f_code.co_filename, frame.f_lineno))
-        if len(lines) >= kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return count
-
-    try:
-        if kill_at:
-            threading.settrace(count)
-            sys.settrace(count)
-        work()
-        if kill_at:
-            (Path(os.environ["XDG_STATE_HOME"]) / "lines").write_text(f"{len(lines)}")
-    except BaseException:  # noqa: BLE001 (the process must not return to the loop of its parent)
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
 
 
 def _create() -> None:
