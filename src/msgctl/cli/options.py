@@ -14,7 +14,7 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, max_wait_option, parser, until_option
+from msgctl.cli.parsers import Choice, max_wait_option, number_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
@@ -390,12 +390,8 @@ class Source(OptionGroup):
 
 
 def _concurrency(default: str) -> Any:
-    return typer.Option(
-        "--concurrency",
-        metavar="N",
-        help=f"Maximum simultaneous requests. [default: {default}]",
-        parser=parser(checks.whole_number, "--concurrency", 1, MAX_CONCURRENCY),
-        rich_help_panel=SPEED,
+    return number_option(
+        "--concurrency", f"Maximum simultaneous requests. [default: {default}]", 1, MAX_CONCURRENCY, panel=SPEED
     )
 
 
@@ -424,13 +420,13 @@ class Limits(Pace):
 
     max_credits: Annotated[
         int | None,
-        typer.Option(
+        number_option(
             "--max-credits",
-            metavar="N",
-            help="Stop before the job costs more than N credits. "
+            "Stop before the job costs more than N credits. "
             "Until the price in a country is known, messages go there one at a time.",
-            parser=parser(checks.whole_number, "--max-credits", 0, MAX_CREDITS),
-            rich_help_panel=SAFETY,
+            0,
+            MAX_CREDITS,
+            panel=SAFETY,
         ),
     ] = None
 
@@ -452,12 +448,8 @@ class BatchLimits(Limits):
 
     batch_size: Annotated[
         int,
-        typer.Option(
-            "--batch-size",
-            metavar="N",
-            help="Maximum numbers per request, for recipients of the same text.",
-            parser=parser(checks.whole_number, "--batch-size", 1, MAX_BATCH),
-            rich_help_panel=SPEED,
+        number_option(
+            "--batch-size", "Maximum numbers per request, for recipients of the same text.", 1, MAX_BATCH, panel=SPEED
         ),
     ] = 100
 
@@ -477,12 +469,12 @@ class LinkOption(OptionGroup):
     ] = None
     link_length: Annotated[
         int | None,
-        typer.Option(
+        number_option(
             "--link-length",
-            metavar="N",
-            help="With --link: assumed characters of a short URL, to count segments. [default: 30]",
-            parser=parser(checks.whole_number, "--link-length", MIN_LINK, MAX_LINK),
-            rich_help_panel=MESSAGE,
+            "With --link: assumed characters of a short URL, to count segments. [default: 30]",
+            MIN_LINK,
+            MAX_LINK,
+            panel=MESSAGE,
         ),
     ] = None
 
@@ -589,12 +581,8 @@ class Rules(OptionGroup):
     ] = None
     canary: Annotated[
         int | None,
-        typer.Option(
-            "--canary",
-            metavar="N",
-            help="Pause after N recipients; `msgctl job resume` continues.",
-            parser=parser(checks.whole_number, "--canary", 1, MAX_CANARY),
-            rich_help_panel=SAFETY,
+        number_option(
+            "--canary", "Pause after N recipients; `msgctl job resume` continues.", 1, MAX_CANARY, panel=SAFETY
         ),
     ] = None
     test_to: Annotated[

@@ -58,6 +58,12 @@ def parser_of(parameter: Any) -> Any:
     return parameter.type_descriptor.parameter_info.parser  # Typer 0.29
 
 
+def number_option(name: str, help: str, least: int = 0, most: int | None = None, *, panel: str | None = None) -> Any:
+    """Return an option for a whole number."""
+    convert = parser(values.whole_number, name, least, most)
+    return typer.Option(name, metavar="N", help=help, parser=convert, rich_help_panel=panel)
+
+
 def max_wait_option(help: str, panel: str | None = None) -> Any:
     """Return the option --max-wait."""
     convert = parser(values.seconds, "--max-wait", MAX_WAIT)

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.parsers import parser
+from msgctl.cli.parsers import number_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
@@ -41,15 +40,7 @@ def show(context: Context) -> Result:
 )
 def check(
     context: Context,
-    minimum: Annotated[
-        int,
-        typer.Option(
-            "--min",
-            metavar="N",
-            help="Lowest acceptable number of credits.",
-            parser=parser(values.whole_number, "--min"),
-        ),
-    ],
+    minimum: Annotated[int, number_option("--min", "Lowest acceptable number of credits.")],
 ) -> Result:
     """Exit with 0 if at least N credits are left, with 6 if not.
 

@@ -11,7 +11,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Country, CountryCode
-from msgctl.cli.parsers import date_option, parser
+from msgctl.cli.parsers import date_option, number_option, parser
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
@@ -74,13 +74,7 @@ class Listing(Period):
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None
     limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            metavar="N",
-            help=f"Only the newest N entries. [default: {USUAL_LIMIT}]",
-            parser=parser(values.whole_number, "--limit", 1, MAX_LISTED),
-        ),
+        int | None, number_option("--limit", f"Only the newest N entries. [default: {USUAL_LIMIT}]", 1, MAX_LISTED)
     ] = None
 
     def filters(self, context: Context) -> dict[str, str | None]:

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import MAX_CREDITS, Country
-from msgctl.cli.parsers import parser
+from msgctl.cli.parsers import number_option
 from msgctl.cli.tree import HELP, command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Effect
@@ -29,12 +28,7 @@ def mcp(
     context: Context,
     max_credits: Annotated[
         int | None,
-        typer.Option(
-            "--max-credits",
-            metavar="N",
-            help="Also send, for at most this many credits per UTC day.",
-            parser=parser(values.whole_number, "--max-credits", 0, MAX_CREDITS),
-        ),
+        number_option("--max-credits", "Also send, for at most this many credits per UTC day.", 0, MAX_CREDITS),
     ] = None,
     only_to: Annotated[
         str | None,

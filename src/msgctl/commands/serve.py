@@ -22,7 +22,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import MAX_CREDITS
-from msgctl.cli.parsers import parser
+from msgctl.cli.parsers import number_option, parser
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
@@ -88,14 +88,7 @@ class Listening(OptionGroup):
     """The address of a server, and the host names that it accepts."""
 
     port: Annotated[
-        int,
-        typer.Option(
-            "--port",
-            metavar="N",
-            help="Port to listen on; 0 for a free one.",
-            parser=parser(values.whole_number, "--port", 0, MAX_PORT),
-            rich_help_panel=ADDRESS,
-        ),
+        int, number_option("--port", "Port to listen on; 0 for a free one.", 0, MAX_PORT, panel=ADDRESS)
     ] = 8520
     host: Annotated[
         str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
@@ -145,13 +138,7 @@ class Account(OptionGroup):
     ] = "sandbox-key"
     credits: Annotated[
         int | None,
-        typer.Option(
-            "--credits",
-            metavar="N",
-            help="Credits of a new account; 1000 if omitted.",
-            parser=parser(values.whole_number, "--credits", 0, MAX_CREDITS),
-            rich_help_panel=ACCOUNT,
-        ),
+        number_option("--credits", "Credits of a new account; 1000 if omitted.", 0, MAX_CREDITS, panel=ACCOUNT),
     ] = None
     state: Annotated[
         str | None,
@@ -197,13 +184,7 @@ class Behaviour(OptionGroup):
     ] = None
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            help="Seed for identifiers, codes and faults: same seed, same results.",
-            parser=parser(values.whole_number, "--seed"),
-            rich_help_panel=BEHAVIOUR,
-        ),
+        number_option("--seed", "Seed for identifiers, codes and faults: same seed, same results.", panel=BEHAVIOUR),
     ] = None
     clock: Annotated[
         str | None,
