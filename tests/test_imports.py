@@ -6,7 +6,8 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -119,13 +120,16 @@ def test_the_sandbox_shares_nothing_with_the_client_that_could_hold_a_common_mis
     assert reached & CLIENT_SIDE == set()
 
 
-def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+@cache
+def nodes(path: Path) -> Sequence[ast.AST]:
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 
 def dotted(node: ast.AST) -> str:
     """`sys.stdout.write` as written; empty if it is not a chain of names."""
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def test_results_go_through_the_printer() -> None:

@@ -14,6 +14,8 @@ import pytest
 from msgctl import __version__
 from msgctl.reference.description import SCHEMAS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 SHARED = {
     "completions/msgctl.bash": "share/bash-completion/completions/msgctl",

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +26,11 @@ _PRIVATE = re.compile(r"_(?!_)\w+")
 _PATH = re.compile(r"[a-z]\w*(\.\w+)*(\._\w+)(\.\w+)*", re.IGNORECASE)
 
 
+@cache
+def is_installed(top: str) -> bool:
+    return find_spec(top) is not None
+
+
 def is_third_party(module: str) -> bool:
     top = module.partition(".")[0]
     return top not in ("msgctl", "_typeshed") and top not in sys.stdlib_module_names  # type checkers have _typeshed
@@ -41,7 +47,7 @@ def private_names(tree: ast.AST, inherited: Collection[str] = ()) -> Iterator[st
     yield from (path for path in imported.values() if is_third_party(path) and _has_private_part(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _PATH.fullmatch(node.value):
-            if find_spec(node.value.partition(".")[0]) and is_third_party(node.value):
+            if is_third_party(node.value) and is_installed(node.value.partition(".")[0]):
                 yield node.value
         elif isinstance(node, ast.Attribute) and _PRIVATE.fullmatch(node.attr) and node.attr not in own:
             first = _first_name(node)

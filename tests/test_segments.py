@@ -63,7 +63,8 @@ def test_extension_table_takes_two_septets_per_character() -> None:
 
 
 def test_nothing_else_in_unicode_is_gsm7() -> None:
-    others = [char for char in map(chr, range(0x110000)) if char not in ONE_SEPTET + TWO_SEPTETS]
+    codes = (*range(0x10000), *range(0x10000, 0x110000, 97))  # all would take seconds
+    others = [char for char in map(chr, codes) if char not in ONE_SEPTET + TWO_SEPTETS]
     assert count("".join(others)).not_gsm7 == tuple(others)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, files, phones, sends, table
-from support.names import know_no_names
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -115,15 +114,6 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     assert done.code == 0
     assert "Balance not checked: The service refused the request (520): NOT_NOW" in done.err
     assert "about 3 balance not checked" in " ".join(done.err.split())
-
-
-def test_an_unreachable_service_leaves_no_job(
-    customers: str, jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example/api/v1")
-    know_no_names(monkeypatch)
-    jobs.sms(customers, "--yes").refused(4, "nothing was sent")
-    assert files(home) == []
 
 
 # --- invalid rows

@@ -10,11 +10,14 @@ import pytest
 
 from jobs.bulk import TEXTS, Bulk, NewBulk
 from jobs.ledgers import close_all
+from msgctl.jobs import workers
 from support.counting_server import CountingServer, counting
 
 
 @pytest.fixture(autouse=True)
-def closed_ledgers() -> Iterator[None]:
+def closed_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Do not wait after a request that was not sent, and close the ledgers that a test leaves open."""
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
     yield
     close_all()
 

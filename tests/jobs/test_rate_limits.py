@@ -34,7 +34,6 @@ from jobs.ledgers import (
     write,
 )
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.jobs import workers
 from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.rate_limits import Budget, RateLimiter
 from msgctl.jobs.reader import Row
@@ -107,9 +106,8 @@ def test_a_slow_rate_is_never_exceeded_by_more_than_one_recipient(rate: float) -
     ids=["refused", "unknown", "not reached"],
 )
 def test_five_failures_of_a_kind_stop_a_job(
-    failure: Responder, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failure: Responder, error: type[Exception], outcome: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(workers, "PAUSE", 0.0)
     service = Service(accept, *[failure] * 4, accept, *[failure] * 5)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
         stopped_by = run(ledger, service)
@@ -119,8 +117,7 @@ def test_five_failures_of_a_kind_stop_a_job(
     assert found == {"accepted": 2, **({"pending": 18} if outcome == "pending" else {"pending": 9, str(outcome): 9})}
 
 
-def test_failures_of_several_kinds_are_not_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "PAUSE", 0.0)
+def test_failures_of_several_kinds_are_not_in_a_row(tmp_path: Path) -> None:
     service = Service(*[refuse] * 4, *[lose] * 4, *[miss] * 4, *[refuse] * 4)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
         assert run(ledger, service) is None
@@ -171,13 +168,6 @@ def test_the_budget_is_never_exceeded(
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
 
 
-def test_one_thread_keeps_to_a_rate_until_the_end(tmp_path: Path) -> None:
-    spec = replace(SPEC, batch_size=1, concurrency=1, rate=40)
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(12), spec))) as ledger:
-        assert run(ledger, Service()) is None
-        assert outcomes(ledger) == {"accepted": 12}
-
-
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=66)
     service = Service(otherwise=charging(6))
@@ -199,7 +189,6 @@ def test_a_canary_whose_price_is_not_known_is_not_exceeded(tmp_path: Path) -> No
 
 def test_credits_of_a_request_that_came_back_unsent_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job does not end while a request in flight may still give its credits back."""
-    monkeypatch.setattr(workers, "PAUSE", 0.0)
     allows, is_used_up = Budget.allows, Event()
 
     def noticed(self: Budget, cost: int, phones: Sequence[str], totals: Totals) -> int | None:
@@ -332,16 +321,6 @@ def test_a_fraction_of_a_credit_counts_as_one(tmp_path: Path) -> None:
     with closing(opened(write(tmp_path / "job.sqlite3", rows(4), replace(SPEC, max_credits=9)))) as ledger:
         assert isinstance(run(ledger, service), ConditionError)
         assert (ledger.totals.lost, outcomes(ledger)) == (9, {"accepted": 3, "pending": 1})
-
-
-def test_a_resumed_job_knows_what_may_have_been_charged(tmp_path: Path) -> None:
-    path = write(tmp_path / "job.sqlite3", rows(4), replace(SPEC, batch_size=1, concurrency=1))
-    with closing(opened(path)) as ledger:
-        run(ledger, Service(lose, otherwise=lambda phones: [entry(each, None) for each in phones]))
-        totals = ledger.totals.copy()
-    assert totals.lost == 4
-    with closing(opened(path)) as again:
-        assert again.totals == totals
 
 
 def test_lost_requests_count_as_spent(tmp_path: Path) -> None:

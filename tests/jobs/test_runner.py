@@ -45,7 +45,6 @@ from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner, send
 from msgctl.jobs.states import Event, Outcome, State
-from msgctl.recipients import RecipientOutcome
 
 RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
@@ -329,17 +328,6 @@ def test_requests_of_one_recipient_are_in_flight_together(tmp_path: Path) -> Non
         assert outcomes(ledger) == {"accepted": 4}
 
 
-def test_checks_of_states_keep_to_a_rate_until_the_end(tmp_path: Path) -> None:
-    with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
-        assert run(ledger, Service()) is None
-        ledger.change(replace(ledger.spec, rate=50))
-        poller = StatePoller(ledger, Service().connect)
-        poller.start()
-        assert poller.wait(30)
-        assert poller.finish() is None
-        assert poller.checked == 3
-
-
 def test_a_bug_in_the_check_of_one_state_does_not_stop_the_others(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
         assert run(ledger, Service()) is None
@@ -389,11 +377,6 @@ def test_the_outcome_follows_from_the_error(error: Exception, event: Event) -> N
     assert [each.outcome for each in result.outcomes] == ["refused" if event is Event.REFUSED else "unknown"] * 2
     assert result.was_sent == (event is not Event.NOT_SENT)
     assert isinstance(result.error, MsgctlError)
-
-
-def test_a_request_that_cannot_be_made_is_refused() -> None:
-    result = send(Service().connect(), SPEC, intent(phone(1), sms=""))
-    assert result.outcomes == [RecipientOutcome(phone(1), "refused")]
 
 
 def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:

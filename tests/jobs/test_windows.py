@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from jobs.ledgers import SPEC, Service, accept, miss, opened, outcomes
-from msgctl.jobs import runner, workers
+from msgctl.jobs import runner
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
@@ -33,7 +33,6 @@ COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "81901{:07}", "447400{:06}"
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "CLOCK_CHECK", 0.002)
-    monkeypatch.setattr(workers, "PAUSE", 0.0)
 
 
 def at(text: str) -> float:

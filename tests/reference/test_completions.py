@@ -137,6 +137,7 @@ def test_commands_and_values_are_offered(shell: str, at: Shells) -> None:
     assert got == OFFERED
 
 
+@pytest.mark.slow
 @each_shell
 def test_every_command_has_its_options(shell: str, at: Shells) -> None:
     lines = [f"{' '.join(['msgctl', *node.names])} -" for node in NODES]

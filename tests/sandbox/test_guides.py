@@ -136,10 +136,12 @@ def test_the_readme_has_the_same_guides(heading: str) -> None:
     assert f"\n{block(heading)}```\n" in README
 
 
+@pytest.mark.slow
 def test_the_fixtures_and_the_test_that_uses_a_code(program: Path) -> None:
     assert_passes(program, block("A test that asks for a code"))
 
 
+@pytest.mark.slow
 def test_the_fixture_returns_only_new_codes(program: Path) -> None:
     assert_passes(program, CODES)
 
@@ -149,6 +151,7 @@ def test_the_browser_test_that_reads_a_code(program: Path) -> None:
     assert_passes(program, SHOP + "\n\n" + block("A browser test"))
 
 
+@pytest.mark.slow
 def test_the_steps_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start, tests = (
         textwrap.dedent(each) for each in re.findall(r"- run: \|\n((?: {10}.*\n)+)", block("GitHub Actions"))
@@ -167,6 +170,7 @@ def test_the_steps_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPa
     assert (done.returncode, done.stdout.count("Your order is ready")) == (0, 2), done.stderr
 
 
+@pytest.mark.slow
 def test_the_image_is_pinned_runs_as_its_own_user_and_has_no_more_files_than_it_needs(tmp_path: Path) -> None:
     steps = [line.split(" ", 1) for line in block("A Dockerfile").splitlines()]
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", dict(steps)["FROM"])
@@ -187,6 +191,7 @@ def test_the_workflow_may_only_read() -> None:
     assert "\npermissions: {contents: read}\n" in block("GitHub Actions")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
 def test_the_command_of_a_container(heading: str, host: str, program: Path) -> None:
     guide = block(heading)

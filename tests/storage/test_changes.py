@@ -1,7 +1,6 @@
-"""Changes of config.toml and of the history: a kill, a failure, a full disk or another process loses nothing.
+"""Changes of config.toml and of the history: a full disk or another process loses nothing.
 
-The tests try a few of the system calls of a change; ``CRASH_TESTS=full pytest tests/storage`` tries every one. Jobs
-have tests of their own in `jobs.test_crash`.
+Kills and power cuts are in `power`, jobs in `jobs.test_crash`.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from support.counting_server import CountingServer, counting
-from support.disks import FULL, Disk, mounted
+from support.disks import Disk, mounted
 from support.tool import Outcome, Tool
-from support.tracing import Call, Tracer
 
 ANA, LUIS = "573001234567", "573007654321"
 ADD = ("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "3", "--key-stdin")
@@ -133,40 +131,6 @@ def assert_told(change: Change, done: Outcome) -> None:
         (line,) = [line for line in done.err.splitlines() if line.startswith(("Error:", "Warning:"))]
         assert change.file in line
         assert done.err.partition(line)[2].count("\n") == 2, "there is a hint"
-
-
-KILL = "KILL"
-EVERY_FAULT = (KILL, "ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EROFS")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "faults", [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)], ids="-".join
-)
-@each_change
-def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
-    change: Change, faults: tuple[str, ...], new_world: NewWorld, tmp_path: Path
-) -> None:
-    tracer = Tracer(tmp_path)
-    new_world()
-    calls = tracer.calls(change.arguments, KEY, touching=change.file)
-    assert len(calls) > len(faults)
-    for place, fault in enumerate(faults, start=1):
-        for call in calls if FULL else [calls[len(calls) * place // (len(faults) + 1)]]:
-            _try_one(change, fault, call, new_world(), tracer)
-
-
-def _try_one(change: Change, fault: str, call: Call, world: World, tracer: Tracer) -> None:
-    if fault == KILL:
-        done = tracer.killed(change.arguments, KEY, call)
-    else:
-        done = tracer.failing(change.arguments, KEY, call, fault)
-    try:
-        if fault != KILL:
-            assert_told(change, done)
-        assert_whole(change, world, done)
-    except AssertionError as error:
-        raise AssertionError(f"{fault} at {call}: {done}") from error
 
 
 @each_change
