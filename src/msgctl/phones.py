@@ -192,7 +192,7 @@ class CountryFinder:
 
     def found(self, likely: Collection[str]) -> Valid | None:
         """Return the country in which most numbers are valid, if any; a tie goes to one of the ``likely`` countries."""
-        if not self._readers:
+        if self._sample and not self._readers:
             self._choose()
         most = max(self._counts.values(), default=0)
         if not most:

@@ -149,10 +149,11 @@ def resume(
             risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
             prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
         ledger.change(spec)
-        with store.starting():
-            lines = resends.refused(store, job)[0] if resend_refused else set()
-            resends.take_back(store, job, lines)
-            ledger.resend(*again, taken_back=lines)
+        if again:
+            with store.starting():
+                lines = resends.refused(store, job)[0] if resend_refused else set()
+                resends.take_back(store, job, lines)
+                ledger.resend(*again, taken_back=lines)
         foreground.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
             context.note(f"Job {job} has nothing pending: there is nothing to resume.")

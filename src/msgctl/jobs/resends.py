@@ -21,26 +21,16 @@ from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 
 _WANTED = "SELECT line FROM outcome WHERE message IS NOT NULL AND state IN (SELECT value FROM json_each(?))"
-_COUNT = "SELECT count(*) FROM outcome WHERE state = ? AND line IN (SELECT value FROM json_each(?))"
 _HAND_OVER = "INSERT OR REPLACE INTO handed_over SELECT value, ?, ? FROM json_each(?)"
 _RELEASE = "DELETE FROM handed_over WHERE job = ? AND line IN (SELECT value FROM json_each(?))"
 
 
-def taken(store: Store, job: str, asker: str | None = None) -> dict[int, str]:
+def taken(store: Store, job: str) -> dict[int, str]:
     """Return the lines of a job that another job has sent or will send to, each with the other job.
 
-    ``asker`` is a job that may itself take lines over from this one. Raises ConfigurationError.
+    Raises ConfigurationError.
     """
-    found: dict[int, str] = {}
-    for other, rows in _handed_over(store, job).items():
-        if other == asker:
-            continue
-        if os.path.lexists(store.path(other)):
-            free = _lines(store, other, State.REFUSED, State.EXCLUDED) - taken(store, other, job).keys()
-        else:  # a deleted job may have sent to all these lines if it had begun
-            free = {line for line, has_begun in rows.items() if not has_begun}
-        found |= dict.fromkeys(rows.keys() - free, other)
-    return found
+    return _find(store, job)[1]
 
 
 def refused(store: Store, job: str) -> tuple[set[int], dict[int, str]]:
@@ -48,8 +38,27 @@ def refused(store: Store, job: str) -> tuple[set[int], dict[int, str]]:
 
     Raises ConfigurationError.
     """
-    lines, elsewhere = _lines(store, job, State.REFUSED), taken(store, job)
+    lines, elsewhere = _find(store, job, State.REFUSED)
     return lines - elsewhere.keys(), {line: elsewhere[line] for line in lines & elsewhere.keys()}
+
+
+def _find(store: Store, job: str, *states: State, asker: str | None = None) -> tuple[set[int], dict[int, str]]:
+    """Return the lines of a job in some states, and the lines that are `taken`.
+
+    ``asker`` is a job that may itself take lines over from this one.
+    """
+    lines, handed_over = _read(store, job, *states)
+    found: dict[int, str] = {}
+    for other, rows in handed_over.items():
+        if other == asker:
+            continue
+        if os.path.lexists(store.path(other)):
+            unsent, elsewhere = _find(store, other, State.REFUSED, State.EXCLUDED, asker=job)
+            free = unsent - elsewhere.keys()
+        else:  # a deleted job may have sent to all these lines if it had begun
+            free = {line for line, has_begun in rows.items() if not has_begun}
+        found |= dict.fromkeys(rows.keys() - free, other)
+    return lines, found
 
 
 def take_back(store: Store, job: str, lines: Collection[int], asker: str | None = None) -> None:
@@ -58,7 +67,7 @@ def take_back(store: Store, job: str, lines: Collection[int], asker: str | None 
     Called under the lock `Store.starting`. Raises ConfigurationError.
     """
     wanted = {*lines}
-    for other, rows in _handed_over(store, job).items():
+    for other, rows in _read(store, job)[1].items():
         theirs = [*(rows.keys() & wanted)]
         if theirs and other != asker and os.path.lexists(store.path(other)):
             take_back(store, other, theirs, job)
@@ -73,9 +82,8 @@ def hand_over(store: Store, source: str, job: str, state: State, lines: Collecti
     ConfigurationError.
     """
     wanted, text = {*lines}, json.dumps([*lines])
-    with LEDGER.opened(store.path(source), read_only=True) as db:
-        (number,) = db.execute(_COUNT, (state, text)).fetchone()
-    if number != len(wanted) or wanted & taken(store, source).keys():
+    unsent, elsewhere = _find(store, source, state)
+    if wanted - unsent or wanted & elsewhere.keys():
         raise UsageError(
             f"Another command has just begun to resend to recipients of job {source}",
             "See: msgctl job list",
@@ -104,23 +112,22 @@ def remove(store: Store, job: str) -> None:
         with suppress(ConfigurationError):  # a damaged ledger can be deleted too
             if (source := facts(store.path(job)).spec.resend_of) is not None:
                 never_sent = (State.PENDING, State.REFUSED, State.EXCLUDED)
-                unsent = _lines(store, job, *never_sent) - taken(store, job).keys()
+                lines, elsewhere = _find(store, job, *never_sent)
+                unsent = lines - elsewhere.keys()
         store.delete(job)
         if source is not None and os.path.lexists(store.path(source)):
             with writing(store.path(source)) as db:
                 db.execute(_RELEASE, (job, json.dumps([*unsent])))
 
 
-def _handed_over(store: Store, job: str) -> Mapping[str, dict[int, bool]]:
-    """Return the lines that a job has handed over, grouped by the other job, and whether that job has begun."""
-    found: dict[str, dict[int, bool]] = defaultdict(dict)
+def _read(store: Store, job: str, *states: State) -> tuple[set[int], Mapping[str, dict[int, bool]]]:
+    """Return the lines of a job in some states, and the lines that it has handed over.
+
+    The latter are grouped by the other job, each with whether that job has begun.
+    """
+    handed_over: dict[str, dict[int, bool]] = defaultdict(dict)
     with LEDGER.opened(store.path(job), read_only=True) as db:
+        lines = {line for (line,) in db.execute(_WANTED, (json.dumps(states),))}
         for line, other, has_begun in db.execute("SELECT line, job, has_begun FROM handed_over"):
-            found[other][line] = bool(has_begun)
-    return found
-
-
-def _lines(store: Store, job: str, *states: State) -> set[int]:
-    """Return the lines of a job in some states."""
-    with LEDGER.opened(store.path(job), read_only=True) as db:
-        return {line for (line,) in db.execute(_WANTED, (json.dumps(states),))}
+            handed_over[other][line] = bool(has_begun)
+    return lines, handed_over
