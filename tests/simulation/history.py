@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from zoneinfo import ZoneInfo
 from msgctl.cli import main as cli
 from msgctl.cli.context import Context
 from msgctl.jobs.ledger import ENDED_EARLY
+from msgctl.jobs.schema import SUFFIX
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.responses import DOCUMENTED
 from simulation.machine import Process, World, WrongError
@@ -209,9 +211,9 @@ class History:
     def bulk(self, plan: Plan, *options: str, at_once: int = 1) -> None:
         """Start a job."""
         runs = self.run(*plan.arguments, *options, at_once=at_once)
-        made = {name.removesuffix(".sqlite3"): [run] for run in runs for name in run.process.renamed}
+        made = {name.removesuffix(SUFFIX): [run] for run in runs for name in run.process.renamed}
         told = {json.loads(run.out)["job"] for run in runs if run.out}
-        names = told if all(run.out for run in runs) else {each["job"] for each in self.look("job", "list")}
+        names = told if all(run.out for run in runs) else self.names()
         new = [
             Job(name, plan, made[name], plan.limit, plan.canary is not None)
             for name in sorted(names - {job.id for job in self.jobs})
@@ -236,8 +238,7 @@ class History:
         if len({*job.of("pending"), *reached}) * 2 > len(everyone):
             (run,) = self.run(*job.plan.arguments)
             check(run.code in (2, 3, None) and not self.departures([run]), f"{run.process.name} sent the job again")
-            jobs = {each["job"] for each in self.look("job", "list")}
-            check(jobs == {each.id for each in self.jobs}, f"{run.process.name} made another job")
+            check(self.names() == {each.id for each in self.jobs}, f"{run.process.name} made another job")
         elif sum(each.source is None for each in self.jobs) < 3:
             self.bulk(job.plan, "--again")
 
@@ -262,16 +263,16 @@ class History:
         job = job or self.random.choice(self.jobs)
         line = ("job", "resend", job.id, "--only", "refused", "--yes", "--json")
         runs = self.run(*line, at_once=1 if self._is_peaceful else self.random.choice((1, 1, 2)))
-        made = {name.removesuffix(".sqlite3"): run for run in runs for name in run.process.renamed}
+        made = {name.removesuffix(SUFFIX): run for run in runs for name in run.process.renamed}
         known = {each.id for each in self.jobs}
-        for name in sorted({each["job"] for each in self.look("job", "list")} - known):
+        for name in sorted(self.names() - known):
             plan = copy(job.plan)
             plan.canary = plan.limit = None
-            plan.rows = [(row["line"], row["phone"], "") for row in self.look("job", "report", name)]
-            check({*plan.rows} <= {*job.plan.rows}, f"{name} resends to others than those of {job.id}")
+            plan.rows = []
             new = Job(name, plan, [made[name]], None, is_canary=False, source=job.source or job)
             self.jobs.append(new)
             self.compare(new)
+            check({*plan.rows} <= {*job.plan.rows}, f"{name} resends to others than those of {job.id}")
         self.compare_resends(job.source or job)
 
     def compare_resends(self, source: Job) -> None:
@@ -327,6 +328,11 @@ class History:
             tried = {phone for new in self.jobs[number:] for phone in new.of("accepted", "unknown", "refused")}
             tried |= {phone for each in family for phone in each.of("accepted", "unknown")}
             check({*source.of("refused")} <= tried, f"{source.of('refused')} were refused and not resent to: {tried}")
+        listed = {each["job"]: each for each in self.look("job", "list")}
+        check({*listed} == {job.id for job in self.jobs}, f"job list shows {[*listed]}")
+        for job in self.jobs:
+            shown = listed[job.id]
+            check(shown == json.loads(job.runs[-1].out) and shown["state"] == "done", f"in the end a job is {shown}")
 
     def _count_doubts(self) -> None:
         for job in self.jobs:
@@ -343,8 +349,6 @@ class History:
         for _ in range(2):  # a canary needs two
             if job.of("pending") or not job.runs[-1].out:
                 self.resume(job=job)
-        shown = self.look("job", "show", job.id)
-        check(shown == json.loads(job.runs[-1].out) and shown["state"] == "done", f"in the end a job is {shown}")
 
     # --- the truth
 
@@ -353,6 +357,7 @@ class History:
         job.rows = self.look("job", "report", job.id)
         left_out = {"invalid", "duplicate"}
         said = [(row["line"], row["phone"], "".join({row["outcome"]} & left_out)) for row in job.rows]
+        job.plan.rows = job.plan.rows or said  # those of a resend are not known before
         check(said == job.plan.rows, f"the report lists {said}")
         arrivals = self.arrivals(job.runs)
         arrived = Counter(each.phone for each in arrivals)
@@ -436,6 +441,11 @@ class History:
         run.main(self.world, (*arguments, "--json"))
         check(run.code == 0, f"msgctl {' '.join(arguments)} ended with {run.code}: {run.err}")
         return json.loads(run.out)
+
+    def names(self) -> set[str]:
+        """Return the ids of the jobs on the disk."""
+        names = os.listdir(folder) if (folder := self.folder / "msgctl" / "jobs").exists() else ()  # noqa: PTH208 (fast)
+        return {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
 
     def _process(self) -> Process:
         """Return a process, and decide what is going to happen to it."""

@@ -173,11 +173,10 @@ class World:
             if all(each.process is not process for each in self._tasks):
                 self._left_open += process.connections
                 for connection in process.connections:
-                    with suppress(sqlite3.ProgrammingError):  # it was closed
-                        connection.rollback()
-                if not self._tasks:
+                    connection.rollback()
+                if self._left_open and not self._tasks:
                     self._keep_disk()  # no process closes what it leaves open: SQLite would delete the log
-                    for connection in self._left_open:
+                    for connection in [*self._left_open]:
                         connection.close()
                     self._left_open.clear()
 
@@ -292,6 +291,11 @@ class Connection(sqlite3.Connection):
     def attach(self, process: Process, patience: float) -> None:
         process.connections.append(self)
         self._process, self._patience = process, patience
+
+    def close(self) -> None:
+        super().close()
+        with suppress(ValueError):
+            self._process.connections.remove(self)
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         world = _world

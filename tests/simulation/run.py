@@ -16,11 +16,12 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -29,6 +30,7 @@ import msgctl.http.client
 import msgctl.jobs.index
 import msgctl.jobs.runner  # with all that is replaced
 from msgctl.cli import main as cli
+from msgctl.cli import tree
 from simulation.history import History
 from simulation.machine import patches
 from simulation.service import Service
@@ -50,12 +52,29 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         network = mock.patch.object(msgctl.http.client, "NetworkTransport", return_value=service)
         settled = mock.patch.object(msgctl.jobs.index, "SETTLED", math.inf)  # the times of files are real
         own = mock.patch.object(cli, "build", build), network, settled
-        for patch in (*own, *patches()):
+        parsers = [
+            mock.patch.object(kind, "make_parser", once_for_each(kind.make_parser))
+            for kind in (tree.Command, tree.CommandGroup)
+        ]
+        for patch in (*own, *parsers, *patches()):
             stack.enter_context(patch)
         cli.build()
         gc.freeze()  # what was imported is never garbage
         stack.callback(gc.unfreeze)
         yield Path(name), service
+
+
+def once_for_each(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method like `make_parser` that makes the parser of each command once."""
+    parsers: dict[Any, Any] = {}
+
+    def make_parser(command: Any, ctx: Any) -> Any:
+        if command not in parsers:
+            parsers[command] = make(command, ctx)
+        parsers[command].ctx = ctx
+        return parsers[command]
+
+    return make_parser
 
 
 Doubts = Counter[tuple[str, bool]]
