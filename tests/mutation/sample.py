@@ -1,13 +1,14 @@
 """Break the code in 400 places, one at a time, and count in how many of them the tests fail.
 
+    source .venv/bin/activate  # mutmut runs mypy
     pip install mutmut==3.8.1
     python tests/mutation/sample.py [--seed N] [--number N] [--children N]
 
-mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history
-and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and the constants of
-modules and classes. Set aside, and counted, are mutants that change nothing but the case of words in SQL, outside of
-quotes and parameters: SQLite does not distinguish them, so no test can. `mutmut show NAME` prints a mutant that
-survived, `mutmut run NAME` tries it again.
+mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history,
+delivery, recipients and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and
+the constants of modules and classes. Set aside, and counted, are mutants that change nothing but the case of words in
+SQL, outside of quotes and parameters: SQLite does not distinguish them, so no test can. `mutmut show NAME` prints a
+mutant that survived, `mutmut run NAME` tries it again.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def main() -> None:
         parser.add_argument(name, type=int, default=usual)
     given = parser.parse_args()
     sample: list[str] = []
+    drawn_from: list[str] = []
     type_check = mutmut.filter_mutants_with_type_checker
 
     def draw() -> dict[str, Any]:
@@ -85,8 +87,8 @@ def main() -> None:
         typed = sorted(verdicts().keys() - refused.keys())
         aside = unchanged(typed)
         accepted = [name for name in typed if name not in aside]
-        print(f"{len(aside)} mutants differ only in the case of SQL and are set aside")
-        print(f"{len(accepted)} mutants pass:", dict(Counter(name.split(".")[1] for name in accepted)))
+        drawn_from.append(f"{len(aside)} mutants differ only in the case of SQL and are set aside")
+        drawn_from.append(f"{len(accepted)} mutants pass: {dict(Counter(name.split('.')[1] for name in accepted))}")
         sample.extend(random.Random(given.seed).sample(accepted, given.number))
         return refused
 
@@ -94,6 +96,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
     mutmut.filter_mutants_with_type_checker = draw
     mutmut._run(sample, given.children)
+    print("\n".join(drawn_from))  # here, as mutmut hides what is printed while it checks types
     found = {name: mutmut.status_by_exit_code[verdicts()[name]] for name in sample}
     print("\n".join(f"{status}: {name}" for name, status in sorted(found.items()) if status not in KILLED))
     print(
