@@ -216,7 +216,10 @@ class Doctor:
         return "ok", found
 
     def check_records(self) -> Found:
-        """Check that msgctl can read its records: the history, the keys of --once, the opt-outs and the ledgers."""
+        """Check that msgctl can read its records: the history, the keys of --once, the opt-outs and the ledgers.
+
+        If some are in a shared store, check that msgctl can use it.
+        """
         for kind in (history.FORMAT, once.KEYS, optouts.OPTOUTS):
             if os.path.lexists(path := kind.path()):
                 with kind.opened(path, read_only=True):
@@ -224,10 +227,15 @@ class Doctor:
         with Store(files.state("jobs")).index() as index:
             for job in index.jobs:
                 index.facts(job)
-        return (
-            "ok",
-            f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}",
-        )
+        found = f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}"
+        if "profile" not in vars(self):  # whose check reports why
+            return "ok", found
+        if not (records := self._context.records).is_shared:
+            return "ok", found
+        for kind in (once.KEYS, optouts.OPTOUTS, history.SHARED_CONTACTS):
+            with records.opened(kind):
+                pass
+        return "ok", f"{found}; shared store {records.place}, used as {records.owner}"
 
     # --- the connection to the service
 

@@ -58,6 +58,7 @@ REASONS = {
     "not_delivered": "--wait: a message was not delivered",
     "state_unreadable": "the delivery state of a message could not be read",
     "not_accepted": "some recipients were not accepted",
+    "running_elsewhere": "--once: the job is running on another machine",
     "credit_limit": "--max-credits stopped the job",
     "no_message": "sandbox inbox --wait: no message arrived",
 }

@@ -10,7 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-MODULES = {"campaigns": "holidays", "keyring": "keyring", "mcp": "mcp", "sandbox": "ua_parser", "socks": "socksio"}
+MODULES = {
+    "campaigns": "holidays",
+    "keyring": "keyring",
+    "mcp": "mcp",
+    "shared": "psycopg",
+    "sandbox": "ua_parser",
+    "socks": "socksio",
+}
 """One module of each extra, which shows whether the extra is installed."""
 
 

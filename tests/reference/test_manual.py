@@ -143,7 +143,13 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 def test_every_setting_of_a_profile_is_explained() -> None:
     settings = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
-    assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {*SETTINGS, "history", "keep_days", "words"}
+    assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {
+        *SETTINGS,
+        "history",
+        "keep_days",
+        "shared",
+        "words",
+    }
 
 
 def test_every_variable_that_the_program_reads_is_explained() -> None:

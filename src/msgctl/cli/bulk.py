@@ -22,6 +22,7 @@ from msgctl.errors import (
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
+    RefusedError,
     ServiceError,
     UsageError,
 )
@@ -43,7 +44,7 @@ from msgctl.jobs.template import LinkTemplate, Message, Renderer, made_up_link
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten, some_of, timestamp
+from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "over_limit", "blank"),
@@ -151,7 +152,7 @@ def make(
                 key = once.reserved(context.records, context.profile.account, once_key, wanted, now=context.clock())
                 reservation = held.enter_context(key)
                 if earlier := _earlier_job(store, reservation):
-                    return _earlier_result(context, store, once_key, earlier)
+                    return _earlier_result(context, store, once_key, earlier, reservation)
                 held.callback(_free, importer, reservation)
             _check_repeats(context, store, importer, spec, rules)
             opens = None if zones is None else zones.closed_until(spec.at or context.clock())
@@ -159,13 +160,18 @@ def make(
             if context.options.dry_run:
                 return summary
             with store.starting():
-                # Another job may have begun meanwhile.
-                _check_repeats(context, store, importer, spec, rules, has_warned=True)
-                if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
-                    raise invalid
-                hand_over(job, importer.lines())
+                with contacts.exclusive(context.records):
+                    # Another job may have begun meanwhile.
+                    _check_repeats(context, store, importer, spec, rules, has_warned=True)
+                    if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
+                        raise invalid
+                    hand_over(job, importer.lines())
+                    if spec.performs is not ops.BLOCK_PHONE:
+                        at = spec.at or context.clock()
+                        contacts.plan(context.records, context.profile.account, job, at, importer.messages())
                 _finish(importer, job, reservation)
-            held.close()
+            if not context.records.is_shared:  # others can wait for the job itself
+                held.close()
         finally:
             if not importer.is_finished:
                 importer.discard()
@@ -182,7 +188,10 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
             return foreground.send(context, job, ledger)
         at = _scheduled(context, spec)
         context.note(f"Scheduled for {at}. To send it, run `msgctl job run-due` from cron every minute.")
-        return foreground.result(report.summary(job, ledger, running=False))
+        document = report.summary(job, ledger, running=False)
+        with once.running(context.records, context.profile.account, job) as finish:
+            finish(once.StoredResult(0), json.dumps(document))
+        return foreground.result(document)
 
 
 # --- once
@@ -197,7 +206,8 @@ def _earlier_job(store: Store, reservation: once.Reservation) -> str | None:
     if earlier is None or earlier.body is None:  # a process that was killed before it created the job
         return None
     job = earlier.body.decode()
-    return None if earlier.what == BEING_CREATED and not store.path(job).exists() else job
+    is_lost = earlier.what == BEING_CREATED and not store.path(job).exists() and not reservation.owner
+    return None if is_lost else job
 
 
 def _finish(importer: Importer, job: str, reservation: once.Reservation | None) -> None:
@@ -215,10 +225,14 @@ def _free(importer: Importer, reservation: once.Reservation) -> None:
         reservation.release()
 
 
-def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnResult:
+def _earlier_result(context: Context, store: Store, key: str, job: str, reservation: once.Reservation) -> OwnResult:
     """Return the job that was created under a key, with its result. Raises OutcomeUnknownError if it was deleted."""
-    context.note(f"This time nothing was sent. --once {values.quote(key)} created job {job} before.")
-    if not store.path(job).exists():
+    is_here = store.path(job).exists()
+    where = f" on {clean(reservation.owner)}" if reservation.owner and not is_here else ""
+    context.note(f"This time nothing was sent. --once {values.quote(key)} created job {job}{where} before.")
+    if where:
+        return _result_elsewhere(context, f"{job}{where}", reservation)
+    if not is_here:
         raise OutcomeUnknownError(
             f"Job {job}, which --once {values.quote(key)} created, was deleted: its result is not known",
             "To send to these recipients again, use another key.",
@@ -234,6 +248,28 @@ def _earlier_result(context: Context, store: Store, key: str, job: str) -> OwnRe
     elif document["state"] == report.PAUSED and failure is None:
         context.note(f"It is paused. Resume it: msgctl job resume {job}")
     return foreground.result(document, failure, reference=foreground.reference(store, job, document["name"]))
+
+
+def _result_elsewhere(context: Context, job: str, reservation: once.Reservation) -> OwnResult:
+    """Return the summary of a job on another machine. Raises ConditionError while it is running there."""
+    if not reservation.is_held:
+        hint = "Follow it there: msgctl job show --follow"
+        raise ConditionError(f"Job {job} is running", hint, reason="running_elsewhere")
+    if reservation.summary is None or reservation.earlier is None:
+        raise OutcomeUnknownError(
+            f"Job {job} ended before it was complete",
+            "Resume it there: msgctl job resume. If its ledger is lost, only the service knows who got the message; "
+            "to send to the others, use another key and --exclude.",
+        )
+    document, ended = json.loads(reservation.summary), reservation.earlier
+    failure: MsgctlError | None = None
+    if ended.exit_code == 1:
+        failure = RefusedError(ended.what, ended.hint)
+    elif ended.exit_code:
+        failure = ConditionError(ended.what, ended.hint, reason="not_accepted")
+    if document["state"] in (report.SCHEDULED, report.PAUSED):
+        context.note(f"Job {job} is {document['state']}. It can be sent and resumed only there.")
+    return foreground.result(document, failure)
 
 
 # --- recipients
@@ -297,7 +333,7 @@ def _repeated(repeats: Repeats, recipients: int) -> str:
 def _repeat_hint(repeats: Repeats) -> str:
     unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
     hints = [f"Resume it: msgctl job resume {job}." for job in unfinished[:1]]
-    if repeats.jobs and not unfinished:
+    if repeats.jobs and not unfinished and " " not in next(iter(repeats.jobs)):  # not on another machine
         hints = [f"If some were refused: msgctl job resume {next(iter(repeats.jobs))} --resend-refused."]
     return " ".join(
         (*hints, "To leave these people out, add --exclude-repeats. To send the message again, add --again.")

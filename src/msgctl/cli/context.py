@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from msgctl.cli.global_options import GlobalOptions
 from msgctl.config import file as config
 from msgctl.config import profiles
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
-from msgctl.storage.records import LOCAL
+from msgctl.storage.records import LOCAL, RECORD_ERRORS
 
 if TYPE_CHECKING:
     from datetime import date
@@ -81,21 +81,8 @@ class Context:
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.THE_SANDBOX  # works even if the configuration file is damaged
         profile = profiles.choose(config.load(self.config_path), self.environ, named).checked()
-        if self.operation is not None:
-            self._refuse_shared_store(profile)
         self._use_words(profile)
         return profile
-
-    def _refuse_shared_store(self, profile: profiles.Profile) -> None:
-        """Raise ConfigurationError if a shared store is configured: without one, a key protects only this machine."""
-        fix = None
-        if self.environ.get("MSGCTL_SHARED"):
-            fix = "Unset MSGCTL_SHARED"
-        elif profile.settings.get("shared"):
-            fix = f"Delete `shared` from {profile.place}"
-        if fix and not profile.is_sandbox:
-            what = "A shared store is not supported by this version of msgctl"
-            raise ConfigurationError(what, f"{fix}.", consequence="nothing was sent")
 
     def use_words_of(self, profile: str) -> None:
         """Classify delivery states with the words of a stored profile, if the file can be read."""
@@ -127,8 +114,36 @@ class Context:
 
     @cached_property
     def records(self) -> "Records":
-        """The records of --once keys, opt-outs and contacts."""
-        return LOCAL
+        """The records of --once keys, opt-outs and contacts: on this machine, or shared. Raises ConfigurationError."""
+        if not (url := self._shared_url()):
+            return LOCAL
+        from msgctl.storage.shared import SharedRecords
+
+        return self.stack.enter_context(closing(SharedRecords(url, self.options.timeout)))
+
+    def _warn_without_store(self) -> None:
+        """Warn if the shared store cannot be used. Sends need it and have failed before; other commands do not."""
+        try:
+            self.records.check()
+        except RECORD_ERRORS as error:
+            self.warn(f"{error.what}.")
+
+    def _shared_url(self) -> str:
+        """Return the URL of the shared store, empty without one. The sandbox never uses it."""
+        url = self.environ.get("MSGCTL_SHARED", "")
+        try:
+            profile = self.profile
+        except NoProfileError:  # for `msgctl optout`, which needs none
+            pass
+        else:
+            if profile.is_sandbox:
+                return ""
+            url = profile.shared or url
+        if url and not profiles.is_store_url(url):
+            raise ConfigurationError(
+                "MSGCTL_SHARED must be a URL such as postgresql://user@host/database", "Correct it, or unset it."
+            )
+        return url
 
     @cached_property
     def emulator(self) -> "Emulator":
@@ -145,8 +160,8 @@ class Context:
 
     @cached_property
     def client(self) -> "Client":
-        self._refuse_shared_store(self.profile)
         credential = self.credential or self.profile.credential()
+        self._warn_without_store()
         from msgctl.http.client import Client
 
         transport = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from msgctl.errors import (
     SharedStoreError,
     UsageError,
 )
-from msgctl.history import contacts, optouts
+from msgctl.history import contacts, once, optouts
 from msgctl.history.retention import delete_old
 from msgctl.jobs import resends, schema
 from msgctl.jobs.frequency import Frequency
@@ -43,6 +44,7 @@ from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
+from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, day_and_time, plural
 
 if TYPE_CHECKING:
@@ -135,6 +137,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     watch = context.stack.enter_context(closing(optouts.Watch(context.records, ledger.spec.performs.channel)))
     store = Store(ledger.path.parent)
     recorded = _contacts(context, job, ledger)
+    finish = context.stack.enter_context(once.running(context.records, context.profile.account, job))
     resends.begin(store, job, ledger)
     runner = Runner(
         ledger,
@@ -178,7 +181,20 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     if is_canary:
         paused = f"Paused after {plural(done, 'recipient')}, because of --canary."
         context.note(paused if context.printer.shows_verdicts else f"{paused} {hint}")
-    return result(summary(job, ledger, running=False), error, "job end", reference=known_as)
+    document = summary(job, ledger, running=False)
+    try:
+        finish(stored(job, ledger), json.dumps(document))
+    except RECORD_ERRORS as failure:
+        context.warn(f"The result is not stored under --once: {failure.what}.")
+    return result(document, error, "job end", reference=known_as)
+
+
+def stored(job: str, ledger: Ledger) -> once.StoredResult:
+    """Return how a job ended, for other machines."""
+    error = ended(job, ledger)
+    if error is None:
+        return once.StoredResult(0)
+    return once.StoredResult(error.exit_code, what=error.message, hint=error.hint or "")
 
 
 def _sent(runner: Runner) -> Progress:
@@ -434,7 +450,7 @@ def _failure(
         if bad is Outcome.REFUSED:
             hint += f"\n{hints[bad]}"
         return ConditionError(summary, hint, reason="not_accepted") if bad else None
-    what = error.message
+    what = error.what if isinstance(error, SharedStoreError) else error.message
     if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
         what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
@@ -563,18 +579,18 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
 
 def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:
     ledger.recover()
-    respect_optouts(context, ledger)
     hours = SendingHours.of(ledger.spec, context.clock)
     if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
         return None
-    if not ledger.totals.unsent:
-        ledger.end_schedule()
-        failure = _failure(job, ledger, None)
-        return result(summary(job, ledger, running=False), failure)
-    own = copy(context)  # a separate profile and client
+    own = copy(context)  # a separate profile, records and client
     own.options, own.stack = copy(context.options), ExitStack()
     with own.stack:
         check_account(own, ledger.spec)
+        respect_optouts(own, ledger)
+        if not ledger.totals.unsent:
+            ledger.end_schedule()
+            failure = _failure(job, ledger, None)
+            return result(summary(job, ledger, running=False), failure)
         try:
             return send(own, job, ledger, waits=False)
         finally:

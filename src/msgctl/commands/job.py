@@ -23,6 +23,7 @@ from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
 from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.history import contacts
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.report import CLICKED, JOB_FIELDS, UNDELIVERED, Report, finished, summary
@@ -31,6 +32,7 @@ from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
+from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import plural
 
 app = group("Check, resume and report on bulk sends.")
@@ -379,6 +381,10 @@ def remove(context: Context, job: JobName) -> None:
         lost += " msgctl will no longer notice repeats of it."
     prompts.confirm(context, f"Delete job {job} and its recipient list?{lost}")
     resends.remove(store, job)
+    try:
+        contacts.forget_plan(context.records, job)
+    except RECORD_ERRORS as error:
+        context.warn(f"Other machines still notice repeats of it for 24 hours: {error.what}.")
     context.note(f"Deleted job {job}.")
 
 

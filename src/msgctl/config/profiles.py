@@ -58,10 +58,10 @@ _FIXES = {
     "timezone": "--timezone ZONE",
 }
 """The options of `msgctl profile set`, by setting."""
-OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days", "words")
+OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days", "words", "shared")
 """The optional settings of a profile."""
 KEY_SOURCES = ("key", "key_command", "keyring")
-_NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
+_NOT_SHOWN = frozenset({"base_url", "key", "key_command", "shared"})
 """Settings that may contain a secret."""
 
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -88,6 +88,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= MAX_CLIENT),
     "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
     "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
+    "shared": ("a URL such as postgresql://user@host/database", lambda it: isinstance(it, str) and is_store_url(it)),
     "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
 }
 """The rule for each setting: its description, and its check."""
@@ -203,6 +204,8 @@ class Profile:
     timezone = property(lambda profile: profile.get("timezone"))
     history = property(lambda profile: profile.get("history"))
     """Whether messages sent with the profile are recorded on this machine."""
+    shared = property(lambda profile: profile.get("shared"))
+    """The URL of the database that several machines share for their records; it may contain a password."""
     keep_days = property(lambda profile: profile.get("keep_days"))
     """Days after which records of sent messages are deleted; None keeps them indefinitely."""
 
@@ -286,6 +289,11 @@ def _quoted(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(str(value), 40)
+
+
+def is_store_url(text: str) -> bool:
+    """Return whether a text looks like the URL of a PostgreSQL database."""
+    return text.startswith(("postgresql://", "postgres://"))
 
 
 def is_time_zone(text: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -39,6 +39,7 @@ _ADDED = (
 KEYS = FileFormat(
     name="the list of --once keys",
     file="once.sqlite3",
+    table="keys",
     application=0x6D73676F,  # "msgo"
     version=2,
     fix="Rename it; keys that were used before can then send again.",
@@ -119,6 +120,10 @@ class Reservation:
         """The result of an earlier send; None if this process is the one to send."""
         self.owner = ""
         """The machine of the earlier send, if several machines share the keys."""
+        self.summary: bytes | None = None
+        """The summary (JSON) of a job that was created under the key, if it is shared and not running."""
+        self.is_held = True
+        """Whether this process holds the key's lock; otherwise, another one is still working on it."""
 
     def begin(self) -> None:
         """Store that the request is about to be sent. Raises one of `RECORD_ERRORS`; it must not be sent then."""
@@ -162,17 +167,17 @@ class Reservation:
     def find(self, wanted: str) -> StoredResult | None:
         """Return the result of an earlier send; None if there is none. Raises UsageError if another one has the key."""
         found = self._execute(
-            "SELECT fingerprint, state, owner, exit_code, http_status, body, what, hint FROM keys"
+            "SELECT fingerprint, state, owner, summary, exit_code, http_status, body, what, hint FROM keys"
         ).fetchone()
-        if found is None or (found[1], found[3]) == ("claimed", None):
+        if found is None or (found[1], found[4]) == ("claimed", None):
             return None
         if found[0] != wanted:
             raise UsageError(
                 f"--once {quote(self._named[1])} was used for another message or other recipients",
                 "Choose another key for this message.",
             )
-        self.owner = found[2]
-        return DIED if found[3] is None else StoredResult(*found[3:])
+        self.owner, self.summary = found[2:4]
+        return DIED if found[4] is None else StoredResult(*found[4:])
 
     def _execute(self, statement: str, *values: object) -> Cursor:
         with self._records.explained(KEYS):
@@ -199,8 +204,9 @@ def reserved(
             result = Reservation(records, db, account, key).find(wanted)
         return result not in (None, DIED)
 
-    with records.locked(KEYS, f"once-{_digest(account, key)}", is_settled) as (db, is_held):
+    with records.locked(KEYS, _lock(account, key), is_settled) as (db, is_held):
         reservation = Reservation(records, db, account, key)
+        reservation.is_held = is_held
         if is_held:
             with records.explained(KEYS), database.transaction(db):
                 reservation.take(wanted, now, resend_unknown=resend_unknown)
@@ -209,5 +215,34 @@ def reserved(
         yield reservation
 
 
-def _digest(account: str, key: str) -> str:
-    return hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]
+@contextmanager
+def running(records: Records, account: str, job: str) -> Iterator[Callable[[StoredResult, str], None]]:
+    """Let other machines know that a job is running, if it was created under a key that they share.
+
+    The yielded function stores how the job ended, and its summary (JSON). Raises one of `RECORD_ERRORS`, and so does
+    the function.
+    """
+    found = None
+    if records.is_shared:
+        with records.opened(KEYS) as db:
+            query = "SELECT key FROM keys WHERE account = ? AND body = ?"
+            found = db.execute(query, (account, job.encode())).fetchone()
+    if found is None:
+        yield lambda *_: None
+        return
+    with records.locked(KEYS, _lock(account, found[0]), lambda _: False, max_idle=0) as (db, _):
+
+        def update(summary: bytes | None, result: StoredResult) -> None:
+            statement = """UPDATE keys SET summary = ?, owner = ?, exit_code = ?, what = ?, hint = ?
+                WHERE account = ? AND key = ?"""
+            values = summary, records.owner, result.exit_code, result.what, result.hint, account, found[0]
+            with records.explained(KEYS):
+                db.execute(statement, values)
+
+        update(None, StoredResult(0))
+        yield lambda result, summary: update(summary.encode(), result)
+
+
+def _lock(account: str, key: str) -> str:
+    """Return the name of a key's lock."""
+    return "once-" + hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]

@@ -22,6 +22,7 @@ TABLE = """CREATE TABLE optouts (
 OPTOUTS = FileFormat(
     name="the opt-out list",
     file="optouts.sqlite3",
+    table="optouts",
     application=0x6D736775,  # "msgu"
     version=2,
     fix="Restore it from a backup, or rename it and import the numbers again.",

@@ -97,7 +97,8 @@ FORMAT = FileFormat(
 )
 
 SHARED_CONTACTS = FileFormat(
-    name="the contacts",
+    name="the list of contacts",
+    file="contacts",
     application=0,
     version=1,
     fix="",

@@ -278,6 +278,13 @@ class Importer:
         with LEDGER.explained(self._new):
             return [line for (line,) in self._db.execute("SELECT line FROM recipient WHERE message IS NOT NULL")]
 
+    def messages(self) -> Iterator[tuple[bytes, str]]:
+        """Yield the digest of each recipient's message, and the international number. Raises ConfigurationError."""
+        query = """SELECT digest, coalesce(international, phone) FROM recipient
+            JOIN message ON message.id = recipient.message"""
+        with LEDGER.explained(self._new):
+            yield from self._db.execute(query)
+
     def finish(self) -> None:
         """Make the ledger durable and give it its final name. Raises ConfigurationError."""
         with LEDGER.explained(self._new):

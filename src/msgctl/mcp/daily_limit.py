@@ -41,6 +41,7 @@ _SCHEMA = """
 SENDS = FileFormat(
     name="the record of credits spent by msgctl mcp",
     file="mcp.sqlite3",
+    table="sends",
     application=0x6D736770,  # "msgp"
     version=2,
     fix="Rename it; today's count then restarts at 0.",

@@ -30,7 +30,8 @@ class FileFormat:
     ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
     which the statements in ``schema`` create, and those in ``upgrade`` create from the tables of the version before.
     ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one. ``file`` is
-    its name in the state directory, if there is only one file of this kind.
+    its name in the state directory, if there is only one file of this kind. A shared store imports the rows of
+    ``table``.
     """
 
     name: str
@@ -41,6 +42,7 @@ class FileFormat:
     upgrade: tuple[str, ...] = ()
     most_wait: float = 10.0
     file: str = ""
+    table: str = ""
 
     def path(self) -> Path:
         """Return the only file of this kind. Raises ConfigurationError."""

@@ -20,11 +20,16 @@ RECORD_ERRORS = ConfigurationError, SharedStoreError
 """Errors of records that cannot be read or written."""
 
 
-class Cursor(Protocol):
-    """The result of a statement."""
+class RowCount(Protocol):
+    """The number of rows that a statement has changed."""
 
     @property
     def rowcount(self) -> int: ...
+
+
+class Cursor(RowCount, Protocol):
+    """The result of a statement."""
+
     def fetchone(self) -> Any: ...
     def fetchall(self) -> list[Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
@@ -36,18 +41,19 @@ class Connection(Protocol):
     @property
     def in_transaction(self) -> bool: ...
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ..., /) -> Cursor: ...
-    def executemany(self, statement: str, values: Iterable[Any], /) -> Cursor: ...
+    def executemany(self, statement: str, values: Iterable[Any], /) -> RowCount: ...
     def close(self) -> None: ...
 
 
 class Records(Protocol):
     """Where the records are. Each kind of record has the tables of a `FileFormat`.
 
-    ``owner`` is the name of this machine for others, if they are shared.
+    If they are shared, ``owner`` is the name of this machine for others, and ``place`` is the database.
     """
 
     is_shared: bool
     owner: str
+    place: str
 
     def identity(self, kind: FileFormat) -> object:
         """Return a value that changes if the records are replaced by others; None if there are none."""
@@ -62,12 +68,16 @@ class Records(Protocol):
         """Open a connection for a block, with errors explained. Only one thread may use it."""
 
     def locked(
-        self, kind: FileFormat, name: str, is_enough: Callable[[Connection], bool]
+        self, kind: FileFormat, name: str, is_enough: Callable[[Connection], bool], *, max_idle: float = ...
     ) -> AbstractContextManager[tuple[Connection, bool]]:
         """Hold a named lock for a block, and yield a connection, and whether the lock is held.
 
-        Wait as long as another process holds it, unless ``is_enough`` finds that reading is enough.
+        Wait as long as another process holds it, unless ``is_enough`` finds that reading is enough. In a database, the
+        lock is lost if nothing is done for ``max_idle`` seconds; 0 means no limit.
         """
+
+    def check(self) -> None:
+        """Connect to a database that is shared. Raises one of `RECORD_ERRORS`."""
 
     def set_wait(self, db: Connection, seconds: float) -> None:
         """Set how long a transaction waits for another one."""
@@ -83,6 +93,7 @@ class LocalRecords:
 
     is_shared = False
     owner = ""
+    place = ""
 
     def identity(self, kind: FileFormat) -> object:
         with files.explained("read", path := kind.path()):
@@ -103,9 +114,9 @@ class LocalRecords:
 
     @contextmanager
     def locked(
-        self, kind: FileFormat, name: str, is_enough: Callable[[Connection], bool]
+        self, kind: FileFormat, name: str, is_enough: Callable[[Connection], bool], *, max_idle: float = 0
     ) -> Iterator[tuple[Connection, bool]]:
-        del is_enough  # the system releases the lock when the process ends, so it is never held for long
+        del is_enough, max_idle  # the system releases the lock when the process ends, so it is never held for long
         path = kind.path()
         with kind.explained(path):
             files.make_folder(path.parent)
@@ -114,6 +125,9 @@ class LocalRecords:
                 db = kind.open(path, create=True)
             with closing(db):
                 yield db, True
+
+    def check(self) -> None:
+        pass
 
     def set_wait(self, db: Connection, seconds: float) -> None:
         db.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
