@@ -14,7 +14,8 @@ from hypothesis import settings
 
 from msgctl.sandbox.responses import DOCUMENTED
 from support import responses
-from support.jobs import Jobs
+from support.jobs import ANA, EVA, LUIS, Jobs, of_phones
+from support.sandbox import Sandbox
 from support.service import Service, respond, running
 from support.tool import Tool
 
@@ -75,6 +76,18 @@ def tool() -> Tool:
 @pytest.fixture
 def jobs(tool: Tool) -> Jobs:
     return Jobs(tool)
+
+
+@pytest.fixture
+def sandbox(tool: Tool) -> Sandbox:
+    """The tool with the sandbox of this machine."""
+    return Sandbox(tool)
+
+
+@pytest.fixture
+def everyone(home: Path) -> str:
+    """A file of three recipients."""
+    return of_phones(home, [ANA, LUIS, EVA])
 
 
 @pytest.fixture

@@ -40,11 +40,6 @@ def jobs(tool: Tool, service: Service) -> Jobs:
     return Jobs(tool)
 
 
-@pytest.fixture
-def everyone(home: Path) -> str:
-    return of_phones(home, [ANA, LUIS, EVA])
-
-
 def sent_to(service: Service) -> list[str]:
     """Return who was sent to since this was called last."""
     found = sorted(phone for request in sends(service) for phone in phones(request))

@@ -9,35 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, BALANCE, EVA, LUIS, REFUSAL, Jobs, accepting, of_phones, sends, table
+from support.jobs import ANA, BALANCE, REFUSAL, Jobs, accepting, of_phones, sends, table
 from support.service import Service, drop
 
 KEY = ("--once", "november")
 
 
-@pytest.fixture
-def three(home: Path) -> str:
-    return of_phones(home, [ANA, LUIS, EVA])
-
-
-def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Service, three: str) -> None:
+def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(accepting(service))
-    job = jobs.send(three, *KEY)
-    again = jobs.sms(three, "--yes", "--json", *KEY)
+    job = jobs.send(everyone, *KEY)
+    again = jobs.sms(everyone, "--yes", "--json", *KEY)
     assert (again.code, again.document) == (0, jobs.shown(job))
-    noted = jobs.sms(three, "--yes", *KEY)
+    noted = jobs.sms(everyone, "--yes", *KEY)
     assert f'This time nothing was sent. --once "november" created job {job} before.' in noted.err
     assert len(sends(service)) == 1
     assert len(jobs("job", "list", "--json").document) == 1
 
 
 def test_a_key_that_was_used_for_other_recipients_is_an_error(
-    jobs: Jobs, service: Service, home: Path, three: str
+    jobs: Jobs, service: Service, home: Path, everyone: str
 ) -> None:
     service.always(accepting(service))
-    jobs.send(three, *KEY)
+    jobs.send(everyone, *KEY)
     for done in (
-        jobs.sms(three, "--yes", *KEY, text="Another message"),
+        jobs.sms(everyone, "--yes", *KEY, text="Another message"),
         jobs.sms(table(home, "phone", ANA, name="fewer.csv"), "--yes", *KEY),
     ):
         assert done.code == 2
@@ -45,11 +40,11 @@ def test_a_key_that_was_used_for_other_recipients_is_an_error(
     assert len(sends(service)) == 1
 
 
-def test_the_exit_code_is_repeated(jobs: Jobs, service: Service, three: str) -> None:
+def test_the_exit_code_is_repeated(jobs: Jobs, service: Service, everyone: str) -> None:
     service.will(BALANCE)
     service.always(drop)
-    job = jobs.send(three, *KEY, code=6)
-    again = jobs.sms(three, "--yes", *KEY)
+    job = jobs.send(everyone, *KEY, code=6)
+    again = jobs.sms(everyone, "--yes", *KEY)
     assert (again.code, f"msgctl job report {job} --only unknown" in again.err) == (6, True)
 
 
@@ -65,31 +60,33 @@ def test_a_job_that_the_service_stopped_exits_with_1_again(jobs: Jobs, service: 
     assert len(sends(service)) == made
 
 
-def test_a_paused_job_is_explained_and_not_resumed(jobs: Jobs, service: Service, three: str) -> None:
+def test_a_paused_job_is_explained_and_not_resumed(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(accepting(service))
-    job = jobs.send(three, "--canary", "1", *KEY)
-    again = jobs.sms(three, "--yes", "--canary", "1", *KEY)
+    job = jobs.send(everyone, "--canary", "1", *KEY)
+    again = jobs.sms(everyone, "--yes", "--canary", "1", *KEY)
     assert (again.code, f"Resume it: msgctl job resume {job}" in again.err) == (0, True)
     assert jobs("job", "resume", job, "--yes").code == 0
-    assert jobs.sms(three, "--yes", *KEY).code == 0
+    assert jobs.sms(everyone, "--yes", *KEY).code == 0
     assert len(sends(service)) == 2
 
 
-def test_nothing_is_resent_after_the_job_was_deleted(jobs: Jobs, service: Service, three: str) -> None:
+def test_nothing_is_resent_after_the_job_was_deleted(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(accepting(service))
-    job = jobs.send(three, *KEY)
+    job = jobs.send(everyone, *KEY)
     assert jobs("job", "remove", job, "--yes").code == 0
-    again = jobs.sms(three, "--yes", "--again", *KEY)
+    again = jobs.sms(everyone, "--yes", "--again", *KEY)
     assert (again.code, f"Job {job}" in again.err) == (5, True)
     assert len(sends(service)) == 1
 
 
-def test_a_dry_run_and_a_refused_file_leave_the_key_free(jobs: Jobs, service: Service, home: Path, three: str) -> None:
+def test_a_dry_run_and_a_refused_file_leave_the_key_free(
+    jobs: Jobs, service: Service, home: Path, everyone: str
+) -> None:
     service.always(accepting(service))
-    assert jobs.sms(three, "--dry-run", *KEY).code == 0
-    assert jobs.sms(three, *KEY).code == 2  # without --yes
+    assert jobs.sms(everyone, "--dry-run", *KEY).code == 0
+    assert jobs.sms(everyone, *KEY).code == 2  # without --yes
     assert jobs.sms(table(home, "phone", "12", name="invalid.csv"), "--yes", *KEY).code == 2
-    jobs.send(three, *KEY)
+    jobs.send(everyone, *KEY)
 
 
 KILLED = """
@@ -108,14 +105,14 @@ main()
 
 @pytest.mark.parametrize("before", ["pass", "real(*given)"], ids=["before the job exists", "after"])
 def test_a_kill_while_the_job_is_created_loses_nothing(
-    before: str, jobs: Jobs, service: Service, three: str, home: Path
+    before: str, jobs: Jobs, service: Service, everyone: str, home: Path
 ) -> None:
     service.always(accepting(service))
-    line = ["sms", "bulk", three, "-m", "Hello", "--yes", *KEY]
+    line = ["sms", "bulk", everyone, "-m", "Hello", "--yes", *KEY]
     script = KILLED.format(before=before, line=line)
     done = subprocess.run([sys.executable, "-c", script], check=False, timeout=60, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    again = jobs.sms(three, "--yes", *KEY)
+    again = jobs.sms(everyone, "--yes", *KEY)
     if again.code:  # the job exists, and was not sent
         (job,) = (each["job"] for each in jobs("job", "list", "--json").document)
         assert (again.code, f"msgctl job resume {job}" in again.err) == (6, True)

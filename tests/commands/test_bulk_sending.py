@@ -39,11 +39,6 @@ from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
 
-@pytest.fixture
-def three(home: Path) -> str:
-    return of_phones(home, [ANA, LUIS, EVA])
-
-
 def without_credentials(pairs: list[tuple[str, str]]) -> dict[str, str]:
     return {name: value for name, value in pairs if name not in ("client", "key")}
 
@@ -128,16 +123,16 @@ def test_each_command_on_the_wire(
 
 
 @pytest.mark.every_set
-def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
+def test_all_accepted(everyone: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, credits="2"))
-    done = jobs.sms(three, "--yes", "--json")
+    done = jobs.sms(everyone, "--yes", "--json")
     document = done.document
     assert (done.code, list(document)) == (0, SUMMARY_FIELDS)
     assert document == {
         "job": document["job"],
         "name": None,
         "command": "sms bulk",
-        "file": three,
+        "file": everyone,
         "profile": "environment",
         "state": "done",
         "recipients": 3,
@@ -206,19 +201,19 @@ def test_a_job_that_is_stopped_at_once_sends_nothing_more(
 
 
 @pytest.mark.every_set
-def test_the_history_shows_refused_until_a_message_is_resent(three: str, jobs: Jobs, service: Service) -> None:
+def test_the_history_shows_refused_until_a_message_is_resent(everyone: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, REFUSAL)
-    job = jobs.send(three, code=6)
+    job = jobs.send(everyone, code=6)
     jobs("job", "resume", job, "--resend-refused", "--yes", "--max-credits", "0")
     assert jobs.outcomes(job) == dict.fromkeys((ANA, LUIS, EVA), "pending")
     assert {each["outcome"] for each in jobs("history", "--json").document} == {"refused"}
 
 
 def test_recipients_in_flight_at_a_kill_are_unknown_in_the_history(
-    three: str, jobs: Jobs, service: Service, home: Path, tool: Tool
+    everyone: str, jobs: Jobs, service: Service, home: Path, tool: Tool
 ) -> None:
     service.will(BALANCE, REFUSAL)
-    job, store = jobs.send(three, code=6), Store(folder(home))
+    job, store = jobs.send(everyone, code=6), Store(folder(home))
 
     def listed(*words: str) -> dict[str, str]:
         return {each["phone"]: each["outcome"] for each in jobs("history", "--json", *words).document}
@@ -238,10 +233,10 @@ def test_recipients_in_flight_at_a_kill_are_unknown_in_the_history(
 
 @pytest.mark.every_set
 @pytest.mark.parametrize("lost", [drop, respond({"error": "x"}, 503)], ids=["drop", "503"])
-def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
+def test_unknown_messages_are_resent_only_on_request(lost: Any, everyone: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)
     service.always(accepting(service))
-    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    done = jobs.sms(everyone, "--yes", "--json", "--batch-size", "1")
     job = done.document["job"]
     assert (done.code, counts(done.document)) == (6, {"accepted": 2, "unknown": 1})
     assert (done.error["kind"], f"job report {job} --only unknown" in done.error["hint"]) == ("condition_not_met", True)
@@ -262,11 +257,11 @@ def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs
 @pytest.mark.every_set
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
 def test_an_outcome_stays_unknown_until_a_message_is_accepted(
-    again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
+    again: Behaviour | None, everyone: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
     service.will(respond({"status": 1000}), drop)
-    job = jobs.send(three, "--batch-size", "1", "--concurrency", "1", code=6)
+    job = jobs.send(everyone, "--batch-size", "1", "--concurrency", "1", code=6)
     if again:
         service.will(again)
         jobs("job", "resume", job, "--resend-unknown", "--yes")
@@ -282,10 +277,10 @@ def test_an_outcome_stays_unknown_until_a_message_is_accepted(
 
 
 @pytest.mark.every_set
-def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
+def test_a_number_missing_from_the_response_is_unknown(everyone: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
     service.will(BALANCE, respond({"id": "d1", "status": "1", "data": [entry]}))
-    job = jobs.send(three, code=6)
+    job = jobs.send(everyone, code=6)
     assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
     (first, _) = jobs.report(job, "--only", "unknown")
     assert first["error"] == "the response does not mention this number"
@@ -320,7 +315,7 @@ def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service
 # --- what is kept
 
 
-def test_no_file_of_a_job_contains_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_no_file_of_a_job_contains_the_key(everyone: str, jobs: Jobs, service: Service, home: Path) -> None:
     seen: set[str] = set()
     leaked: set[str] = set()
 
@@ -330,7 +325,7 @@ def test_no_file_of_a_job_contains_the_key(three: str, jobs: Jobs, service: Serv
 
     service.will(BALANCE, respond({"error": "NO", "msg": f"the key is {KEY}"}, 520))
     service.always(accepting(service, look=look))
-    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    done = jobs.sms(everyone, "--yes", "--json", "--batch-size", "1")
     job = done.document["job"]
     assert {name.removeprefix(job) for name in seen} >= {".sqlite3", ".sqlite3-wal", ".sqlite3-shm"}
     assert leaked == set()
@@ -342,11 +337,11 @@ def test_no_file_of_a_job_contains_the_key(three: str, jobs: Jobs, service: Serv
 
 
 @pytest.mark.every_set
-@pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07"])
-def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str, jobs: Jobs, service: Service) -> None:
+def test_text_from_the_service_cannot_control_the_terminal(everyone: str, jobs: Jobs, service: Service) -> None:
+    text = "\x1b[2J\x1b]0;x\x07"
     entry = {"id": text, "status": text, "credits": text, "phone": ANA}
     service.will(BALANCE, respond({"data": [entry]}), *[respond({"error": text, "msg": text}, 520)] * 2)
-    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    done = jobs.sms(everyone, "--yes", "--json", "--batch-size", "1")
     job = done.document["job"]
     assert [(row["id"], row["credits"]) for row in jobs.report(job, "--only", "accepted")] == [(text, text)]
     for form in ("table", "csv", "tsv"):

@@ -33,6 +33,7 @@ from support.jobs import (
     of_phones,
     phones,
     sends,
+    sent_to,
     table,
 )
 from support.service import Service, drop, respond
@@ -48,15 +49,6 @@ def jobs(tool: Tool, service: Service) -> Jobs:
     service.always(accepting(service))
     tool.clock.now = MONDAY_MORNING
     return Jobs(tool)
-
-
-@pytest.fixture
-def everyone(home: Path) -> str:
-    return of_phones(home, [ANA, LUIS, EVA])
-
-
-def sent_to(service: Service) -> list[str]:
-    return sorted(phone for request in sends(service) for phone in phones(request))
 
 
 # --- numbers

@@ -17,7 +17,7 @@ import pytest
 
 from msgctl.jobs.store import Store
 from support.disks import mounted
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, folder, of_phones, phones, sends
+from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, folder, of_phones, sends, sent_to
 from support.service import Service, drop
 from support.terminal import PATIENCE
 from support.tool import Outcome, Tool, process
@@ -39,10 +39,6 @@ def jobs(tool: Tool, service: Service) -> Jobs:
 def job(jobs: Jobs, home: Path) -> str:
     """A job for three people that is due, one request each."""
     return jobs.send(of_phones(home, [ANA, LUIS, EVA]), "--at", DUE, "--batch-size", "1")
-
-
-def sent_to(service: Service) -> list[str]:
-    return sorted(phone for request in sends(service) for phone in phones(request))
 
 
 def run_due(jobs: Jobs) -> Outcome:

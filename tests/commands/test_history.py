@@ -24,11 +24,6 @@ RECORDED = tuple({**SENDS, "block add": CHANGES["block add"]})
 
 
 @pytest.fixture
-def sandbox(tool: Tool) -> Sandbox:
-    return Sandbox(tool)
-
-
-@pytest.fixture
 def path(home: Path) -> Path:
     return home / "state" / "msgctl" / "history.sqlite3"
 

@@ -28,11 +28,6 @@ LINKED = ("-m", "Hi {link}", "--link", SHOP, "--yes")
 
 
 @pytest.fixture
-def sandbox(tool: Tool) -> Sandbox:
-    return Sandbox(tool)
-
-
-@pytest.fixture
 def customers(home: Path) -> str:
     return table(home, "phone,id", f"{ANA},a&b", f"{LUIS},l", f"{EVA},é")
 

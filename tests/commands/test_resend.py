@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, folder, of_phones, phones, sends
+from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, folder, of_phones, sent_to
 from support.service import Service, drop, respond
 from support.tool import Tool, process
 
@@ -25,11 +25,6 @@ def job(jobs: Jobs, service: Service, home: Path) -> str:
     service.received.clear()
     service.always(accepting(service))
     return job
-
-
-def sent_to(service: Service) -> list[str]:
-    """Return who was sent to, unless the service refused it."""
-    return sorted(phone for request in sends(service) for phone in phones(request))
 
 
 def resent(jobs: Jobs, job: str, *more: str, code: int = 0) -> str:

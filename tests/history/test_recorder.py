@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from msgctl import operations as ops
-from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.history.store import MAX_RESPONSE, Send, message_of, reading, recorded
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage.records import LOCAL
@@ -23,33 +22,6 @@ def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> Non
         (entry,) = history.entries(1)
     assert entry["response"].startswith(f'{{"sms": "{stored} is your Shop code.", "more": "xxx')
     assert len(entry["response"]) == MAX_RESPONSE
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("error", "outcome", "response"),
-    [
-        (OutcomeUnknownError("it broke", body="<h1>m-77</h1>"), "unknown", "<h1>m-77</h1>"),
-        (OutcomeUnknownError("it broke"), "unknown", None),
-        (RefusedError("no", body="NO"), "refused", "NO"),
-        (NotReachedError("no connection"), "not sent", None),
-        (KeyboardInterrupt(), "unknown", None),
-    ],
-    ids=repr,
-)
-def test_an_error_is_stored_as_its_outcome_with_its_response(
-    error: BaseException, outcome: str, response: str | None
-) -> None:
-    send = Send("2026-11-21T09:00:00Z", "main", "https://a.example", "sms send", "Hola")
-    with (
-        pytest.raises(type(error)),
-        recorded(LOCAL, send, ["1", "2"], lambda each: pytest.fail(str(each)), is_kept=True),
-    ):
-        raise error
-    with reading() as history:
-        assert history is not None
-        found = [(each["phone"], each["outcome"], each["response"]) for each in history.entries(2)]
-    assert found == [("1", outcome, response), ("2", outcome, response)]
 
 
 def test_the_body_of_a_file_is_its_message() -> None:

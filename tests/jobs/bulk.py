@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -139,7 +138,7 @@ def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
     """Check that the report contains every recipient once, with the right outcome. Count the outcomes."""
     rows = bulk.rows()
     assert [row["phone"] for row in rows] == bulk.phones
-    got = server.carried_out()
+    got = server.arrived()
     twice = [phone for phone, times in got.items() if times > 1]
     assert not twice, f"got it twice: {twice}"
     for row in rows:
@@ -152,26 +151,3 @@ def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
     shown = bulk.shown()
     assert {name: shown[name] for name in counted} == counted
     return counted
-
-
-def send_with_kills(bulk: Bulk, server: CountingServer, *, batch: int, kills: int, seed: int) -> None:
-    """Begin a job, kill its process after random numbers of requests, and resume it until nothing is pending.
-
-    Never more may be unknown than was in flight.
-    """
-    dice = random.Random(seed)
-    running = bulk.begin()
-    unknown = 0
-    for kill in range(kills):
-        arrived = len(server.dispatches)
-        # Intents whose requests were not sent will not arrive later.
-        to_come = len(bulk.phones) // batch - arrived - kill * CONCURRENCY
-        share = 2 * max(0, to_come) // (kills - kill + 1)
-        server.wait_for(arrived + dice.randint(0 if kill else 1, max(kill == 0, share)))
-        running.kill()
-        lost = bulk.shown()["unknown"] - unknown
-        assert 0 <= lost <= CONCURRENCY * batch
-        unknown += lost
-        running = bulk.resume()
-    done = running.end()
-    assert done.code == (6 if unknown else 0), done.err

@@ -1,13 +1,11 @@
 """Jobs whose process, connections, disk or clock fail: everyone is sent to, and only once.
 
-The tests run at a size for every day; ``CRASH_TESTS=full pytest tests/jobs/test_crash.py`` runs ten thousand
-recipients through twenty-five kills. ``CRASH_TESTS=required`` fails what cannot be tested on a machine.
+`simulation` tries many more failures, at any moment.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -15,65 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true, send_with_kills
-from support.counting_server import CountingServer, Decision, Dispatch, Fault, at_random
-from support.disks import FULL, Disk, mounted
+from jobs.bulk import CONCURRENCY, Bulk, NewBulk, assert_true
+from support.counting_server import CountingServer, Dispatch
+from support.disks import Disk, mounted
 from support.tool import Tool
 
-NUMBER, KILLS = (10_000, 25) if FULL else (1_500, 6)
 BATCH = 10
-LOSSES = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.HALF)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS], ids=["one text", "several texts"])
-def test_a_job_killed_at_any_moment_sends_to_everyone_once(
-    texts: tuple[str, ...], counter: CountingServer, new_bulk: NewBulk
-) -> None:
-    bulk = new_bulk(NUMBER, "--batch-size", str(BATCH), texts=texts)
-    send_with_kills(bulk, counter, batch=BATCH, kills=KILLS, seed=len(texts))
-    outcomes = assert_true(bulk, counter)
-    assert outcomes.keys() <= {"accepted", "unknown"}
-    assert max(counter.arrived().values()) == 1
-    assert counter.carried_out().keys() | {r["phone"] for r in bulk.rows() if r["outcome"] == "unknown"} == set(
-        bulk.phones
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("decide", "kills"),
-    [
-        pytest.param(at_random(1, Fault.CUT_BEFORE, share=0.1), 0, id="cut before the work"),
-        pytest.param(at_random(2, Fault.CUT_AFTER, share=0.1), 0, id="cut after the work"),
-        pytest.param(at_random(3, Fault.REFUSED, share=0.1), 0, id="refused now and then"),
-        pytest.param(at_random(4, *LOSSES, Fault.REFUSED, share=0.3), KILLS, id="everything, and kills"),
-    ],
-)
-def test_a_job_with_errors_of_the_service_sends_to_everyone_once(
-    decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk
-) -> None:
-    counter.decide = decide
-    bulk = new_bulk(NUMBER, "--batch-size", str(BATCH))
-    with_kills = bulk.begin()
-    dice = random.Random(kills)
-    for _ in range(kills):
-        counter.wait_for(len(counter.dispatches) + dice.randint(1, 20))
-        with_kills.kill()
-        with_kills = bulk.resume()
-    done = with_kills.end()
-    while bulk.shown()["pending"]:
-        assert done.code == 1, done.err  # five failures in a row
-        done = bulk.resume().end()
-    outcomes = assert_true(bulk, counter)
-    assert done.code == 6
-    assert sum(outcomes.values()) == NUMBER
-    faults = {phone: dispatch.fault for dispatch in counter.dispatches for phone in dispatch.phones}
-    assert max(counter.arrived().values()) == 1
-    for row in bulk.rows():
-        fault = faults.get(row["phone"])
-        assert (row["outcome"] == "refused") <= (fault is Fault.REFUSED)
-        assert (fault in LOSSES) <= (row["outcome"] == "unknown")
 
 
 def test_the_intent_and_earlier_results_are_on_disk_before_a_request(

@@ -39,21 +39,6 @@ def test_the_first_signal_lets_requests_in_flight_finish(counter: CountingServer
     assert assert_true(bulk, counter) == {"accepted": 300}
 
 
-def test_the_second_signal_stops_at_once(counter: CountingServer, new_bulk: NewBulk) -> None:
-    bulk = new_bulk(300, "--batch-size", str(BATCH))
-    running = _held(bulk, counter)
-    running.signal(signal.SIGINT)
-    assert "Press Ctrl-C again to stop at once" in running.wait_for_line(STOPPING)
-    running.signal(signal.SIGTERM)
-    done = running.end()
-    assert done.code == 130
-    assert f"msgctl job resume {bulk.id}" in done.err
-    counter.release()
-    assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "pending": 220}
-    assert bulk.resume().end().code == 6
-    assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "accepted": 220}
-
-
 @pytest.mark.slow
 def test_checking_states_can_be_killed_and_continued(counter: CountingServer, new_bulk: NewBulk) -> None:
     counter.state = lambda message: "queued" if message.endswith("0") else "delivered"

@@ -171,18 +171,9 @@ def test_a_table_lists_the_commands(tool: Tool) -> None:
     assert [line.partition("\t")[0] for line in lines[1:]] == list(ALL)
 
 
-@pytest.mark.parametrize(("name", "example"), [each for each in EXAMPLES if ALL[each[0]]["effect"] != "local"])
-def test_every_example_that_makes_requests_works(name: str, example: str, program: Program, home: Path) -> None:
-    works(name, example, program, home)
-
-
-@pytest.mark.parametrize(("name", "example"), [each for each in EXAMPLES if ALL[each[0]]["effect"] == "local"])
-def test_every_local_example_works(name: str, example: str, program: Program, home: Path) -> None:
-    works(name, example, program, home)
-
-
-def works(name: str, example: str, program: Program, home: Path) -> None:
-    """Run an example, which must succeed; only a local command makes no request."""
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+def test_every_example_works(name: str, example: str, program: Program, home: Path) -> None:
+    """Only a local command makes no request."""
     remove_what_is_made(name, home)
     with mock.patch.object(Client, "send", autospec=True, side_effect=Client.send) as send:
         done = program.run(example)

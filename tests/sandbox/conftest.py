@@ -10,8 +10,6 @@ import pytest
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.service import respond
-from support.sandbox import Sandbox
-from support.tool import Tool
 
 from .clocked_emulator import NOON, World
 from .served import Served, serving
@@ -48,9 +46,3 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
 def served(emulator: Emulator) -> Iterator[Served]:
     with serving(emulator) as served:
         yield served
-
-
-@pytest.fixture
-def sandbox(tool: Tool) -> Sandbox:
-    """The tool with the sandbox of this machine."""
-    return Sandbox(tool)

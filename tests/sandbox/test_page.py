@@ -18,7 +18,7 @@ from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import respond
 
 from .clocked_emulator import FORM, JSON, PHONE, Controls, encoded
-from .served import Served, serving
+from .served import Served
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
@@ -33,12 +33,6 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
     emulator = Emulator(tmp_path / "state.db", key="a-key-to-hide")
     yield emulator
     emulator.close()
-
-
-@pytest.fixture
-def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(emulator) as served:
-        yield served
 
 
 def post(served: Served, path: str, **parameters: str) -> Any:

@@ -1,6 +1,6 @@
 """Small disks that can be filled or made read-only; tests mount them if their user may do so.
 
-With ``CRASH_TESTS=required`` (or ``full``), tests that cannot mount a disk fail instead of being skipped.
+With ``CRASH_TESTS=required``, tests that cannot mount a disk fail instead of being skipped.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pytest
 
-FULL = os.environ.get("CRASH_TESTS") == "full"
-"""Whether to try everything, however long it takes. Read before a test clears the variable."""
-REQUIRED = os.environ.get("CRASH_TESTS") in ("full", "required")
+REQUIRED = os.environ.get("CRASH_TESTS") == "required"
 
 
 @dataclass(frozen=True)
