@@ -68,7 +68,7 @@ _SCHEMA = (
     """,
     "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
     # A number is never reused, even after a reset, because programs request the messages after a number.
-    # text is what the phone receives; shown is what responses repeat of it, with a code masked; template_values is a
+    # text is what the phone receives; shown is the text in responses, with a code masked; template_values is a
     # JSON array; received is 1 for messages that will reach their phone; created is in seconds since 1970.
     """
     CREATE TABLE messages (
@@ -266,7 +266,7 @@ class Emulator:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction that sees one moment of the state and must not change it."""
+        """Begin a transaction that only reads, and sees one moment of the state."""
         with STATE.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
             yield self._db
 
@@ -284,7 +284,7 @@ class Emulator:
         return float(self.clock() + offset if stopped is None else stopped), left
 
     def version(self) -> str:
-        """Return a text that is different after each change by any process."""
+        """Return a string that differs after each change by any process."""
         with self._one_at_a_time:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 

@@ -1,7 +1,7 @@
 """The sandbox's own endpoints: its inbox and controls under ``/sandbox``, the inbox page, and short URLs.
 
-Those under ``/sandbox`` are functions here, each with its description (`_endpoint`), from which the list at
-``GET /sandbox``, the OpenAPI document and the commands follow. A served sandbox takes them without credentials, and
+Each endpoint under ``/sandbox`` is a function with a description (`_endpoint`). The list at ``GET /sandbox``, the
+OpenAPI document and the commands are built from these descriptions. A served sandbox needs no credentials for them, and
 refuses web pages of another origin.
 """
 
@@ -48,7 +48,7 @@ MAX_DAYS = 3_650
 MAX_WAIT = 3600
 MAX_OVERVIEW = 300  # messages on the inbox page
 MIN_NATIONAL = 7  # digits from which a number may lack its country code
-LATEST = 32_503_680_000.0  # the year 3000
+MAX_TIME = 32_503_680_000.0  # the year 3000
 CLOCK_SYNTAX = "Use +10m (s, m, h or d), stop, start, or a time such as 2026-12-01T09:00:00Z, at which it stops."
 
 _DAY = 24 * 60 * 60
@@ -118,7 +118,7 @@ def about(_emulator: Emulator) -> Document:
     messages=list[Document],
 )
 def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float = 0) -> SandboxResponse:
-    """Return the messages that reached their phone or will."""
+    """Return the messages that phones received or will receive."""
     pattern = _pattern(phone) if phone else "%"
     with emulator.reading() as db:
         now, _ = emulator.now(db)
@@ -231,7 +231,7 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
             stopped = None if stopped is None else now
         else:
             now = stopped = _moment(change)
-        if not 0 <= now <= LATEST:
+        if not 0 <= now <= MAX_TIME:
             raise UsageError("The clock must stay between 1970 and 3000")
         db.execute("UPDATE account SET clock_offset = ?, clock_stopped = ?", (now - emulator.clock(), stopped))
     return clock(emulator)
@@ -305,7 +305,7 @@ def _with_links(message: Document, origin: str) -> Document:
     short_url = re.compile(rf"({re.escape(origin + VISITS)}[A-Za-z0-9_-]+)")
 
     def parts(text: str) -> list[str | Document]:
-        texts = short_url.split(text)  # each second one is a short URL
+        texts = short_url.split(text)  # every second one is a short URL
         return [
             {"text": each, "path": each.removeprefix(origin)} if odd % 2 else each for odd, each in enumerate(texts)
         ]

@@ -31,14 +31,14 @@ _PAGE = (
 )
 
 
-def _refuse(kind: str, error: str, **more: str) -> SandboxResponse:
+def _error(kind: str, error: str, **more: str) -> SandboxResponse:
     return Refusal(error, f"simulated by the sandbox (fault {kind})", status=int(kind), headers=more).response()
 
 
 INSTEAD = {
-    "520": _refuse("520", "UNKNOWN"),
-    "503": _refuse("503", "UNAVAILABLE"),
-    "429": _refuse("429", "TOO_MANY_REQUESTS", **{"retry-after": "1"}),
+    "520": _error("520", "UNKNOWN"),
+    "503": _error("503", "UNAVAILABLE"),
+    "429": _error("429", "TOO_MANY_REQUESTS", **{"retry-after": "1"}),
     "html": SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
     "reject": SandboxResponse(UNKNOWN_ERROR, b""),
 }
@@ -46,7 +46,7 @@ INSTEAD = {
 
 
 class Fault(NamedTuple):
-    """One fault: its probability for a request, or the number of requests it is for; the operation's path, or None."""
+    """One fault: its probability for a request, or the number of requests it affects; an operation's path, or None."""
 
     kind: str
     probability: float = 1.0
@@ -103,13 +103,17 @@ def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     if (request.method, request.path) not in _REQUESTS:
         return emulator.operate(request)
     path = request.path.removeprefix(BASE_PATH)
-    met = list[Fault]()
+    applied = list[Fault]()
     with emulator.writing() as db:
         for number, spec in db.execute("SELECT number, spec FROM faults").fetchall():
             fault = parse(spec)
             if fault.path in (None, path) and emulator.chance.random() < fault.probability:
-                met.append(fault)
+                applied.append(fault)
                 db.execute("UPDATE faults SET remaining = remaining - 1 WHERE number = ?", (number,))
         db.execute("DELETE FROM faults WHERE remaining = 0")
-    response = next((INSTEAD[fault.kind] for fault in met if fault.kind in INSTEAD), None) or emulator.operate(request)
-    return response._replace(faults=tuple(fault.kind for fault in met), delay=sum(fault.seconds for fault in met))
+    response = next((INSTEAD[fault.kind] for fault in applied if fault.kind in INSTEAD), None) or emulator.operate(
+        request
+    )
+    return response._replace(
+        faults=tuple(fault.kind for fault in applied), delay=sum(fault.seconds for fault in applied)
+    )

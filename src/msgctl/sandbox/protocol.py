@@ -62,7 +62,7 @@ class SandboxRequest(NamedTuple):
 
 
 class SandboxResponse(NamedTuple):
-    """One response, and how to carry it.
+    """One response, and how to send it.
 
     ``refusal`` is the reason if the request was refused; ``faults`` lists the faults that were applied. The response is
     sent after ``delay`` seconds. If ``wait`` is not 0, nothing is new: repeat the request for up to this many seconds.
@@ -88,7 +88,7 @@ class Reason(NamedTuple):
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
     """A refused request: the fields ``error`` and ``msg`` of the error record, and the HTTP status.
 
-    ``parameter`` names the parameter that breaks a rule, if it is one parameter.
+    ``parameter`` is the name of the parameter that breaks a rule, if there is one.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ def masked(text: str) -> str:
 
 
 Redact = Callable[[str], str]
-"""Takes keys out of a text."""
+"""Removes keys from a text."""
 
 
 def quoted(text: str) -> str:
@@ -307,7 +307,7 @@ def _checked(field: Field, value: Any) -> Any:
 
 
 def _number(field: Field, value: str, least: int) -> float:
-    """Return a number within its bounds."""
+    """Return the number in a parameter. Raises Refusal if it is out of range."""
     try:
         number = float(value) if field.kind is Kind.NUMBER else int(value) if _INTEGER.fullmatch(value) else nan
     except ValueError:

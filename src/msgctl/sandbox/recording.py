@@ -1,6 +1,6 @@
 """Record the responses of the real service, and replay them instead of the emulator's responses.
 
-A record has one JSON object per line: the request without client and key, and the response.
+A recording has one JSON object per line: the request without client and key, and the response.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from msgctl.sandbox.protocol import (
 )
 from msgctl.storage import files
 
-MAX_RECORD = 2**26
-"""The bytes of a record that is replayed or examined."""
+MAX_RECORDING = 2**26
+"""Maximum bytes of a recording that is replayed or examined."""
 
 CREDENTIALS = ("client", "key")
 MAX_KEYS = 8
-"""Keys in a request; a real request has one key, perhaps in several places and spellings."""
+"""Maximum keys in a request; a real request has one key, perhaps in several places and spellings."""
 
 Redact = Callable[[bytes, str], bytes]
-"""Takes a key out of a body."""
+"""Removes a key from a body."""
 
 
 def recorder(
@@ -90,15 +90,15 @@ def with_key(request: SandboxRequest, own: str, key: str) -> SandboxRequest:
 
 
 def recorded_lines(path: Path) -> list[str]:
-    """Return the lines of a record. Raises ConfigurationError."""
-    return files.read_limited(path, MAX_RECORD).decode(errors="replace").splitlines()
+    """Return the lines of a recording. Raises ConfigurationError."""
+    return files.read_limited(path, MAX_RECORDING).decode(errors="replace").splitlines()
 
 
 def replayer(lines: Iterable[str], name: str, redact: Redact) -> Callable[[SandboxRequest], SandboxResponse]:
-    """Return a function that replays a record. Raises ConfigurationError if it is not one.
+    """Return a function that replays a recording. Raises ConfigurationError if ``lines`` are not a recording.
 
-    A request that was recorded several times gets its responses in order, then the last. One that was not recorded is
-    refused with its name.
+    A request that was recorded several times gets its responses in order, and then the last one again. A request that
+    was not recorded is refused.
     """
     responses: dict[str, list[SandboxResponse]] = {}
     for each in exchanges(lines, name):
@@ -144,8 +144,8 @@ def _response(status: int, body: bytes, content_type: str) -> SandboxResponse:
 def _described(request: SandboxRequest, redact: Redact) -> tuple[dict[str, Any], set[str]]:
     """Return a request as it is recorded, and the keys that it contains. Raises Refusal if it cannot be recorded.
 
-    The result has the path after the base path, and the parameters without client and key, in any case and at any
-    depth. The keys are removed from all other strings too.
+    The path is without the base path. Client and key are left out, in any case and at any depth, and the keys are
+    removed from all other strings.
     """
     keys: set[str] = set()
     media_type, body = request.media_type(), request.body.decode("utf-8", "replace")
