@@ -274,6 +274,7 @@ def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done("state", "get", "--last")
     assert len(recorded(tool, "--state", "Delivered")) == len(recorded(tool, "--state", "entregados")) == 1
     assert recorded(tool, "--state", "rejected") == []
+    assert tool("history", "--state", "delivred").err == 'No matching message has the state "delivred"\n'
 
 
 @pytest.mark.every_set

@@ -339,6 +339,7 @@ def test_a_report_without_clicks_mentions_whether_they_are_counted(sandbox: Sand
     terminal = Sandbox(sandbox.tool, terminal=True)
     assert f"Count the clicks first: msgctl job clicks {job}" in terminal("job", "report", job, "--only", "clicked").err
     sandbox.document("job", "clicks", job)
+    assert f"→ Count the clicks: msgctl job clicks {job}" in terminal("job", "show", job).err
     assert "No one has clicked yet" in terminal("job", "report", job, "--only", "clicked").err
 
 

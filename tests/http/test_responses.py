@@ -339,6 +339,7 @@ def test_any_other_response_does_not_verify_a_code() -> None:
 
 
 def test_a_short_url_beside_a_failure_is_not_a_success() -> None:
+    assert "none of the fields of ResponseURLShort (urlShort, urlLong)" in error_of(ops.URL_SHORT, {"msg": "no"}).what
     short = {"urlShort": "https://s.example/u", "urlLong": "https://example.com"}
     for failed in ({"error": "exists"}, {"status": "error"}, {"status": 0}):
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed}), RefusedError), failed

@@ -101,9 +101,10 @@ def next_steps(job: Document, reference: str) -> list[str]:
             steps.append(f"Check the delivery: msgctl job states {reference}")
         if any(map(is_undelivered, states)):
             steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
-    if job.get("links"):
-        report = f"List the people who clicked: msgctl job report {reference} --only clicked"
-        steps.append(f"Count the clicks: msgctl job clicks {reference}" if job.get("clicks") is None else report)
+    if job.get("clicks"):
+        steps.append(f"List the people who clicked: msgctl job report {reference} --only clicked")
+    elif job.get("links"):
+        steps.append(f"Count the clicks: msgctl job clicks {reference}")
     return steps or [f"List the recipients: msgctl job report {reference}"]
 
 

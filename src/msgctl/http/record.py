@@ -415,5 +415,5 @@ def _with_failures(found: Object, around: Iterable[Object]) -> Object:
 def _no_record(record: Record, document: Any) -> ShapeError:
     if not isinstance(document, dict):
         return ShapeError("it is JSON, but not an object")
-    names = ", ".join(field.name for field in record.fields)
+    names = ", ".join(field.name for field in record.fields if field.name != "msg")
     return ShapeError(f"it has none of the fields of {record.name} ({names})")
