@@ -19,9 +19,9 @@ from msgctl.text import plural, timestamp
 app = group(
     """Manage numbers that must not get your messages.
 
-    The list is kept on this machine, for all profiles. Jobs leave these numbers out, even jobs in progress. `sms send`,
-    `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected. With --channel,
-    an opt-out is only for SMS, calls or chat-app messages.
+    The list is kept on this machine, for all profiles, or in the profile's shared store. Jobs leave these numbers out,
+    even jobs in progress. `sms send`, `call send` and `chatapp` refuse them without --ignore-optout. Verification codes
+    are not affected. With --channel, an opt-out is only for SMS, calls or chat-app messages.
 
     The list contains international numbers. With --no-number-check, msgctl recognizes national numbers only if it knows
     their country, for example from --country-code.
