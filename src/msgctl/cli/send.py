@@ -91,7 +91,7 @@ def perform(
     from msgctl.history.store import CONTACT_SECONDS, Contact, Send, message_of, recorded
 
     def warn(error: MsgctlError) -> None:
-        context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
+        context.warn(f"Not recorded in the history: {error.what}." + (f"\n{error.hint}" if error.hint else ""))
 
     profile, to = context.profile, request.phones
     message = message_of(operation, request.values, request.own_body)
@@ -220,7 +220,7 @@ def _settle(context: Context, reservation: "once.Reservation", result: "once.Sto
         else:
             reservation.settle(result)
     except RECORD_ERRORS as error:
-        context.warn(f"The result is not stored under --once: {error.message}.")
+        context.warn(f"The result is not stored under --once: {error.what}.")
 
 
 def _earlier(context: Context, request: Request, earlier: "once.StoredResult", key: str) -> ServiceResult:

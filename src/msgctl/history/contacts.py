@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
@@ -37,7 +38,7 @@ from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.text import timestamp
 
 _ADDED = """SELECT value, weight, time FROM contacts, json_each(people)
-    WHERE number > :last AND account = :account AND time >= :since AND value IS NOT NULL"""
+    WHERE number > :last AND number <= :newest AND account = :account AND time >= :since AND value IS NOT NULL"""
 # By person: the number of messages, and the time and weight of each as JSON.
 _COUNTS = "CREATE TABLE contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
 _COUNT = """INSERT INTO contact VALUES (?1, ?2, '["' || ?3 || '",' || ?2 || ']')
@@ -66,7 +67,8 @@ def reached(records: Records, account: str, limit: Frequency, now: float, window
     """
     with _reading(records) as db, closing(_Counts()) as counts:
         if db is not None:
-            counts.add(records, db, {"last": 0, "account": account, "since": _oldest(now)})
+            given = {"account": account, "since": _oldest(now), "last": 0, "newest": _newest(db)}
+            counts.add(records, db, given)
             yield from _over(counts.db.execute(_REACHED, (limit.max_messages,)), limit, now, window)
 
 
@@ -91,11 +93,11 @@ def recent(records: Records, account: str, since: str) -> Iterator[tuple[bytes, 
 
 @contextmanager
 def exclusive(records: Records) -> Iterator[None]:
-    """Let no other machine plan a job during the block, which may call `plan`; its changes are committed at the end."""
+    """Let no other machine plan a job during the block, which may call `plan`."""
     if not records.is_shared:
         yield
         return
-    with records.opened(SHARED_CONTACTS) as db, transaction(db):
+    with records.locked(SHARED_CONTACTS, "plan", lambda _: False):
         yield
 
 
@@ -134,6 +136,11 @@ def _oldest(now: float) -> str:
     return timestamp(max(0, now - CONTACT_SECONDS), "milliseconds")
 
 
+def _newest(db: Connection) -> int:
+    (number,) = db.execute("SELECT coalesce(max(number), 0) FROM contacts").fetchone()
+    return int(number)
+
+
 @contextmanager
 def _reading(records: Records) -> Iterator[Connection | None]:
     """Open the contacts for reading; None if there are none. Raises one of `RECORD_ERRORS`."""
@@ -157,7 +164,7 @@ class _Counts:
         self.db.execute(_COUNTS)
 
     def add(self, records: Records, db: Connection, given: dict[str, object]) -> None:
-        """Add the contacts of ``account`` since a time, after the ``last`` one that was added."""
+        """Add the contacts of ``account`` since a time, after the ``last`` one and up to the ``newest``."""
         with transaction(self.db):
             self.db.executemany(_COUNT, records.stream(db, _ADDED, given))
 
@@ -232,7 +239,9 @@ class Contacts:
                 self._add(db, self._waiting)
                 if not found:
                     self._add(db, contacts)
-                self._skip(db)
+                if self._limit:
+                    # A run does not need its own contacts, because each person is in it only once.
+                    self._last = _newest(db)
             self._waiting.clear()
             self.error = None
         if not found:
@@ -313,15 +322,15 @@ class Contacts:
 
     def _read(self, db: Connection) -> None:
         """Count the contacts that were added since the last time."""
+        newest = _newest(db)
         if self._counts:
-            given = {"last": self._last, "account": self._account, "since": _oldest(self._clock())}
+            given = {"account": self._account, "since": _oldest(self._clock()), "last": self._last, "newest": newest}
             self._counts.add(self._records, db, given)
-        self._skip(db)
-
-    def _skip(self, db: Connection) -> None:
-        """Mark all contacts so far as read. A run does not need its own, because each person is in it only once."""
-        (self._last,) = db.execute("SELECT coalesce(max(number), 0) FROM contacts").fetchone()
+        self._last = newest
 
     def _add(self, db: Connection, contacts: Iterable[tuple[int, str, Collection[str]]]) -> None:
+        together: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
         for weight, at, people in contacts:
-            add_contact(db, at, self._account, self._job, weight, [*people])
+            together[weight, at] += people
+        for (weight, at), people in together.items():
+            add_contact(db, at, self._account, self._job, weight, people)

@@ -44,14 +44,14 @@ POLL = 0.1
 MAX_IDLE = 600.0
 """Seconds after which PostgreSQL ends a session that holds a lock and does nothing, for example a machine without power
 behind a proxy that keeps the connection."""
-MAX_LOCK_WAIT = 60.0
-"""Seconds that a statement waits for another one."""
+MAX_IN_TRANSACTION = 60
+"""Seconds after which PostgreSQL ends a session that does nothing in a transaction."""
 ROWS_TOGETHER = 10_000
 
 _WRITER = 0x6D736763
 """The advisory lock of a transaction that writes: like SQLite, one at a time."""
-_SESSION = f"""SET search_path = msgctl; SET client_min_messages = error; SET lock_timeout = '{MAX_LOCK_WAIT:.0f}s';
-    SET idle_in_transaction_session_timeout = '{MAX_LOCK_WAIT:.0f}s'; SET tcp_keepalives_idle = 10;
+_SESSION = f"""SET search_path = msgctl; SET client_min_messages = error;
+    SET idle_in_transaction_session_timeout = '{MAX_IN_TRANSACTION}s'; SET tcp_keepalives_idle = 10;
     SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
     """
@@ -212,9 +212,9 @@ class SharedRecords:
             keepalives_interval=5,
             keepalives_count=3,
         )
-        session.max_wait = max(self._timeout, MAX_LOCK_WAIT + 5)
+        session.max_wait = self._timeout
         db = SharedConnection(session)
-        db.run(_SESSION)
+        db.run(f"{_SESSION}; SET lock_timeout = '{ceil(self._timeout * 1000)}ms'")
         return db
 
     @contextmanager
