@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from hypothesis import settings
 
 from msgctl.sandbox.responses import DOCUMENTED
+from msgctl.storage.records import LOCAL, Records
 from support import responses
 from support.jobs import ANA, EVA, LUIS, Jobs, of_phones
 from support.sandbox import Sandbox
 from support.service import Service, respond, running
 from support.tool import Tool
+
+if TYPE_CHECKING:
+    from support.postgres import Cluster
 
 MEMORY = Path("/dev/shm")
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**30:
@@ -106,6 +112,57 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")
         monkeypatch.setenv("MSGCTL_KEY", KEY)
         yield server
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL server for all tests of this process."""
+    from support.postgres import running
+
+    with running() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def postgres(cluster: Cluster) -> Cluster:
+    """A PostgreSQL server with an empty database; no setting points to it."""
+    cluster.empty()
+    return cluster
+
+
+@pytest.fixture(params=["local", "shared"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with the files of this machine, and again with a shared database; the URL of the database."""
+    if request.param == "local":
+        return ""
+    url: str = request.getfixturevalue("postgres").url()
+    monkeypatch.setenv("MSGCTL_SHARED", url)
+    return url
+
+
+on_this_machine = pytest.mark.parametrize("store", ["local"], indirect=True)
+"""Marks a test of the files of this machine, in a module whose other tests run with a shared database, too."""
+
+
+@pytest.fixture
+def open_records(store: str) -> Iterator[Callable[[], Records]]:
+    """Opens the records as a new process does, of this machine or in a shared database."""
+    with ExitStack() as stack:
+
+        def open_records() -> Records:
+            if not store:
+                return LOCAL
+            from msgctl.storage.shared import SharedRecords
+
+            return stack.enter_context(closing(SharedRecords(store, timeout=30)))
+
+        yield open_records
+
+
+@pytest.fixture
+def records(open_records: Callable[[], Records]) -> Records:
+    """The records of this machine, and again those of a shared database."""
+    return open_records()
 
 
 @pytest.fixture(scope="session")

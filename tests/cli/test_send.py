@@ -22,6 +22,7 @@ from support.commands import PHONE, SENDS, Command, each
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Outcome, Tool, process
 
+on_both_stores = pytest.mark.usefixtures("store")
 OTHER = "573007654321"
 ONE_REQUEST = {name: SENDS[name] for name in ("sms send", "call send", "chatapp send", "chatapp order")}
 SEND = ("sms", "send", PHONE, "-m", "Hola", "--once", "disk")
@@ -85,6 +86,7 @@ def test_the_exit_code_is_repeated_with_the_record(
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "Nothing was sent" not in tool(*SEND).err
@@ -92,6 +94,7 @@ def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool
     assert tool(*SEND, "--quiet").err == ""
 
 
+@on_both_stores
 @pytest.mark.parametrize("behaviour", [REFUSED, None], ids=["refused", "not reached"])
 def test_a_request_that_was_not_carried_out_frees_the_key(
     behaviour: Behaviour | None, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +113,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@on_both_stores
 def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as while the command that prints the account's key asks for a password."""
     with monkeypatch.context() as patch:
@@ -119,6 +123,7 @@ def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, m
     assert tool(*SEND).code == 0
 
 
+@on_both_stores
 def test_ctrl_c_after_the_request_keeps_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     service.will(ACCEPTED)
     with monkeypatch.context() as patch:
@@ -160,6 +165,7 @@ def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_resend_unknown_sends_again_only_if_the_outcome_is_unknown(service: Service, tool: Tool) -> None:
     service.will(drop, REFUSED, ACCEPTED)
     assert tool(*SEND).code == 5
@@ -171,6 +177,7 @@ def test_resend_unknown_sends_again_only_if_the_outcome_is_unknown(service: Serv
     assert tool("sms", "send", PHONE, "-m", "Hola", "--resend-unknown").code == 2
 
 
+@on_both_stores
 def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
@@ -185,6 +192,7 @@ def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: 
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_a_key_belongs_to_an_account(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     service.will(ACCEPTED, ACCEPTED)
     assert tool(*SEND).code == 0
@@ -193,6 +201,7 @@ def test_a_key_belongs_to_an_account(service: Service, tool: Tool, monkeypatch: 
     assert sends(service) == 2
 
 
+@on_both_stores
 def test_an_account_is_the_same_in_every_spelling_of_its_address(
     service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +216,7 @@ def test_an_account_is_the_same_in_every_spelling_of_its_address(
     assert tool(*SEND).code == 0
 
 
+@on_both_stores
 def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
@@ -215,6 +225,7 @@ def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_a_dry_run_reserves_no_key(service: Service, tool: Tool) -> None:
     assert tool(*SEND, "--dry-run").code == 0
     service.will(ACCEPTED)
@@ -222,6 +233,7 @@ def test_a_dry_run_reserves_no_key(service: Service, tool: Tool) -> None:
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(service: Service) -> None:
     everyone_is_there = threading.Event()
     service.will(_after(everyone_is_there, ACCEPTED))
@@ -235,6 +247,7 @@ def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(se
     assert sends(service) == 1
 
 
+@on_both_stores
 def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service, tool: Tool) -> None:
     is_sent = threading.Event()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import on_this_machine
 from support.jobs import (
     ANA,
     EVA,
@@ -25,6 +26,9 @@ from support.jobs import (
 )
 from support.service import Service, drop, respond
 from support.tool import Tool
+
+pytestmark = pytest.mark.usefixtures("store")
+"""Every test runs with the files of this machine, and with a shared store."""
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC)  # 10:00 in Bogota
 SPAIN = "34612345678"
@@ -207,6 +211,7 @@ def test_another_account_counts_separately(jobs: Jobs, everyone: str, monkeypatc
     assert left_out(jobs, everyone) == []
 
 
+@on_this_machine
 def test_a_limit_needs_the_history(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     folder = home / "state" / "msgctl"
     job = jobs.send(everyone, *ONCE, "--canary", "1")
@@ -220,6 +225,7 @@ def test_a_limit_needs_the_history(jobs: Jobs, service: Service, tool: Tool, hom
     assert sent_to(service) == []
 
 
+@on_this_machine
 @pytest.mark.parametrize("limit", ["0/day", "1001/day", "1", "1/month", "-1/day", "1/day/week", "one/day"])
 def test_wrong_limits(limit: str, jobs: Jobs, everyone: str) -> None:
     jobs.sms(everyone, "--at-most", limit, "--dry-run").refused(2, "--at-most must be 1 to 1,000 messages", limit)

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from conftest import on_this_machine
 from support.jobs import ANA, BALANCE, REFUSAL, Jobs, accepting, of_phones, sends, table
 from support.service import Service, drop
+
+pytestmark = pytest.mark.usefixtures("store")
+"""Every test runs with the files of this machine, and with a shared store."""
 
 KEY = ("--once", "november")
 
@@ -70,6 +74,7 @@ def test_a_paused_job_is_explained_and_not_resumed(jobs: Jobs, service: Service,
     assert len(sends(service)) == 2
 
 
+@on_this_machine
 def test_nothing_is_resent_after_the_job_was_deleted(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(accepting(service))
     job = jobs.send(everyone, *KEY)

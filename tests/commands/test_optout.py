@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from conftest import on_this_machine
 from support.files import table, write_config
 from support.service import Service, respond
 from support.tool import Tool
+
+pytestmark = pytest.mark.usefixtures("store")
+"""Every test runs with the files of this machine, and with a shared store."""
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
@@ -59,6 +63,7 @@ def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
     assert listed(tool) == []
 
 
+@on_this_machine
 @pytest.mark.parametrize("text", ["abc", "12", "57 300"])
 def test_the_hint_for_an_invalid_number_mentions_only_options_that_exist(text: str, tool: Tool) -> None:
     for words in (("optout", "add"), ("optout", "remove")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from msgctl.history.store import FORMAT, History
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
-from msgctl.storage.records import LOCAL
+from msgctl.storage.records import LOCAL, Records
 from msgctl.text import timestamp
 from support.jobs import NOW
 
@@ -44,15 +44,15 @@ def closed_contacts() -> Iterator[None]:
         OPENED.pop().close()
 
 
-def of_job(ledger: Ledger, limit: Frequency | None = ONCE) -> Contacts:
-    found = Contacts(LOCAL, ACCOUNT, "20261123-aaaaaa", limit, lambda: NOW)
+def of_job(ledger: Ledger, limit: Frequency | None = ONCE, records: Records = LOCAL) -> Contacts:
+    found = Contacts(records, ACCOUNT, "20261123-aaaaaa", limit, lambda: NOW)
     OPENED.append(found)
     found.open(ledger)
     return found
 
 
-def reached() -> list[str]:
-    return sorted(contacts.reached(LOCAL, ACCOUNT, ONCE, NOW, None))
+def reached(records: Records = LOCAL) -> list[str]:
+    return sorted(contacts.reached(records, ACCOUNT, ONCE, NOW, None))
 
 
 def claimed(recorded: Contacts, ledger: Ledger) -> Collection[str]:
@@ -74,36 +74,38 @@ def run(ledger: Ledger, service: Service, recorded: Contacts) -> str:
     return str(error or "")
 
 
-def test_contacts_are_on_disk_before_the_request(ledger: Ledger) -> None:
+def test_contacts_are_on_disk_before_the_request(ledger: Ledger, open_records: Callable[[], Records]) -> None:
+    records = open_records()
+
     def behave(phones: Sequence[str]) -> list[dict[str, object]]:
-        assert {*phones} <= {*reached()}
+        assert {*phones} <= {*reached(open_records())}
         return accept(phones)
 
-    assert run(ledger, Service(otherwise=behave), of_job(ledger)) == ""
-    assert (outcomes(ledger), reached()) == ({"accepted": 4}, [phone(line) for line in range(2, 6)])
+    assert run(ledger, Service(otherwise=behave), of_job(ledger, records=records)) == ""
+    assert (outcomes(ledger), reached(records)) == ({"accepted": 4}, [phone(line) for line in range(2, 6)])
 
 
-def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Ledger) -> None:
-    killed = of_job(ledger)
+def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Ledger, records: Records) -> None:
+    killed = of_job(ledger, records=records)
     assert not claimed(killed, ledger)
-    assert reached() == [phone(2)]
+    assert reached(records) == [phone(2)]
     service = Service()
-    assert run(ledger, service, of_job(ledger)) == ""
+    assert run(ledger, service, of_job(ledger, records=records)) == ""
     assert (outcomes(ledger), len(service.asked)) == ({"accepted": 4}, 4)
 
 
-def test_a_refusal_that_a_killed_process_has_not_recorded_does_not_count(ledger: Ledger) -> None:
+def test_a_refusal_that_a_killed_process_has_not_recorded_does_not_count(ledger: Ledger, records: Records) -> None:
     def refuse(_: Sequence[str]) -> list[dict[str, object]]:
         raise RefusedError("no", http_status=520)
 
-    killed = of_job(ledger)
+    killed = of_job(ledger, records=records)
     runner = Runner(ledger, Service(refuse, accept, accept, accept).connect, contacts=killed)
     runner.start()
     assert (runner.wait(30), runner.finish()) == (True, None)
     assert outcomes(ledger) == {"accepted": 3, "refused": 1}
-    of_job(ledger).close()
+    of_job(ledger, records=records).close()
     (refused,) = ledger.not_sent_to([phone(line) for line in range(2, 6)])
-    assert {*reached()} == {phone(line) for line in range(2, 6)} - {refused}
+    assert {*reached(records)} == {phone(line) for line in range(2, 6)} - {refused}
 
 
 def test_only_a_job_with_a_limit_stops_if_contacts_cannot_be_recorded(ledger: Ledger) -> None:
@@ -142,12 +144,12 @@ def test_a_job_records_people_who_waited_for_the_history_when_it_ends(ledger: Le
     assert (reached(), recorded.error) == ([phone(2)], None)
 
 
-def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger) -> None:
-    recorded = of_job(ledger)
+def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records: Records) -> None:
+    recorded = of_job(ledger, records=records)
     recorded.close()
     with pytest.raises(ConfigurationError):
         claimed(recorded, ledger)
-    assert reached() == []
+    assert reached(records) == []
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
 from msgctl.http.request import build
 from msgctl.storage import files
-from msgctl.storage.records import LOCAL
+from msgctl.storage.records import LOCAL, Records
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -33,13 +33,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "msgctl" / "once.sqlite3"
 
 
-def send(path: Path, result: StoredResult | None = ACCEPTED, **changed: Any) -> StoredResult | None:
+def send(
+    path: Path, result: StoredResult | None = ACCEPTED, *, records: Records = LOCAL, **changed: Any
+) -> StoredResult | None:
     """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
     options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
-    with reserved(LOCAL, **options) as reservation:
-        assert reservation._db.execute("PRAGMA synchronous").fetchone() == (EXTRA,), "a power cut would lose it"
+    with reserved(records, **options) as reservation:
+        if records is LOCAL:
+            assert reservation._db.execute("PRAGMA synchronous").fetchone() == (EXTRA,), "a power cut would lose it"
         if reservation.earlier is None:
             reservation.begin()
+            path.parent.mkdir(parents=True, exist_ok=True)
             with (path.parent / "sent").open("a") as sent:
                 sent.write("x")
             if result is None:
@@ -55,10 +59,10 @@ def sent(path: Path) -> int:
     return len(counter.read_text()) if counter.exists() else 0
 
 
-def test_a_result_that_was_not_stored_is_unknown(path: Path) -> None:
-    with reserved(LOCAL, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
+def test_a_result_that_was_not_stored_is_unknown(path: Path, records: Records) -> None:
+    with reserved(records, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
         reservation.begin()
-    assert send(path) == once.DIED
+    assert send(path, records=records) == once.DIED
     assert sent(path) == 0
 
 
@@ -105,24 +109,24 @@ def test_a_newer_msgctl_knows_the_messages_of_an_older_one() -> None:
 DAY = 86400
 
 
-def test_a_key_is_deleted_after_90_days_of_use(path: Path) -> None:
-    send(path)
+def test_a_key_is_deleted_after_90_days_of_use(path: Path, records: Records) -> None:
+    send(path, records=records)
     for day in range(1, 91):
-        send(path, key=f"of day {day}", now=NOW + day * DAY)
-    assert send(path, now=NOW + 90 * DAY) == ACCEPTED
-    assert send(path, now=NOW + 91 * DAY) is None
+        send(path, key=f"of day {day}", now=NOW + day * DAY, records=records)
+    assert send(path, now=NOW + 90 * DAY, records=records) == ACCEPTED
+    assert send(path, now=NOW + 91 * DAY, records=records) is None
 
 
-def test_a_clock_that_is_wrong_deletes_no_keys(path: Path) -> None:
+def test_a_clock_that_is_wrong_deletes_no_keys(path: Path, records: Records) -> None:
     for day in range(-200, 0):
-        send(path, key=f"of day {day}", now=NOW + day * DAY)
+        send(path, key=f"of day {day}", now=NOW + day * DAY, records=records)
     before = sent(path)
     wrong = [NOW, NOW + 9000 * DAY, NOW + 9001 * DAY, 0.0, DAY, NOW]
     for number, now in enumerate(wrong):
-        send(path, key=f"with a wrong clock {number}", now=now)
+        send(path, key=f"with a wrong clock {number}", now=now, records=records)
     for number in range(len(wrong)):
-        assert send(path, key=f"with a wrong clock {number}") == ACCEPTED
-    assert send(path, key="of day -80") == ACCEPTED
+        assert send(path, key=f"with a wrong clock {number}", records=records) == ACCEPTED
+    assert send(path, key="of day -80", records=records) == ACCEPTED
     assert sent(path) == before + len(wrong)
 
 

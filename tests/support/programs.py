@@ -1,4 +1,4 @@
-"""Programs other than Python that a test needs: shells, a checker of manual pages, strace."""
+"""Programs other than Python that a test needs: shells, a checker of manual pages, strace, PostgreSQL."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
 from secrets import token_hex
 from typing import Any
@@ -44,6 +44,7 @@ from msgctl.jobs.template import LinkTemplate, Message, Renderer, made_up_link
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
+from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
@@ -151,7 +152,7 @@ def make(
                 wanted = importer.fingerprint(content)
                 key = once.reserved(context.records, context.profile.account, once_key, wanted, now=context.clock())
                 reservation = held.enter_context(key)
-                if earlier := _earlier_job(store, reservation):
+                if earlier := _earlier_job(context, store, reservation):
                     return _earlier_result(context, store, once_key, earlier, reservation)
                 held.callback(_free, importer, reservation)
             _check_repeats(context, store, importer, spec, rules)
@@ -169,7 +170,7 @@ def make(
                     if spec.performs is not ops.BLOCK_PHONE:
                         at = spec.at or context.clock()
                         contacts.plan(context.records, context.profile.account, job, at, importer.messages())
-                _finish(importer, job, reservation)
+                _finish(context, importer, job, reservation)
             if not context.records.is_shared:  # others can wait for the job itself
                 held.close()
         finally:
@@ -197,24 +198,31 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
 # --- once
 
 BEING_CREATED = "being created"
-"""Stored with a key before its job exists: without the ledger, nothing was sent."""
+"""Stored with a key before its job exists: without a ledger on the same machine, nothing was sent."""
 
 
-def _earlier_job(store: Store, reservation: once.Reservation) -> str | None:
+def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:
     """Return the job that was created under the key; None if nothing was sent under the key."""
     earlier = reservation.earlier
     if earlier is None or earlier.body is None:  # a process that was killed before it created the job
         return None
-    job = earlier.body.decode()
-    is_lost = earlier.what == BEING_CREATED and not store.path(job).exists() and not reservation.owner
-    return None if is_lost else job
+    job, is_ours = earlier.body.decode(), reservation.owner == context.records.owner
+    if is_ours and earlier.what == BEING_CREATED and not store.path(job).exists():
+        contacts.forget_plan(context.records, job)
+        return None
+    return job
 
 
-def _finish(importer: Importer, job: str, reservation: once.Reservation | None) -> None:
+def _finish(context: Context, importer: Importer, job: str, reservation: once.Reservation | None) -> None:
     """Create the job, and store it with its key if it has one."""
-    if reservation:
-        reservation.settle(once.StoredResult(0, body=job.encode(), what=BEING_CREATED))
-    importer.finish()
+    try:
+        if reservation:
+            reservation.settle(once.StoredResult(0, body=job.encode(), what=BEING_CREATED))
+        importer.finish()
+    except BaseException:
+        with suppress(*RECORD_ERRORS):
+            contacts.forget_plan(context.records, job)
+        raise
     if reservation:
         reservation.settle(once.StoredResult(0, body=job.encode()))
 

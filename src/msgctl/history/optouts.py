@@ -53,8 +53,8 @@ def add(records: Records, entries: Iterable[tuple[str, str]], now: float) -> tup
     """
     with records.opened(OPTOUTS) as db:
         # Read the whole file before the list is locked: jobs send nothing while it is locked.
-        db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL, channel TEXT NOT NULL)")
         with database.transaction(db, "BEGIN"):
+            db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL, channel TEXT NOT NULL)")
             given = db.executemany("INSERT INTO given VALUES (?, ?)", entries).rowcount
         with database.transaction(db):
             new = db.execute(

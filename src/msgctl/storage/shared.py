@@ -125,7 +125,12 @@ class SharedConnection:
         self, statement: str, values: Sequence[Any] | Mapping[str, Any] = (), /
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         if statement == "BEGIN IMMEDIATE":
-            return self._session.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_WRITER})")
+            try:
+                return self._session.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_WRITER})")
+            except BaseException:
+                if self.in_transaction:
+                    self._session.execute("ROLLBACK")
+                raise
         return self._session.execute(_translated(statement), values or None)
 
     def executemany(self, statement: str, values: Iterable[Any], /) -> _RowCount:
@@ -293,7 +298,9 @@ class SharedRecords:
 
     def _version(self, db: SharedConnection, kind: FileFormat) -> tuple[int, str]:
         """Return the version of a kind's tables, 0 without any, and the ID of the store, empty for a new one."""
-        if db.execute("SELECT to_regclass('msgctl.meta')").fetchone() == (None,):
+        # After the wait for a lock, to_regclass() may not yet find a table that another process has created.
+        exists = "SELECT 1 FROM pg_tables WHERE schemaname = 'msgctl' AND tablename = 'meta'"
+        if db.execute(exists).fetchone() is None:
             return 0, ""
         found = dict(db.execute("SELECT name, value FROM meta WHERE name IN ('id', ?)", (kind.file,)))
         return int(found.get(kind.file, 0)), found["id"]
@@ -307,11 +314,15 @@ class SharedRecords:
 
     def _import(self, db: SharedConnection, kind: FileFormat, store: str) -> None:
         """Add this machine's own records, unless its file has not changed since the last time."""
+        if not kind.table:
+            return
         path = files.state(kind.file)
         mark = path.with_name(f".{path.stem}-in-{store}")
-        if not kind.table or not path.exists():
-            return
-        changed = path.stat().st_mtime_ns
+        with files.explained("read", path):
+            try:
+                changed = path.stat().st_mtime_ns
+            except FileNotFoundError:
+                return
         with suppress(FileNotFoundError):
             if mark.stat().st_mtime_ns == changed:
                 return
