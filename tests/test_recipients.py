@@ -80,6 +80,17 @@ def test_a_recipient_without_an_entry_is_unknown(data: object, expected: list[st
     assert of({"id": "d", "status": "1", "data": data}) == expected
 
 
+def test_a_number_may_lack_its_country_code_in_the_request_or_the_response() -> None:
+    for sent, named in (("79161234567", "9161234567"), ("5712345", "12345"), ("3001234567", A), ("12345", "5712345")):
+        assert of({"data": [entry(named)]}, [sent]) == ["accepted"], named
+    assert of({"data": [entry("1234")]}, ["571234"]) == of({"data": [entry("571234")]}, ["1234"]) == ["unknown"]
+
+
+def test_a_text_without_visible_digits_or_with_other_characters_names_no_one() -> None:
+    for named in ("***", "57[", "573001234567a", "57*(|"):
+        assert of({"data": [entry(named)]}, [A]) == ["unknown"], named
+
+
 def test_an_entry_that_could_be_for_two_recipients_is_for_neither() -> None:
     assert of({"data": [entry("1234567")]}, ("573001234567", "583001234567")) == ["unknown", "unknown"]
 
@@ -184,6 +195,7 @@ def test_entries_without_a_recipient_are_kept() -> None:
     document = {"data": [entry(C, id="x"), entry(A), *[entry(C, id="y")] * 200]}
     found = unclaimed(ops.SEND_SMS, document, [A])
     assert (found[0].id, found[0].phone, len(found)) == ("x", C, 100)
+    assert unclaimed(ops.BLOCK_PHONE, {"status": "1", "data": "no entries"}, [A]) == []
 
 
 def test_numbers_keep_their_digits() -> None:

@@ -228,4 +228,6 @@ def test_a_limit_needs_the_history(jobs: Jobs, service: Service, tool: Tool, hom
 @on_this_machine
 @pytest.mark.parametrize("limit", ["0/day", "1001/day", "1", "1/month", "-1/day", "1/day/week", "one/day"])
 def test_wrong_limits(limit: str, jobs: Jobs, everyone: str) -> None:
-    jobs.sms(everyone, "--at-most", limit, "--dry-run").refused(2, "--at-most must be 1 to 1,000 messages", limit)
+    jobs.sms(everyone, "--at-most", limit, "--dry-run").refused(
+        2, "--at-most must be 1 to 1,000 messages", limit, "3/week."
+    )

@@ -287,7 +287,8 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
     single, first, second = recorded(tool)
     assert (single["job"], first["job"], second["job"]) == (None, job, job)
     assert {each["phone"]: each["message"] for each in (first, second)} == {PHONE: "Hello Ana", OTHER: "Hello Luis"}
-    assert (first["command"], first["outcome"], first["status"], first["credits"]) == (
+    assert (first["profile"], first["command"], first["outcome"], first["status"], first["credits"]) == (
+        "sandbox",
         "sms bulk",
         "accepted",
         "queued",
@@ -298,6 +299,14 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
     assert recorded(tool, "--job", job, "--command", "call bulk") == []
     assert [each["job"] for each in recorded(tool, "--limit", "1")] == [job]
     tool("history", "--job", "nothing").refused(2, "nothing")
+
+
+def test_an_unknown_outcome_of_a_job_is_in_the_history(tool: Tool, service: Service, home: Path) -> None:
+    service.will(respond({"status": 1000}), drop)
+    file = home / "customers.csv"
+    file.write_text(f"phone\n{PHONE}\n")
+    assert tool("sms", "bulk", str(file), "-m", "Hello", "--yes").code == 6
+    assert outcomes(tool) == ["unknown"]
 
 
 def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path: Path) -> None:

@@ -71,6 +71,11 @@ def test_chatapp_values_contain_the_link(sandbox: Sandbox, customers: str) -> No
     assert message["values"] == ["l", f"See {url}"]
 
 
+def test_gsm7_leaves_the_link_unchanged(sandbox: Sandbox, customers: str) -> None:
+    job = send(sandbox, customers, "--gsm7", text="Sí  {link} á").document["job"]
+    assert inbox(sandbox)[ANA] == f"Si  {stats(sandbox, f'{job}-2')['urlShort']} a"
+
+
 def test_only_a_job_with_the_same_link_is_a_repeat(sandbox: Sandbox, customers: str) -> None:
     send(sandbox, customers)
     assert send(sandbox, customers, link="https://shop.example/other?c={id}").code == 0
@@ -237,7 +242,7 @@ def test_people_whose_link_is_refused_get_no_message_until_the_user_asks_for_it(
     (row,) = sandbox.document("job", "report", job, "--only", "refused")
     assert (row["phone"], "the link could not be created" in row["error"]) == (ANA, True)
     assert inbox(sandbox).keys() == {LUIS, EVA}
-    assert sandbox("job", "resume", job, "--resend-refused", "--yes").code == 0
+    assert sandbox("job", "resume", job, "--resend-refused", "--max-credits", "3", "--yes").code == 0
     assert inbox(sandbox).keys() == {ANA, LUIS, EVA}
 
 
@@ -247,6 +252,18 @@ def test_a_link_whose_response_is_lost_is_looked_up_by_its_name(kind: str, sandb
     done = send(sandbox, customers)
     assert (done.code, counts(done.document)) == (0, {"accepted": 3}), done.err
     assert len({*inbox(sandbox).values()}) == 3
+
+
+def test_a_link_whose_responses_are_lost_is_requested_three_times(jobs: Jobs, service: Service, home: Path) -> None:
+    def behave(connection: socket.socket) -> None:
+        path = service.received[-1].path
+        unlinked = {"short": drop, "short-statistic": respond({"error": "none"}, 404)}
+        unlinked.get(path.rpartition("/")[2], accepting(service))(connection)
+
+    service.always(behave)
+    jobs.send(table(home, "phone,id", f"{ANA},a"), "--link", SHOP, text="Hi {link}", code=6)
+    paths = [each.path.rpartition("/")[2] for each in service.received]
+    assert paths == ["balance", "short", *["short-statistic", "short"] * 2]
 
 
 def test_a_job_stops_if_no_link_can_be_created(sandbox: Sandbox, home: Path) -> None:

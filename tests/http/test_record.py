@@ -110,7 +110,9 @@ def test_a_chatapp_record_is_one_entry_unless_its_data_has_entries() -> None:
         {"data": {"id": "x", "status": "queued"}},
     ):
         assert record(ops.CHATAPP_SEND, document) == {"id": "x", "status": "queued"}, document
-    assert record(ops.CHATAPP_SEND, {"id": "x", "status": 1, "data": []}) == {"id": "x", "status": "1"}
+    nothing: list[Any] = [[], {}, "queued"]
+    for empty in nothing:
+        assert record(ops.CHATAPP_SEND, {"id": "x", "status": 1, "data": empty}) == {"id": "x", "status": "1"}
     found = record(ops.CHATAPP_SEND, {"id": "x", "status": 1, "data": {"phone": A, "status": "rejected"}})
     assert found["data"] == [{"phone": A, "status": "rejected", "id": "x"}]
 
@@ -193,6 +195,13 @@ def test_metrics_may_be_keyed_by_category() -> None:
     nothing: list[Any] = [{}, [], None, [{}]]
     for empty in nothing:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
+
+
+def test_long_ids_and_states_are_cut() -> None:
+    (entry,) = record(ops.SEND_SMS, {"data": [{"id": "x" * 257, "status": "y" * 4097, "phone": A}]})["data"]
+    assert (entry["id"], entry["status"]) == ("x" * 256 + "…", "y" * 4096 + "…")
+    (entry,) = record(ops.SEND_SMS, {"data": [{"id": "x" * 256, "status": "y" * 4096, "phone": A}]})["data"]
+    assert (entry["id"], entry["status"]) == ("x" * 256, "y" * 4096)
 
 
 def test_the_level_with_the_fields_of_the_record_wins() -> None:

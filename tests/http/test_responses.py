@@ -283,6 +283,7 @@ VERIFIED: list[Any] = [
     {"status": 1, "data": {"verified": True, "msg": "Bienvenida"}}, [{"status": "verificado"}],
     {"status": 1, "msg": "Código verificado", "error": 0}, {"status": "approved", "error": "", "message": None},
     {"status": "exitosa", "error": False, "data": None}, {"status": 1, "valid": "1", "verified": "ok", "data": []},
+    {"status": 1, "data": [{"verified": True}]},
 ]  # fmt: skip
 ODD_VALUES: list[Any] = [404, 7, -1, 0, 0.0, "0", "0e5", 10, 1.5, "1.0", False, None, [], {}, [True]]
 NOT_VERIFIED: list[Any] = [
@@ -379,6 +380,7 @@ def test_a_failure_of_the_service_leaves_the_outcome_of_a_send_unknown(operation
             error = error_of(operation, body, status)
             assert isinstance(error, OutcomeUnknownError), (status, body)
             assert error.consequence == "it may have been carried out"
+            assert "Redirects" not in str(error.hint)
         for body in NOT_INTERNAL:
             assert isinstance(error_of(operation, body, status), RefusedError), (status, body)
     assert isinstance(error_of(operation, INTERNAL[0], 403), RefusedError)

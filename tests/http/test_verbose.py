@@ -92,3 +92,9 @@ def test_headers_and_bodies_are_shown_up_to_a_limit(
     assert len(shown) == lines
     assert shown[-1].endswith("…")
     assert 0 < sum(map(len, shown)) <= 4001  # with the ellipsis of a line that is left out
+
+
+def test_a_body_of_exactly_the_limit_is_shown_whole(service: Service, tool: Tool) -> None:
+    for body, last in (("x" * 4000, "x" * 4000), ("x" * 4001, "x" * 3999 + "…"), ("x" * 3999 + "\ny", "y")):
+        service.will(respond(body.encode()))
+        assert tool("-vv", "balance").err.split("< ")[-1].split("\n")[0] == last

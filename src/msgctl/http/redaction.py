@@ -139,4 +139,4 @@ def _spellings(char: str) -> list[str]:
 
 
 def _any_case(digits: str) -> str:
-    return "".join(f"[{each}{each.upper()}]" if each.isalpha() else each for each in digits)
+    return "".join(f"[{each}{each.upper()}]" for each in digits)

@@ -77,7 +77,7 @@ def _midnight(name: str, period: str, moment: datetime) -> datetime:
     day = moment.astimezone(zone).date()
     if period == "week":
         day -= timedelta(days=day.weekday())
-    return datetime.combine(day, time(), zone).astimezone(UTC)
+    return datetime.combine(day, time(), zone)
 
 
 def _zones(phone: str) -> tuple[str, ...]:
