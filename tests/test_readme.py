@@ -268,6 +268,7 @@ def test_the_disk_alarm_is_sent_once_a_day(full_disk: Shell) -> None:
     assert full_disk.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
+@pytest.mark.slow
 def test_the_disk_alarm_is_tried_three_times(full_disk: Shell) -> None:
     variables = {"MSGCTL_PROFILE": "", "MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1"}
     full_disk.variables |= {**variables, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "k"}

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -14,67 +12,10 @@ from pathlib import Path
 import pytest
 
 from jobs.bulk import CONCURRENCY, Bulk, NewBulk, assert_true
-from support.counting_server import CountingServer, Dispatch
+from support.counting_server import CountingServer
 from support.disks import Disk, mounted
-from support.tool import Tool
 
 BATCH = 10
-
-
-def test_the_intent_and_earlier_results_are_on_disk_before_a_request(
-    counter: CountingServer, new_bulk: NewBulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state, kept = Path(os.environ["XDG_STATE_HOME"]), tmp_path / "kept"
-
-    def keep(dispatch: Dispatch) -> None:
-        if dispatch.number == 4:
-            shutil.copytree(state, kept)
-
-    counter.on_arrival = keep
-    bulk = new_bulk(50, "--batch-size", str(BATCH), "--concurrency", "1")
-    assert bulk.begin().end().code == 0
-    monkeypatch.setenv("XDG_STATE_HOME", str(kept))
-    assert bulk.outcomes() == {"accepted": 30, "unknown": 10, "pending": 10}
-
-
-def test_recipients_in_flight_at_a_kill_are_in_the_history(
-    counter: CountingServer, new_bulk: NewBulk, tool: Tool
-) -> None:
-    bulk = new_bulk(100, "--batch-size", str(BATCH), "--concurrency", "4")
-    counter.hold()
-    begun = bulk.begin()
-    counter.wait_for(4)
-    begun.kill()
-    in_flight = {each for dispatch in counter.dispatches for each in dispatch.phones}
-
-    def unknown() -> list[str]:
-        entries = tool("history", "--limit", "1000", "--json").document
-        return sorted(each["phone"] for each in entries if each["outcome"] == "unknown")
-
-    assert bulk.shown()["unknown"] == 40
-    assert unknown() == sorted(in_flight)
-    resumed = bulk.resume("--resend-unknown")
-    counter.wait_for(8)
-    resumed.kill()
-    assert unknown() == sorted(in_flight)
-    counter.release()
-    assert bulk.resume().end().code == 6
-    assert unknown() == sorted(in_flight)
-
-
-def test_a_second_process_on_the_same_job_is_refused(counter: CountingServer, new_bulk: NewBulk) -> None:
-    bulk = new_bulk(200, "--batch-size", str(BATCH))
-    counter.hold()
-    first = bulk.begin()
-    counter.wait_for(CONCURRENCY)
-    for second in (bulk.resume("--resend-unknown"), bulk.states()):
-        done = second.end()
-        assert done.code == 3
-        assert "is already running" in done.err
-    assert bulk.shown()["state"] == "running"
-    counter.release()
-    assert first.end().code == 0
-    assert assert_true(bulk, counter) == {"accepted": 200}
 
 
 def test_two_processes_that_resume_at_once_send_to_everyone_once(counter: CountingServer, new_bulk: NewBulk) -> None:

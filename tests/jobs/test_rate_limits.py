@@ -70,7 +70,7 @@ def windows(sent: list[tuple[float, int]]) -> list[int]:
 
 
 @pytest.mark.parametrize("size", [1, 100])
-@pytest.mark.parametrize("rate", [5.0, 7.5, 20.0, 33.0, 100.0, 999.0, 5000.0])
+@pytest.mark.parametrize("rate", [5.0, 7.5, 20.0, 33.0, 100.0, 1000.0])
 def test_the_rate_holds_in_any_ten_seconds(rate: float, size: int) -> None:
     for delays in ([0.0], [0.004, 0.0, 0.02], [0.0] * 50 + [0.09]):
         late = [min(delay, 1 / rate) if size == 1 else delay for delay in delays]

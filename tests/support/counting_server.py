@@ -11,20 +11,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from support.service import Behaviour, Received, Service, respond
 
 PATIENCE = 60.0
 """Seconds after which a test that waits for the server has failed."""
-
-
-@dataclass(frozen=True)
-class Dispatch:
-    """A request to send, as it arrived: its place in the order of arrival (from 1), and its phones."""
-
-    number: int
-    phones: tuple[str, ...]
 
 
 class CountingServer(Service):
@@ -37,8 +28,7 @@ class CountingServer(Service):
         super().__init__(keeps=True)
         self.delay = delay
         self.state: Callable[[str], str] = lambda _: "delivered"
-        self.on_arrival: Callable[[Dispatch], None] = lambda _: None
-        self.dispatches: list[Dispatch] = []
+        self.dispatches: list[tuple[str, ...]] = []
         self.questions: list[str] = []
         self._phone_of: dict[str, str] = {}
         self._changed = threading.Condition()
@@ -49,7 +39,7 @@ class CountingServer(Service):
 
     def arrived(self) -> Counter[str]:
         """How often each phone was in a request."""
-        return Counter(phone for dispatch in self.dispatches for phone in dispatch.phones)
+        return Counter(phone for phones in self.dispatches for phone in phones)
 
     def phone_of(self, message: str | None) -> str | None:
         """Return the phone of the message with an id."""
@@ -100,10 +90,8 @@ class CountingServer(Service):
     def _dispatch(self, phones: tuple[str, ...]) -> Behaviour:
         with self._changed:
             number = len(self.dispatches) + 1
-            dispatch = Dispatch(number, phones)
             self._phone_of.update((f"{number}-{phone}", phone) for phone in phones)
-            self.on_arrival(dispatch)
-            self.dispatches.append(dispatch)
+            self.dispatches.append(phones)
             self._changed.notify_all()
         entries = [{"id": f"{number}-{phone}", "status": "queued", "credits": 1, "phone": phone} for phone in phones]
         return respond({"id": str(number), "status": 1, "data": entries}, headers=KEPT)
