@@ -2,9 +2,10 @@
 
 Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
 exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it
-needs `pip install aiohttp requests`. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell
-much. Rates are measured where requests arrive, from the first to the last: reading the file and writing the report are
-not in them.
+needs `pip install aiohttp requests`. ``shared`` compares a shared store with a local one; it runs only if it is named,
+and needs the URL of a PostgreSQL database in SHARED_DATABASE. TMPDIR says on which disk the ledgers are; one in memory
+(tmpfs) does not tell much. Rates are measured where requests arrive, from the first to the last: reading the file and
+writing the report are not in them.
 
 Without `wrk` there is no ceiling.
 """
@@ -100,8 +101,8 @@ def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
         yield folder, *run(server, folder, "sms", "bulk", str(folder / "people.csv"), "-m", TEXT, *OPTIONS)
 
 
-def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
-    """Run the tool; its highest memory in MiB, and its time in seconds."""
+def run(server: Server, folder: Path, *arguments: str, shared: str = "") -> tuple[float, float]:
+    """Run the tool, perhaps with a shared store; its highest memory in MiB, and its time in seconds."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
     environ |= {
         "HOME": str(folder),
@@ -109,6 +110,7 @@ def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
         "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": "key",
+        "MSGCTL_SHARED": shared,
     }
     command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()
@@ -166,6 +168,40 @@ def scripts() -> None:
                 print(
                     f"  {script.stem.removeprefix('send_'):12} {theirs:6.1f} s, msgctl takes {ours / theirs:.2f} of it"
                 )
+
+
+def shared() -> None:
+    """Send with a local and with a shared store, in turns."""
+    stores = {"local": "", "shared": os.environ["SHARED_DATABASE"]}
+    with responding() as server, tempfile.TemporaryDirectory() as name:
+        times: dict[str, list[float]] = {store: [] for store in stores}
+        for number in range(20):
+            for store, url in stores.items():
+                to = f"{57_300_000_0000 + number}"
+                times[store].append(run(server, Path(name), "sms", "send", to, "-m", TEXT, "--json", shared=url)[1])
+        most = {store: sorted(found)[len(found) // 2] * 1000 for store, found in times.items()}
+        print(f"one send (median of 20): {most['local']:.0f} ms, with a shared store {most['shared']:.0f} ms")
+    for seconds in (0.05, 0.0):
+        with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
+            people = Path(name, "people.csv")
+            lines = (f"{57_300_000_0000 + 7 * each},Ana {each}\n" for each in range(100_000))
+            people.write_text("phone,name\n" + "".join(lines), encoding="ascii")
+            line = (
+                "sms",
+                "bulk",
+                str(people),
+                "-m",
+                "Hola {name}",
+                "--concurrency",
+                str(CONNECTIONS),
+                "--yes",
+                "--again",
+            )
+            took = {store: run(server, Path(name), *line, "--quiet", shared=url)[1] for store, url in stores.items()}
+            print(
+                f"100,000 personalised messages, {seconds * 1000:.0f} ms each: {took['local']:.1f} s, "
+                f"with a shared store {took['shared'] / took['local']:.2f} of it"
+            )
 
 
 def memory() -> None:
@@ -256,7 +292,9 @@ def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
     others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "limit": limit, "many": many}
     for name in names or ("latency", "bare", *others):
-        if name in others:
+        if name == "shared":
+            shared()
+        elif name in others:
             others[name]()
         else:
             speed({"latency": 0.05, "bare": 0.0}[name])
