@@ -14,7 +14,7 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, max_wait_option, number_option, parser, until_option
+from msgctl.cli.parsers import Choice, max_wait_option, number_option, parser, text_option, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
@@ -498,14 +498,7 @@ class Rules(OptionGroup):
     """The name of a job, the recipients it leaves out, and the times at which it sends."""
 
     name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Name for the job, to use in place of its ID.",
-            parser=parser(checks.short_text, "--name"),
-            rich_help_panel=MESSAGE,
-        ),
+        str | None, text_option("--name", "NAME", "Name for the job, to use in place of its ID.", panel=MESSAGE)
     ] = None
     exclude: Annotated[
         list[str] | None,

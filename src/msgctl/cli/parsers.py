@@ -64,6 +64,12 @@ def number_option(name: str, help: str, least: int = 0, most: int | None = None,
     return typer.Option(name, metavar="N", help=help, parser=convert, rich_help_panel=panel)
 
 
+def text_option(name: str, metavar: str, help: str, *, panel: str | None = None) -> Any:
+    """Return an option for a short text."""
+    convert = parser(values.short_text, name)
+    return typer.Option(name, metavar=metavar, help=help, parser=convert, rich_help_panel=panel)
+
+
 def max_wait_option(help: str, panel: str | None = None) -> Any:
     """Return the option --max-wait."""
     convert = parser(values.seconds, "--max-wait", MAX_WAIT)
@@ -72,8 +78,7 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
 
 def until_option(help: str, panel: str | None = None) -> Any:
     """Return the option --until for delivery states."""
-    convert = parser(values.short_text, "--until")
-    return typer.Option("--until", metavar="STATE", help=help, parser=convert, rich_help_panel=panel)
+    return text_option("--until", "STATE", help, panel=panel)
 
 
 def date_option(name: str, help: str) -> Any:

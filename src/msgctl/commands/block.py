@@ -3,14 +3,12 @@
 from functools import partial
 from typing import Annotated
 
-import typer
-
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import Numbers, Pace, Phone, Source, option
-from msgctl.cli.parsers import parser
+from msgctl.cli.parsers import text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.http.request import build
@@ -50,14 +48,7 @@ def bulk_add(
     context: Context,
     source: Source,
     name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="TEMPLATE",
-            help="Name of the contact, with {column} placeholders.",
-            parser=parser(values.short_text, "--name"),
-            rich_help_panel=MESSAGE,
-        ),
+        str | None, text_option("--name", "TEMPLATE", "Name of the contact, with {column} placeholders.", panel=MESSAGE)
     ] = None,
     *,
     numbers: Numbers,

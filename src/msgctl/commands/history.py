@@ -11,7 +11,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Country, CountryCode
-from msgctl.cli.parsers import date_option, number_option, parser
+from msgctl.cli.parsers import date_option, number_option, text_option
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
@@ -55,21 +55,8 @@ class Listing(Period):
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     country_code: CountryCode = None
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state", metavar="S", help="Only this delivery state.", parser=parser(values.short_text, "--state")
-        ),
-    ] = None
-    command: Annotated[
-        str | None,
-        typer.Option(
-            "--command",
-            metavar="C",
-            help="Only this command, such as 'sms send'.",
-            parser=parser(values.short_text, "--command"),
-        ),
-    ] = None
+    state: Annotated[str | None, text_option("--state", "S", "Only this delivery state.")] = None
+    command: Annotated[str | None, text_option("--command", "C", "Only this command, such as 'sms send'.")] = None
     job: Annotated[
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None

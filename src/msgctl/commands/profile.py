@@ -12,7 +12,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, parser
+from msgctl.cli.parsers import Choice, parser, text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
@@ -70,13 +70,7 @@ class Settings(OptionGroup):
     ] = False
     key_command: Annotated[
         str | None,
-        typer.Option(
-            "--key-command",
-            metavar="CMD",
-            help="Save a command that prints the key, instead of the key.",
-            parser=parser(values.short_text, "--key-command"),
-            rich_help_panel=ACCOUNT,
-        ),
+        text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
     ] = None
     keyring: Annotated[
         bool, typer.Option("--keyring", help="Save the key in the system's keychain.", rich_help_panel=ACCOUNT)
@@ -91,16 +85,9 @@ class Settings(OptionGroup):
             rich_help_panel=PREFERENCES,
         ),
     ] = None
-    app_name: Annotated[
-        str | None,
-        typer.Option(
-            "--app-name",
-            metavar="NAME",
-            help="Default for --app-name.",
-            parser=parser(values.short_text, "--app-name"),
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
+    app_name: Annotated[str | None, text_option("--app-name", "NAME", "Default for --app-name.", panel=PREFERENCES)] = (
+        None
+    )
     voice: Annotated[
         str | None,
         typer.Option(

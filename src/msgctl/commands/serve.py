@@ -22,7 +22,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import MAX_CREDITS
-from msgctl.cli.parsers import number_option, parser
+from msgctl.cli.parsers import number_option, parser, text_option
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
@@ -142,13 +142,7 @@ class Account(OptionGroup):
     ] = None
     state: Annotated[
         str | None,
-        typer.Option(
-            "--state",
-            metavar="FILE",
-            help="Keep all data in this file; without it, nothing is kept.",
-            parser=parser(values.short_text, "--state"),
-            rich_help_panel=BEHAVIOUR,
-        ),
+        text_option("--state", "FILE", "Keep all data in this file; without it, nothing is kept.", panel=BEHAVIOUR),
     ] = None
     allow_ip: Annotated[
         list[Any] | None,

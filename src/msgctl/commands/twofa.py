@@ -12,7 +12,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Numbers, Phone, chosen_voice, field_parser, option, setting
-from msgctl.cli.parsers import Choices, Chosen, parser
+from msgctl.cli.parsers import Choices, Chosen, text_option
 from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
@@ -32,12 +32,7 @@ class CodeRecipient(OptionGroup):
     phone: Phone
     app_name: Annotated[
         str | None,
-        typer.Option(
-            "--app-name",
-            metavar="NAME",
-            help="Name of the application the code is for. [required unless in the profile]",
-            parser=parser(values.short_text, "--app-name"),
-        ),
+        text_option("--app-name", "NAME", "Name of the application the code is for. [required unless in the profile]"),
     ] = None
 
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
