@@ -93,21 +93,6 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.reason == reason
 
 
-def test_a_number_that_looks_national_gets_a_hint_to_name_the_country() -> None:
-    with pytest.raises(InvalidPhoneError) as caught:
-        phones.read("3001234567")
-    assert "--country-code CO" in (caught.value.hint or "")
-
-
-def test_an_sms_is_refused_to_a_fixed_line_and_a_call_is_not() -> None:
-    assert phones.read("601 2345678", "CO").digits == "576012345678"
-    with pytest.raises(InvalidPhoneError, match="a fixed line, which cannot receive an SMS"):
-        phones.read("601 2345678", "CO", sms=True)
-    either = example("US", PhoneNumberType.FIXED_LINE_OR_MOBILE)
-    assert either is not None
-    assert phones.read("+" + digits(either), sms=True).digits == digits(either)
-
-
 @pytest.mark.parametrize(
     ("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123"), ("1" * 15, "1" * 15)]
 )

@@ -282,15 +282,6 @@ def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: 
         )
 
 
-@pytest.mark.parametrize(
-    ("charged", "credits_"), [("9" * 12, 10**12 - 1), ("9" * 13, 0), ("-1", 0), ("1.5", 0), ("٣", 0)]
-)
-def test_credits_of_more_than_twelve_digits_are_ignored(charged: str, credits_: int, tmp_path: Path) -> None:
-    with closing(opened(job(tmp_path, 1))) as ledger:
-        run(ledger, Service(otherwise=lambda phones: [{**entry(phones[0]), "credits": charged}]))
-        assert ledger.totals.credits == credits_
-
-
 def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     service = Service(accept, miss, miss)
     with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:
@@ -348,12 +339,13 @@ def intent(*phones: str, **parameters: Any) -> Intent:
 
 @pytest.mark.parametrize(
     ("credits", "charged"),
-    [("3", 3), ("3.0", 3), ("0", 0), (None, None), ("3.5", None), ("1e3", None), ("-1", None), ("٣", None)],
-    ids=["many", "a float", "none", "missing", "a fraction", "an exponent", "negative", "of another script"],
+    [
+        *[("3", 3), ("3.0", 3), ("0", 0), ("9" * 12, 10**12 - 1)],
+        *[(each, None) for each in (None, "3.5", "1e3", "-1", "٣", "9" * 13, "9" * 5000)],
+    ],
 )
-def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> None:
+def test_credits_are_whole_numbers_of_at_most_twelve_digits(credits: str | None, charged: int | None) -> None:
     assert recipients.charged(credits) == charged
-    assert recipients.charged("9" * 5000) is None
 
 
 @pytest.mark.parametrize(
