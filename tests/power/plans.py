@@ -93,7 +93,7 @@ def plan(random: Random, folder: str) -> list[Step]:
 
     def job() -> None:
         number = random.randint(4, MAX_SHORT) if random.random() < 0.97 else LONG
-        match random.randrange(5):
+        match random.randrange(7):
             case 0:
                 limit = random.randint(1, number)
                 steps.append(bulk(number, "--max-credits", str(limit), limit=limit))
@@ -108,6 +108,13 @@ def plan(random: Random, folder: str) -> list[Step]:
                 at = datetime.fromtimestamp(time.time() + HOUR, UTC).isoformat(timespec="seconds")
                 steps.append(bulk(number, "--at", at))
                 steps.append(Step("due", ("job", "run-due", "--json"), steps[-1].name, later=2 * HOUR))
+            case 4:
+                steps.append(bulk(number, "--once", f"key{len(steps)}"))
+                if random.random() < 0.5:
+                    steps.append(Step("again", steps[-1].arguments, steps[-1].name))
+            case 5:
+                steps.append(bulk(number, "--at-most", "1/day"))
+                steps.append(Step("remove", ("job", "remove", steps[-1].name, "--yes", "--json"), steps[-1].name))
             case _:
                 steps.append(bulk(number))
 
@@ -246,10 +253,20 @@ class Checker:
         service, people = self.machine.service, {*step.phones}
         is_next = self.known.next is step
         jobs = [each for each in self._jobs() if each["name"] == step.name]
+        removals = [each for each in self.begun if each.kind == "remove" and each.name == step.name]
+        if removals:
+            check(not jobs or removals[0] is self.known.next, f"{step.name} is there again")
+            if not jobs:
+                check(all(service.noted("accepted")[phone] <= 1 for phone in people), f"{step.name} has sent twice")
+                return
         if not jobs:
             check(is_next and not self.known.printed, f"{step.name} is missing")
             check(not people & {*service.noted("accepted"), *service.noted("refused")}, f"{step.name} has sent")
             self.run(*step.arguments, codes=ENDED)
+        elif "--once" in step.arguments:
+            self.run(*step.arguments, codes=ENDED)
+            same = [each for each in self._jobs() if each["name"] == step.name]
+            check(len(same) == 1, f"{step.name} was created twice under one key")
         is_disturbed = self.known.next is not None and self.known.next.name == step.name
         of_job = [place for place, each in enumerate(self.ended) if each.name == step.name and each.kind in _OF_JOB]
         if of_job and not is_disturbed and self.known.cuts == 1 and len(self._family(jobs, step)) == 1:
