@@ -1,9 +1,10 @@
 """One history: what a user does with the tool, chosen by a seed, and a check that all the tool reported is true.
 
 The user starts a job, sometimes from two windows at once, with a network that fails, a disk that fills up and processes
-that are killed; resumes it, resends to those who were refused, starts it again, waits, and sends single messages under
-keys in between. In the end the faults stop, the jobs are resumed until nothing is pending, and everyone who was refused
-is resent to. After each step the tool's report is compared with what the service did.
+that are killed or get signals; resumes it, resends to those who were refused, starts it again, waits, counts clicks,
+and sends single messages under keys in between. Some jobs are scheduled, have personal links or a limit per person, and
+some people opt out at any moment. In the end the faults stop, the jobs are resumed until nothing is pending, and
+everyone who was refused is resent to. After each step the tool's report is compared with what the service did.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
+from signal import SIGHUP, SIGINT, SIGTERM
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgctl.cli import main as cli
 from msgctl.cli.context import Context
+from msgctl.cli.process import interruptible
 from msgctl.jobs.ledger import ENDED_EARLY
-from msgctl.jobs.schema import SUFFIX
+from msgctl.jobs.schema import OPTED_OUT, SUFFIX
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.responses import DOCUMENTED
 from simulation.machine import Process, World, WrongError
@@ -45,6 +50,10 @@ WINDOWS: Sequence[Sequence[str]] = (
     ("--window", "08:00-19:00", "--days", "mon-sat"),
     ("--window", "21:00-23:00"),
 )
+LIMITS = (None, None, None, "1/day", "2/day", "1/week")
+"""Values of --at-most."""
+LONG_URL = "https://shop.example/?c="
+SIGNALS = (SIGINT, SIGINT, SIGTERM, SIGHUP)
 CAUSES = {
     "lost": "connection lost",
     "reset": "connection lost",
@@ -70,6 +79,14 @@ class Run:
     code: int | None = None
     out: str = ""
     err: str = ""
+    ended: float = 0.0
+    """When it ended, on the monotonic clock."""
+
+    @property
+    def document(self) -> Any:
+        """The job that it printed, if it printed one; `job run-due` prints a list."""
+        found = json.loads(self.out) if self.out else None
+        return found[0] if isinstance(found, list) and found else found or None
 
     def main(self, world: World, arguments: Sequence[str]) -> None:
         """What the process does: the whole command line."""
@@ -83,7 +100,12 @@ class Run:
             monotonic=lambda: world.now,
             sleep=world.sleep,
         )
-        self.code = cli.run(arguments, context)
+        with interruptible() if world.running else nullcontext():
+            try:
+                self.code = cli.run(arguments, context)
+            except KeyboardInterrupt:
+                self.code = 130
+        self.ended = world.now
         self.out, self.err = out.getvalue().decode(), err.getvalue().decode()
 
 
@@ -94,7 +116,7 @@ class Plan:
         self.rows: list[tuple[int, str, str]] = []
         texts = [f"Hello {number}{random.choice((0, 0, 0, 40)) * ' long'}" for number in range(random.randint(1, 3))]
         starts = [*NUMBERS][: random.choice((1, 3))]
-        lines = ["phone,text"]
+        lines = ["phone,text,code"]
         for line in range(2, random.randint(3, 14)):
             start = random.choice(starts)
             digits = NUMBERS[start][0] - len(start)
@@ -106,27 +128,49 @@ class Plan:
             if random.random() < 0.03:
                 typed = phone = "12"
             self.rows.append((line, phone, "invalid" if phone == "12" else "duplicate" if phone in earlier else ""))
-            lines.append(f"{typed},{random.choice(texts)}")
+            lines.append(f"{typed},{random.choice(texts)},c{line}")
         path.write_text("\n".join(lines) + "\n")
         self.batch, self.concurrency = random.randint(1, 5), random.randint(1, 4)
         self.rate = random.choice((None, None, 0.5, 3.0, 20.0))
         self.limit = random.choice((None, None, random.randint(0, 20)))
         self.canary = random.choice((None, None, random.randint(1, 5)))
         self.window = random.choice(WINDOWS)
-        numbers = {"batch-size": self.batch, "concurrency": self.concurrency, "rate": self.rate}
+        self.at_most = random.choice(LIMITS)
+        self.has_links = random.random() < 0.25
+        self.delay = random.choice((None, None, None, 120, 4000, 30000))
+        """The seconds after which the job is scheduled."""
+        numbers = {
+            "at-most": self.at_most,
+            "batch-size": self.batch,
+            "concurrency": self.concurrency,
+            "rate": self.rate,
+        }
         numbers |= {"max-credits": self.limit, "canary": self.canary}
         given = [word for name, value in numbers.items() if value is not None for word in (f"--{name}", str(value))]
-        fixed = ["sms", "bulk", str(path), "-m", "{text}", "--skip-invalid", "--yes", "--json"]
-        self.arguments = [*fixed, *self.window, *given]
+        text = ["-m", "{text} {link}", "--link", f"{LONG_URL}{{code}}", "--link-length", "60"]
+        fixed = ["sms", "bulk", str(path), *(text if self.has_links else ["-m", "{text}"])]
+        self.arguments = [*fixed, "--skip-invalid", "--yes", "--json", *self.window, *given]
 
     def is_open(self, phone: str, wall: float) -> bool:
         """Tell whether the window is open everywhere where a phone may be."""
         if not self.window:
             return True
-        zones = next(zones for start, (_, zones) in NUMBERS.items() if phone.startswith(start))
-        times = [datetime.fromtimestamp(int(wall), ZoneInfo(zone)) for zone in zones]
+        times = local_times(phone, wall)
         first, last = self.window[1].split("-")
         return all(first <= f"{at:%H:%M}" < last and ("--days" not in self.window or at.weekday() < 6) for at in times)
+
+    def period(self, phone: str, wall: float) -> float:
+        """Return when the period of --at-most began, in seconds since 1970."""
+        midnights = [at.replace(hour=0, minute=0, second=0) for at in local_times(phone, wall)]
+        if self.at_most and self.at_most.endswith("week"):
+            midnights = [at - timedelta(days=at.weekday()) for at in midnights]
+        return min(at.timestamp() for at in midnights)
+
+
+def local_times(phone: str, wall: float) -> list[datetime]:
+    """Return the time where a phone may be."""
+    zones = next(zones for start, (_, zones) in NUMBERS.items() if phone.startswith(start))
+    return [datetime.fromtimestamp(int(wall), ZoneInfo(zone)) for zone in zones]
 
 
 @dataclass
@@ -144,6 +188,10 @@ class Job:
     rows: list[dict[str, Any]] = field(default_factory=list)
     source: Job | None = None
     """The job from whose file it comes, if it was resent."""
+    due: float | None = None
+    """When `job run-due` may send it, in seconds since 1970."""
+    shown: Any = None
+    """What the newest command that showed it has printed."""
 
     def of(self, *outcomes: str) -> list[str]:
         return [row["phone"] for row in self.rows if row["outcome"] in outcomes]
@@ -175,6 +223,11 @@ class History:
         self.service = service
         self.jobs: list[Job] = []
         self.keys: list[Key] = []
+        self.opted_out: list[tuple[str, float]] = []
+        """Phones that opted out of SMS, and since when on the monotonic clock; inf if the run was disturbed."""
+        self.kills = 0
+        """How many runs were disturbed."""
+        self._opting_out: list[str] = []
         self.doubts_by_cause: Counter[tuple[str, bool]] = Counter()
         """How many recipients stayed unknown at the end, by cause, and whether they had got the message."""
         self._is_peaceful = False
@@ -184,7 +237,7 @@ class History:
     def play(self) -> None:
         """Raises WrongError."""
         random = self.random
-        plan = Plan(random, self.folder / "customers.csv")
+        self.plan = plan = Plan(random, self.folder / "customers.csv")
         phones = [phone for _, phone, why in plan.rows if not why] or ["573005550000"]
         for phone in phones:
             if random.random() < 0.04:
@@ -193,7 +246,9 @@ class History:
         endpoints.credit(self.service.emulator, credits=balance)
         self.keys = [Key(f"key {number}", random.choice(phones)) for number in range(2)]
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
+        self._opting_out = phones * random.choice((0, 0, 1))
         of_jobs = [self.resume] * 3 + [self.resume_again, self.resend, self.resend, self.rerun, self.rerun]
+        of_jobs += [self.run_due] * 3 * (plan.delay is not None) + [self.click] * 2 * plan.has_links
         for step in random.choices([*of_jobs, self.once, self.once, self.rest], k=random.randint(0, 5)):
             if step in of_jobs and not self.jobs:
                 self.bulk(plan)  # it died before there was a job
@@ -210,23 +265,28 @@ class History:
 
     def bulk(self, plan: Plan, *options: str, at_once: int = 1) -> None:
         """Start a job."""
+        due = None
+        if plan.delay is not None and not self.jobs:
+            due = self.world.wall // 60 * 60 + plan.delay
+            options = (*options, "--at", f"{datetime.fromtimestamp(due, UTC):%Y-%m-%d %H:%M}")
         runs = self.run(*plan.arguments, *options, at_once=at_once)
         made = {name.removesuffix(SUFFIX): [run] for run in runs for name in run.process.renamed}
         told = {json.loads(run.out)["job"] for run in runs if run.out}
         names = told if all(run.out for run in runs) else self.names()
         new = [
-            Job(name, plan, made[name], plan.limit, plan.canary is not None)
+            Job(name, plan, made[name], plan.limit, plan.canary is not None, due=due)
             for name in sorted(names - {job.id for job in self.jobs})
         ]
         for job in new:
             self.compare(job)
         check(sum(job.is_sent() for job in new) < 2, "the same job was started twice")
         is_refused = self.jobs or all(why for _, _, why in plan.rows)
-        is_hindered = all(run.process.was_disturbed or run.code in (1, 4) for run in runs)  # no balance, no job
+        codes = (1, 2, 4) if plan.at_most or self.opted_out else (1, 4)  # no balance or no recipients left, no job
+        is_hindered = all(run.process.was_disturbed or run.code in codes for run in runs)
         check(new or is_refused or is_hindered, "no job was started")
         self.jobs += new
         for run in runs:
-            is_known = run.code != 2 and any(run in job.runs for job in new)
+            is_known = due is None and run.code != 2 and any(run in job.runs for job in new)
             check(is_known or not self.departures([run]), f"{run.process.name} sent without a job")
 
     def rerun(self) -> None:
@@ -235,9 +295,14 @@ class History:
         recent = [each for each in self.departures(job.runs) if each.wall > self.world.wall - 80000]
         reached = {*job.of("accepted", "unknown")} & {phone for each in recent for phone in each.phones}
         everyone = job.of("accepted", "unknown", "pending", "refused")
-        if len({*job.of("pending"), *reached}) * 2 > len(everyone):
+        if self.plan.at_most or self.opted_out:  # everyone who is not left out may be sent to
+            if sum(each.source is None for each in self.jobs) < 3:
+                self.bulk(job.plan)
+        elif len({*job.of("pending"), *reached}) * 2 > len(everyone):
             (run,) = self.run(*job.plan.arguments)
-            check(run.code in (2, 3, None) and not self.departures([run]), f"{run.process.name} sent the job again")
+            check(
+                run.code in (2, 3, 130, None) and not self.departures([run]), f"{run.process.name} sent the job again"
+            )
             check(self.names() == {each.id for each in self.jobs}, f"{run.process.name} made another job")
         elif sum(each.source is None for each in self.jobs) < 3:
             self.bulk(job.plan, "--again")
@@ -253,6 +318,40 @@ class History:
         job.runs += self.run("job", "resume", job.id, "--yes", "--json", *options)
         self.compare(job)
         self.compare_resends(job.source or job)
+
+    def run_due(self) -> None:
+        """Send the scheduled job if it is due, from up to two windows at once."""
+        job = next((each for each in self.jobs if each.due is not None), self.jobs[0])
+        if job.due is not None and (self._is_peaceful or self.random.random() < 0.6):
+            self.world.wait(max(0.0, job.due - self.world.wall))
+        before = self.look("job", "show", job.id)["state"]
+        runs = self.run("job", "run-due", "--json", at_once=1 if self._is_peaceful else self.random.choice((1, 1, 2)))
+        job.is_canary &= len(job.of("accepted", "refused", "unknown")) < (job.plan.canary or 0)
+        job.runs += runs
+        self.compare(job)
+        after = self.look("job", "show", job.id)["state"]
+        departures = self.departures(runs)
+        check(before == "scheduled" or not departures, "a job was sent that is not scheduled")
+        check(all(each.wall >= (job.due or 0) for each in departures), "a job was sent before its time")
+        if departures and any(run.code == 130 and SIGINT in run.process.handled for run in runs):
+            check(after != "scheduled", "after Ctrl-C, a job is still scheduled")
+
+    def click(self) -> None:
+        """Count the clicks on a job's links, after some visits."""
+        for name, _ in self.service.links().values():
+            if self.random.random() < 0.3:
+                endpoints.click(self.service.emulator, name=name)
+        job = self.random.choice(self.jobs)
+        (run,) = self.run("job", "clicks", job.id, "--json")
+        check(not self.departures([run]), f"{run.process.name} has sent messages")
+        self.compare(job)
+        job.shown = run.document or self.look("job", "show", job.id)
+        clicks, names = self.service.clicks(), self.service.links()
+        for row in job.rows:
+            visits = clicks[names[row["link"]][0]] if row["link"] else 0
+            check((row["clicks"] or 0) <= visits, f"{row['phone']} has clicked {visits} times, not {row['clicks']}")
+            is_counted = run.code == 0 and row["outcome"] in ("accepted", "unknown") and row["link"]
+            check(not is_counted or row["clicks"] == visits, f"of {visits} clicks, {row['clicks']} are counted")
 
     def resume_again(self) -> None:
         options = ("--resend-unknown", "--resend-refused")
@@ -300,7 +399,8 @@ class History:
         check(arrived <= 1 + key.resent, f"{key.phone} got {arrived} messages under one key")
         for run in runs:
             name = run.process.name
-            if key.settled and not run.process.was_disturbed:
+            is_out = any(key.phone == phone for phone, _ in self.opted_out)
+            if key.settled and not run.process.was_disturbed and not is_out:
                 is_same = (run.code, run.out) == (key.settled.code, key.settled.out)
                 check(is_same and not self.departures([run]), f"{name} did not repeat the result of its key")
             check(run.code != 0 or arrived, f"{name} says it was sent")
@@ -315,6 +415,8 @@ class History:
         self._is_peaceful, self.service.faults = True, 0.0
         endpoints.credit(self.service.emulator, credits=PLENTY)
         for job in [*self.jobs]:
+            if job.due is not None:
+                self.run_due()
             self._finish(job)
         for source in [job for job in self.jobs if job.source is None]:
             number = len(self.jobs)
@@ -326,13 +428,13 @@ class History:
                 if each.of("refused"):
                     self.resume("--resend-refused", job=each)
             tried = {phone for new in self.jobs[number:] for phone in new.of("accepted", "unknown", "refused")}
-            tried |= {phone for each in family for phone in each.of("accepted", "unknown")}
+            tried |= {phone for each in family for phone in each.of("accepted", "unknown", "excluded")}
             check({*source.of("refused")} <= tried, f"{source.of('refused')} were refused and not resent to: {tried}")
         listed = {each["job"]: each for each in self.look("job", "list")}
         check({*listed} == {job.id for job in self.jobs}, f"job list shows {[*listed]}")
         for job in self.jobs:
             shown = listed[job.id]
-            check(shown == json.loads(job.runs[-1].out) and shown["state"] == "done", f"in the end a job is {shown}")
+            check(shown == job.shown and shown["state"] == "done", f"in the end a job is {shown}, not {job.shown}")
 
     def _count_doubts(self) -> None:
         for job in self.jobs:
@@ -347,7 +449,7 @@ class History:
 
     def _finish(self, job: Job) -> None:
         for _ in range(2):  # a canary needs two
-            if job.of("pending") or not job.runs[-1].out:
+            if job.of("pending") or job.runs[-1].document is None:
                 self.resume(job=job)
 
     # --- the truth
@@ -357,8 +459,11 @@ class History:
         job.rows = self.look("job", "report", job.id)
         left_out = {"invalid", "duplicate"}
         said = [(row["line"], row["phone"], "".join({row["outcome"]} & left_out)) for row in job.rows]
-        job.plan.rows = job.plan.rows or said  # those of a resend are not known before
-        check(said == job.plan.rows, f"the report lists {said}")
+        plan = job.plan.rows = job.plan.rows or said  # those of a resend are not known before
+        excluded = {row["line"] for row in job.rows if row["outcome"] == "excluded"}
+        same = [each if each[0] not in excluded else (*each[:2], "") for each in plan]
+        check(said == same, f"the report lists {said}")
+        self._compare_excluded(job)
         arrivals = self.arrivals(job.runs)
         arrived = Counter(each.phone for each in arrivals)
         for row in job.rows:
@@ -367,6 +472,8 @@ class History:
                 allowed = {"accepted": range(1, 2 + job.resent[phone]), "unknown": range(2 + job.resent[phone])}
                 is_true = arrived[phone] in allowed.get(outcome, [0])
                 check(is_true, f"{phone} is {outcome} and got {arrived[phone]} messages")
+        if job.plan.has_links:
+            self._compare_links(job, arrivals)
         lost = {*job.of("unknown")} - self.doubts(job.runs)
         most = sum(run.process.was_disturbed for run in job.runs) * job.plan.batch * job.plan.concurrency
         check(len(lost) <= most, f"{lost} are unknown without a reason; at most {most} can be")
@@ -385,17 +492,54 @@ class History:
         gone -= {*job.of("pending")}  # such as those who were refused and are to be sent to again
         check(not job.is_canary or len(gone) <= (job.plan.canary or 0), f"{len(gone)} were sent to as canaries")
         latest = job.runs[-1]
-        if latest.out:
-            shown = json.loads(latest.out)
-            counts = {name: len(job.of(name)) for name in ("accepted", "refused", "unknown", "pending", *left_out)}
+        if (shown := latest.document) is not None:
+            job.shown = shown
+            names = ("accepted", "refused", "unknown", "pending", "excluded", *left_out)
+            counts = {name: len(job.of(name)) for name in names}
             counts["credits"] = sum(price or 0 for _, _, price in sent)
             check(counts.items() <= shown.items(), f"a job ended with {shown}, the report says {counts}")
             is_sent = not job.of("refused", "unknown", "pending")
-            is_paused = job.of("pending") and 0 < (job.plan.canary or 0) <= len(
-                job.of("accepted", "refused", "unknown")
+            is_paused = shown["state"] == "scheduled" or (
+                job.of("pending") and 0 < (job.plan.canary or 0) <= len(job.of("accepted", "refused", "unknown"))
             )
             check(latest.code or is_sent or is_paused, "a run ended with 0 before everyone was accepted")
             check(latest.code in (0, 3) or not is_sent, f"a run ended with {latest.code}, but everyone was accepted")
+
+    def _compare_at_most(self, first: int) -> None:
+        """Check that nobody got more messages than allowed; those from ``first`` on are of jobs with the limit."""
+        most = int((self.plan.at_most or "").split("/")[0])
+        for number, each in enumerate(self.service.arrivals[first:], first):
+            since = self.plan.period(each.phone, each.wall)
+            before = [one for one in self.service.arrivals[:number] if one.phone == each.phone and one.wall >= since]
+            check(len(before) < most, f"{each.phone} got more than {self.plan.at_most}")
+
+    def _compare_excluded(self, job: Job) -> None:
+        """Check that those who are left out have opted out or have got as many messages as allowed."""
+        for row in job.rows:
+            if row["outcome"] != "excluded":
+                continue
+            phone = row["phone"]
+            if row["error"] == OPTED_OUT:
+                is_true = any(phone == each[0] for each in self.opted_out)
+            else:
+                most = int((job.plan.at_most or "1000/day").split("/")[0])
+                requests = sum(phone in each.phones for each in self.service.departures)
+                is_true = requests + self.kills >= most
+            check(is_true, f"{phone} is left out without a reason: {row['error']}")
+
+    def _compare_links(self, job: Job, arrivals: Sequence[Arrival]) -> None:
+        """Check that everyone has one link, and got that one."""
+        links = self.service.links()
+        wanted = {row["phone"]: LONG_URL + row["code"] for row in job.rows if row["outcome"] != "duplicate"}
+        for each in arrivals:
+            short = each.text.rsplit(" ", 1)[1]
+            check(links[short][1] == wanted[each.phone], f"{each.phone} got the link to {links[short][1]}")
+        own = [(row["phone"], row["link"]) for row in job.rows if row["link"]]
+        check(len({*own}) == len({link for _, link in own}), f"people share links: {own}")
+        for phone, link in own:
+            check(links[link][1] == wanted[phone], f"the report gives {phone} the link to {links[link][1]}")
+        most = (job.plan.canary or 0) + job.plan.concurrency * sum(run.process.was_disturbed for run in job.runs)
+        check(not job.is_canary or len(own) <= most, f"{len(own)} links were created for canaries")
 
     def _compare_departures(self, plan: Plan, run: Run) -> None:
         """Check that nothing was sent outside the window, or faster than the rate."""
@@ -423,17 +567,35 @@ class History:
 
     def run(self, *arguments: str, at_once: int = 1) -> list[Run]:
         """Run a command line, in several processes at once, and return how each ended."""
-        runs = [Run(self._process()) for _ in range(at_once)]
-        for run in runs:
-            command = shlex.join(arguments).replace(str(self.folder), "DISK")
+        lines = [arguments] * at_once
+        if self._opting_out and not self._is_peaceful and self.random.random() < 0.2:
+            channel = self.random.choice(("sms", "call", "all"))
+            lines.append(("optout", "add", self.random.choice(self._opting_out), "--channel", channel))
+        runs = [Run(self._process()) for _ in lines]
+        for run, line in zip(runs, lines, strict=True):
+            command = shlex.join(line).replace(str(self.folder), "DISK")
             self.world.note(f"{run.process.name} = msgctl {command}")
-        self.world.run({run.process: partial(run.main, self.world, arguments) for run in runs})
+        sent, arrived = len(self.service.departures), len(self.service.arrivals)
+        self.world.run(
+            {run.process: partial(run.main, self.world, line) for run, line in zip(runs, lines, strict=True)}
+        )
+        self.kills += sum(run.process.was_disturbed for run in runs)
+        for run in runs[at_once:]:
+            _, _, phone, _, channel = lines[-1]
+            if channel != "call":
+                self.opted_out += [(phone, run.ended if run.code == 0 else inf)]
+        for each in self.service.departures[sent:]:
+            for phone, since in self.opted_out:
+                check(phone not in each.phones or each.now <= since + 1, f"{phone} has opted out and was sent to")
+        if arguments[1] != "send" and self.plan.at_most:
+            self._compare_at_most(arrived)
         for run in runs:
             self.world.note(f"{run.process.name} ended with {run.code}: {run.err.strip()}")
             check(run.code is None or ended_well(run.code, run.out, run.err), "it did not end well")
-            is_hindered = run.process.was_disturbed or at_once > 1  # by the disk, or by another process
+            check(run.code != 130 or run.process.handled, f"{run.process.name} was not interrupted")
+            is_hindered = run.process.was_disturbed or len(runs) > 1  # by the disk, or by another process
             check(run.code != 3 or is_hindered, f"{run.process.name} did not do its work: {run.err}")
-        return runs
+        return runs[:at_once]
 
     def look(self, *arguments: str) -> Any:
         """Return what a command shows that only reads the disk; nothing disturbs it."""
@@ -451,6 +613,12 @@ class History:
         """Return a process, and decide what is going to happen to it."""
         self._number += 1
         at = self.random.randrange(1, self.random.choice((40, 120, 250)))
-        kind = "" if self._is_peaceful else self.random.choices(("", "kill", "full disk"), (5, 6, 1))[0]
+        kinds = ("", "kill", "full disk", "signal")
+        kind = "" if self._is_peaceful else self.random.choices(kinds, (5, 6, 1, 3))[0]
         full = (at, at + self.random.randrange(1, 60)) if kind == "full disk" else (0, 0)
-        return Process(f"run {self._number}", at if kind == "kill" else 0, full)
+        signals = {}
+        if kind == "signal":
+            signals[at] = self.random.choice(SIGNALS)
+            if self.random.random() < 0.4:
+                signals[at + self.random.randrange(1, 60)] = self.random.choice(SIGNALS)
+        return Process(f"run {self._number}", at if kind == "kill" else 0, full, signals)

@@ -4,6 +4,8 @@ The tool runs unchanged, as whole command lines. Its threads are greenlets, and 
 queue, an event, a lock, a transaction, a change of the disk, a request) the seed decides who continues. Time passes
 only while everyone waits, and then at once. So a seed always gives the same history.
 
+A signal is handled by the main thread of its process when that next continues, as Python does it.
+
 A killed process gets no further than the point of its death: its threads unwind, but whatever they try to do to the
 disk on the way raises `Killed` again. If no other process was running, the disk is put back to what it was at that
 moment, with SQLite's log and half-written files. What was not synced yet is not taken away: SQLite's own durability is
@@ -20,11 +22,12 @@ import os
 import queue
 import secrets
 import shutil
+import signal
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -50,13 +53,23 @@ class WrongError(AssertionError):
 
 
 class Process:
-    """A run of the tool, which dies at its point ``kill_at``; the disk is full at those from ``full[0]`` to ``[1]``."""
+    """A run of the tool, which dies at its point ``kill_at``; the disk is full at those from ``full[0]`` to ``[1]``.
 
-    def __init__(self, name: str, kill_at: int = 0, full: tuple[int, int] = (0, 0)) -> None:
+    ``signals`` are those that it gets, by the point.
+    """
+
+    def __init__(
+        self, name: str, kill_at: int = 0, full: tuple[int, int] = (0, 0), signals: Mapping[int, int] | None = None
+    ) -> None:
         self.name = name
         self.kill_at = kill_at
         self.full = full
+        self.signals = signals or {}
         self.points = 0
+        self.arrived: list[int] = []
+        """Signals that are not handled yet."""
+        self.handled: list[int] = []
+        self.handlers: dict[int, Any] = {}
         self.is_dead = self.was_disturbed = False
         self.connections: list[sqlite3.Connection] = []
         self.renamed: list[str] = []
@@ -74,6 +87,7 @@ class Task:
     def __init__(self, process: Process, name: str, body: greenlet) -> None:
         self.process = process
         self.name = f"{process.name} {name}"
+        self.handles_signals = name == "main"
         self.body = body
         self.waits_for: Callable[[], object] | None = None
         self.until: float | None = None
@@ -105,7 +119,7 @@ class World:
         for process, main in processes.items():
             self.start(process, "main", main)
             self._tasks[-1].waits_for = lambda: False
-            self._tasks[-1].until = self.now + self.random.choice((0, 0.2, 2))
+            self._tasks[-1].until = self.now + self.random.choice((0, 0.2, 2, 20))
         while (chosen := self._chosen()) is not None:
             self.running = chosen
             chosen.body.switch()  # until a thread ends
@@ -139,21 +153,28 @@ class World:
         process = task.process
         process.points += 1
         self.note(what)
+        if process.points in process.signals:
+            self.note(f"{signal.Signals(process.signals[process.points]).name} arrives")
+            process.arrived.append(process.signals[process.points])
         if process.points == process.kill_at:
             self._kill(process)
         elif len(self.trace) > MAX_POINTS:
             self._give_up("the history does not end")
         elif self.random.random() >= self._stays:
             self._pass_turn()
-        self.alive()
+        self._continue()
 
     def until(self, happened: Callable[[], object], timeout: float | None) -> None:
         """Wait until something happened, or for so many seconds."""
         task = self.alive()
-        task.waits_for, task.until = happened, None if timeout is None else self.now + timeout
-        self._pass_turn()
-        task.waits_for = None
-        self.alive()
+        until = None if timeout is None else self.now + timeout
+        is_over = False
+        while not is_over:
+            task.waits_for, task.until = happened, until
+            self._pass_turn()
+            is_over = bool(self._is_ready(task)) and not (task.handles_signals and task.process.arrived)
+            task.waits_for = None
+            self._continue()
 
     def sleep(self, seconds: float) -> None:
         self.point(f"sleep {seconds:.3f}")
@@ -192,6 +213,24 @@ class World:
 
     # --- turns and time
 
+    def _continue(self) -> None:
+        """Handle the signals that arrived before this thread continues."""
+        task = self.alive()
+        process = task.process
+        while task.handles_signals and process.arrived:
+            number = process.arrived.pop(0)
+            process.handled.append(number)
+            handler: Any = process.handlers.get(number, signal.SIG_DFL)
+            if handler is signal.SIG_DFL:
+                self._kill(process)
+            elif handler is not signal.SIG_IGN:
+                try:
+                    handler(number, None)
+                except KeyboardInterrupt:
+                    process.was_disturbed = True
+                    raise
+            self.alive()
+
     def _pass_turn(self) -> None:
         before, self.running = self.running, self._chosen()
         if self.running is not before and self.running is not None:
@@ -210,7 +249,9 @@ class World:
 
     def _is_ready(self, task: Task) -> object:
         is_late = task.until is not None and task.until <= self.now
-        return task.waits_for is None or task.process.is_dead or is_late or task.waits_for()
+        if is_late or task.process.is_dead or (task.handles_signals and task.process.arrived):
+            return True
+        return task.waits_for is None or task.waits_for()
 
     def _pass_time(self, until: float) -> None:
         self.short_waits += 1
@@ -266,6 +307,26 @@ class Event:
         _world.point("wait")
         _world.until(self.is_set, timeout)
         return self._is_set
+
+
+class Lock:
+    def __init__(self) -> None:
+        self._is_held = False
+
+    def acquire(self, blocking: bool = True) -> bool:
+        if blocking and self._is_held:
+            _world.until(lambda: not self._is_held, None)
+        is_free, self._is_held = not self._is_held, True
+        return is_free
+
+    def release(self) -> None:
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 class SimpleQueue:
@@ -351,9 +412,16 @@ def _connect(real: Callable[..., Any], *given: Any, timeout: float = 5.0, **name
     return connection
 
 
+def _handle(_: Any, number: int, handler: Any) -> None:
+    _world.alive().process.handlers[number] = handler
+
+
 PATCHED: list[tuple[Any, str, Callable[..., Any]]] = [
     *((os, name, _change) for name in ("open", "unlink", "rename", "replace", "mkdir", "fsync")),
     (fcntl, "flock", _lock),
+    (signal, "signal", _handle),
+    (signal, "getsignal", lambda _, number: _world.alive().process.handlers.get(number, signal.SIG_DFL)),
+    (signal, "setitimer", lambda *_: _world.alive().process.arrived.append(signal.SIGALRM)),
     (sqlite3, "connect", _connect),
     (time, "sleep", lambda _, seconds: _world.sleep(seconds)),
     (time, "monotonic", lambda _: _world.now),
@@ -364,13 +432,14 @@ PATCHED: list[tuple[Any, str, Callable[..., Any]]] = [
 REPLACED: list[tuple[Any, Any]] = [
     (threading.Thread, Thread),
     (threading.Event, Event),
+    (threading.Lock, Lock),
     (queue.SimpleQueue, SimpleQueue),
 ]
-"""What the modules of `msgctl.jobs` have imported, and what they get instead."""
+"""What the modules of jobs and the history have imported, and what they get instead."""
 
 
 def patches() -> Iterator[Any]:
-    """Yield what makes the tool use the world. Import msgctl.jobs before."""
+    """Yield what makes the tool use the world. Import msgctl.jobs and msgctl.history before."""
 
     def instead(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -380,9 +449,12 @@ def patches() -> Iterator[Any]:
 
         return call
 
+    yield mock.patch.object(sys, "unraisablehook", sys.unraisablehook)
     yield mock.patch.dict(globals(), _world=mock.Mock(running=None))  # until there is one
     for owner, name, simulated in PATCHED:
         yield mock.patch.object(owner, name, instead(simulated, getattr(owner, name)))
-    for module in [module for name, module in sys.modules.items() if name.startswith("msgctl.jobs.")]:
+    for module in [
+        module for name, module in sys.modules.items() if name.startswith(("msgctl.jobs.", "msgctl.history."))
+    ]:
         for name, value in [*vars(module).items()]:
             yield from (mock.patch.object(module, name, new) for old, new in REPLACED if value is old)

@@ -6,6 +6,7 @@ It records what was sent, what arrived and which responses were damaged. The too
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -52,6 +53,8 @@ class Arrival(NamedTuple):
     phone: str
     id: str
     credits: int
+    wall: float
+    text: str
 
 
 class Service(httpx.BaseTransport):
@@ -80,14 +83,15 @@ class Service(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         world = self.world
         fault = world.random.choice(FAULTS) if world.random.random() < self.faults else ""
-        phones = parse_qs(request.read().decode()).get("phone", [""])[0].split(",")
-        world.point(f"request to {','.join(phones)} {fault}")
+        fields = parse_qs(request.read().decode())
+        phones = fields["phone"][0].split(",") if "phone" in fields else []
+        world.point(f"request {request.url.path.rsplit('/', 1)[1]} to {','.join(phones)} {fault}")
         if fault == "no connection":
             raise NotReachedError("No connection")
         process = world.alive().process.name
         request.extensions["sent"] = True
         world.short_waits = 0
-        if request.method == "POST":
+        if phones:
             self.departures.append(Departure(process, phones, world.now, world.wall, fault))
         self._travel()
         if fault == "lost":
@@ -100,7 +104,10 @@ class Service(httpx.BaseTransport):
         document = response.json()
         entries = document.get("data", []) if response.status_code == 200 else []
         sent = [entry for entry in entries if entry["status"] != "blocked"]
-        self.arrivals += [Arrival(process, entry["phone"], entry["id"], entry["credits"]) for entry in sent]
+        self.arrivals += [
+            Arrival(process, entry["phone"], entry["id"], entry["credits"], world.wall, fields["sms"][0])
+            for entry in sent
+        ]
         world.point("carried out")
         self._travel()
         if fault == "reset":
@@ -144,6 +151,19 @@ class Service(httpx.BaseTransport):
     def credits(self) -> int:
         with self.emulator.reading() as db:
             return int(db.execute("SELECT credits FROM account").fetchone()[0])
+
+    def links(self) -> dict[str, tuple[str, str]]:
+        """Return the name and the long URL of each short URL."""
+        with self.emulator.reading() as db:
+            return {
+                short: (name, long) for short, name, long in db.execute("SELECT url_short, name, url_long FROM urls")
+            }
+
+    def clicks(self) -> Counter[str]:
+        """Return the visits by the name of the link."""
+        with self.emulator.reading() as db:
+            query = "SELECT name FROM clicks JOIN urls ON url = urls.number WHERE NOT is_bot"
+            return Counter(name for (name,) in db.execute(query))
 
     def messages(self) -> set[tuple[str, str, int]]:
         """Return phone, id and credits of everything that was sent."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msgctl.cli import foreground
+from msgctl.history.contacts import Contacts
 from msgctl.history.once import Reservation
-from msgctl.jobs import resends, states
+from msgctl.history.optouts import Watch
+from msgctl.http.client import Client
+from msgctl.jobs import resends, runner, states
+from msgctl.jobs.links import create_link
+from msgctl.jobs.model import Intent, LinkResult, WantedLink
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.states import Event, State
+from simulation.history import LONG_URL
 from simulation.run import simulation, told
 from simulation.service import Service
 
@@ -42,17 +50,28 @@ def _ignoring_others(store: Any, job: str, *states: Any, **_: Any) -> tuple[set[
     return resends._read(store, job, *states)[0], {}
 
 
+def _create_one_link(client: Client, intent: Intent, link: WantedLink, today: date) -> LinkResult:
+    return create_link(client, intent, link._replace(long_url=f"{LONG_URL}c2"), today)
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "broken", "first"),
     [
-        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.PENDING, 5, id="it loses intents"),
-        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.REFUSED, 5, id="it calls unknown refused"),
-        pytest.param(Reservation, "take", lambda *_, **__: None, 19, id="it loses keys"),
+        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.PENDING, 54, id="it loses intents"),
+        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.REFUSED, 39, id="it calls unknown refused"),
+        pytest.param(Reservation, "take", lambda *_, **__: None, 5, id="it loses keys"),
         pytest.param(Window, "is_open", lambda *_: True, 0, id="it ignores the window"),
-        pytest.param(Budget, "allows", lambda _, cost, phones, totals: len(phones), 0, id="it ignores the budget"),
-        pytest.param(resends, "_find", _ignoring_others, 3, id="it resends to the same people twice"),
-        pytest.param(resends, "hand_over", lambda *_: None, 3, id="it does not record who was resent to"),
-        pytest.param(resends, "take_back", lambda *_: None, 3, id="it lets two jobs resend to the same people"),
+        pytest.param(Budget, "allows", lambda _, cost, phones, totals: len(phones), 8, id="it ignores the budget"),
+        pytest.param(resends, "_find", _ignoring_others, 5, id="it resends to the same people twice"),
+        pytest.param(resends, "hand_over", lambda *_: None, 5, id="it does not record who was resent to"),
+        pytest.param(resends, "take_back", lambda *_: None, 130, id="it lets two jobs resend to the same people"),
+        pytest.param(Watch, "among", lambda *_: [], 44, id="it ignores opt-outs during a job"),
+        pytest.param(Contacts, "claim", lambda *_: (), 20, id="it ignores the limit of messages per person"),
+        pytest.param(runner, "create_link", _create_one_link, 0, id="it gives everyone the same link"),
+        pytest.param(
+            foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before their time"
+        ),
+        pytest.param(foreground, "_is_for_user", lambda *_: False, 484, id="it resumes a job after Ctrl-C"),
     ],
 )
 def test_a_broken_tool_is_found_out(
@@ -63,5 +82,5 @@ def test_a_broken_tool_is_found_out(
         monkeypatch.setitem(owner, name, broken)
     else:
         monkeypatch.setattr(owner, name, broken)
-    wrong = next(wrong for seed in range(first, 200) if (wrong := told(seed, *ready)[1]))
+    wrong = next(wrong for seed in range(first, first + 100) if (wrong := told(seed, *ready)[1]))
     assert "Traceback" not in wrong
