@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,8 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     tool.clock.now += 0.5 * DAY
     assert tool("-p", "short", "sms", "send", ES, "-m", "Day 31").code == 0
     assert remembered("short") == ["sms send"] * 3
+    with closing(sqlite3.connect(home / "state" / "msgctl" / "history.sqlite3")) as db:
+        assert db.execute("SELECT count(*) FROM contacts WHERE time < '2026-10'").fetchone() == (0,)
     assert remembered("long") == sent
     jobs = {(job["profile"], job["state"]) for job in tool("job", "list", "--json").document}
     assert jobs == {("long", "done"), ("short", "scheduled")}
