@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 MUTANTS = Path("mutants", "src")
+CHILD = "msgctl.jobs.workbook"
+"""A module that runs in its own process, too, where mutmut does not see which functions a test calls."""
 KILLED = "killed", "timeout"
 SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
 """Keywords by which SQL is recognised; no message for people has them in capitals."""
@@ -63,11 +65,12 @@ def unchanged(names: list[str]) -> set[str]:
         functions |= {f"{module}.{node.name}": node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     found: set[str] = set()
     for name in names:
-        pair = deepcopy(functions[re.sub("[0-9]+$", "orig", name)]), functions[name]
-        texts = [node.value for node in ast.walk(pair[0]) if isinstance(node, ast.Constant)]
+        original = functions[re.sub("[0-9]+$", "orig", name)]
+        texts = [node.value for node in ast.walk(original) if isinstance(node, ast.Constant)]
         sql = {folded(text) for text in texts if isinstance(text, str) and re.search(SQL, text)}
+        pair = (deepcopy(original), functions[name]) if sql else ()
         bodies = [[ast.dump(Folder(sql).visit(each)) for each in (node.args, *node.body)] for node in pair]
-        if bodies[0] == bodies[1]:
+        if sql and bodies[0] == bodies[1]:
             found.add(name)
     return found
 
@@ -80,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     sample: list[str] = []
     drawn_from: list[str] = []
-    type_check = mutmut.filter_mutants_with_type_checker
+    type_check, collect = mutmut.filter_mutants_with_type_checker, mutmut.collect_or_load_stats
 
     def draw() -> dict[str, Any]:
         refused: dict[str, Any] = type_check()
@@ -92,9 +95,15 @@ def main() -> None:
         sample.extend(random.Random(given.seed).sample(accepted, given.number))
         return refused
 
+    def assign(*arguments: Any, **options: Any) -> None:
+        collect(*arguments, **options)
+        tests = mutmut.state().tests_by_mangled_function_name
+        for function in {re.sub("__mutmut_[0-9]+$", "", name) for name in sample if name.startswith(CHILD)}:
+            tests[function] = tests[function] or tests[f"{CHILD}.x_records"]
+
     MUTANTS.mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
-    mutmut.filter_mutants_with_type_checker = draw
+    mutmut.filter_mutants_with_type_checker, mutmut.collect_or_load_stats = draw, assign
     mutmut._run(sample, given.children)
     print("\n".join(drawn_from))  # here, as mutmut hides what is printed while it checks types
     found = {name: mutmut.status_by_exit_code[verdicts()[name]] for name in sample}

@@ -95,7 +95,7 @@ def _reader(name: str) -> subprocess.Popen[bytes]:
     """Start the child process. It finds modules in the same places as this process. Raises UsageError."""
     try:
         return subprocess.Popen(  # noqa: S603 (this module)
-            [sys.executable, "-P", "-m", __name__],
+            [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -249,7 +249,3 @@ def _cell_text(cell: object) -> str:
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
     return str(cell)
-
-
-if __name__ == "__main__":
-    main()
