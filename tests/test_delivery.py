@@ -25,7 +25,8 @@ STATES = {
         read | READ | leído | Leído | leida | LEÍDAS | leido | seen | Seen by user | visto | Vista | vistos
         answered | Answered | call-answered | contestada | Contestado | CONTESTADAS | llamada contestada
         atendida | Atendido | completed | Completed | callCompleted | completado | completada | Completados
-        Error 0: delivered | error:0 entregado | sin error. Entregado | Entregado; leído | ｄｅｌｉｖｅｒｅｄ | deli\u200bvered
+        Error 0: delivered | error:0 entregado | sin error. Entregado | Entregado; leído | ｄｅｌｉｖｅｒｅｄ
+        deli\u200bvered
         """,
     Delivery.NOT_ANSWERED: """
         busy | Busy | BUSY | line busy | ocupado | Ocupada | OCUPADOS | Teléfono ocupado | voicemail | Voicemail left
