@@ -17,11 +17,15 @@ from typing import Any
 from urllib.parse import quote
 
 import psycopg
+import trustme
 
 from conftest import KEY
 from support import programs
 
-SUPERUSER, USER = "admin", "app"
+SUPERUSER, USER, TLS_USER = "admin", "app", "secure"
+ACCESS = f"""host all {SUPERUSER},{USER} 127.0.0.1/32 scram-sha-256
+hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
+"""
 DATABASE = "messages"
 PATIENCE = 60.0
 """Seconds for the server to start."""
@@ -54,19 +58,33 @@ class Cluster:
             *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
         )
         password.unlink()
+        certificate = trustme.CA().issue_cert("127.0.0.1")
+        certificate.private_key_pem.write_to_path(self._data / "server.key")
+        certificate.cert_chain_pems[0].write_to_path(self._data / "server.crt")
+        (self._data / "server.key").chmod(0o600)
+        if self._user:
+            shutil.chown(self._data / "server.key", self._user)
+        (self._data / "pg_hba.conf").write_text(ACCESS)
 
     def _run(self, *command: str) -> None:
         done = subprocess.run(command, user=self._user, capture_output=True, check=False, cwd="/", timeout=PATIENCE)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
     def url(
-        self, user: str = USER, password: str = KEY, database: str = DATABASE, port: int = 0, more: str = ""
+        self, user: str = USER, password: str = KEY, database: str = DATABASE, port: int = 0, tls: str = "disable"
     ) -> str:
-        """Return the URL for a user; ``more`` are parameters such as ``?sslmode=disable``."""
-        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{port or self.port}/{database}{more}"
+        """Return the URL for a user."""
+        address = f"127.0.0.1:{port or self.port}/{database}?sslmode={tls}"
+        return f"postgresql://{user}:{quote(password, safe='')}@{address}"
 
     def start(self) -> None:
-        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=16MB")
+        settings = (
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "fsync=off",
+            "shared_buffers=16MB",
+            "ssl=on",
+        )
         options = [part for each in (*settings, *self._settings) for part in ("-c", each)]
         with (self._data.parent / "log").open("ab") as log:
             self._server = subprocess.Popen(
@@ -93,8 +111,9 @@ class Cluster:
         return (self._data.parent / "log").read_text(errors="replace")
 
     def create(self) -> None:
-        """Create the user and the database."""
-        self.admin(f"CREATE ROLE {USER} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
+        """Create the users and the database, in which only `USER` may create a schema."""
+        for user in (USER, TLS_USER):
+            self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
         self.admin(f"CREATE DATABASE {DATABASE} OWNER {USER}", database="postgres")
 
     def empty(self) -> None:

@@ -15,7 +15,7 @@ from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
-from msgctl.storage.records import RECORD_ERRORS
+from msgctl.storage.records import LOCAL, RECORD_ERRORS
 from msgctl.text import clean, plural, some_of, timestamp
 
 if TYPE_CHECKING:
@@ -104,9 +104,10 @@ def perform(
         from msgctl.history.retention import delete_old
 
         delete_old(profile, context.clock, context.warn)
+    records = context.records if contact else LOCAL  # codes are sent even without a shared store
     with (
         context.permitted(request) as settle,
-        recorded(context.records, sent, to, warn, is_kept=profile.history, contact=contact) as kept,
+        recorded(records, sent, to, warn, is_kept=profile.history, contact=contact) as kept,
     ):
         begin()
         response = client.send(request)

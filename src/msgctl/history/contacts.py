@@ -106,7 +106,7 @@ def plan(records: Records, account: str, job: str, at: float, messages: Iterable
     if not records.is_shared:
         return
     remaining = (f"{digest.hex()} {phone}" for digest, phone in messages)
-    with records.opened(SHARED_CONTACTS) as db:
+    with records.opened(SHARED_CONTACTS) as db, transaction(db, "BEGIN"):
         db.execute("DELETE FROM plans WHERE time < ?", (_oldest(at),))
         while some := [*islice(remaining, _READ_TOGETHER)]:
             values = account, source_of(records, job), timestamp(at, "milliseconds"), json.dumps(some)

@@ -50,7 +50,7 @@ ROWS_TOGETHER = 10_000
 
 _WRITER = 0x6D736763
 """The advisory lock of a transaction that writes: like SQLite, one at a time."""
-_SESSION = f"""SET search_path = msgctl; SET client_min_messages = error;
+_SESSION = f"""SET search_path = msgctl; SET client_min_messages = error; SET idle_session_timeout = 0;
     SET idle_in_transaction_session_timeout = '{MAX_IN_TRANSACTION}s'; SET tcp_keepalives_idle = 10;
     SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -64,6 +64,7 @@ _TYPES = {
 }
 _LOST = ("08", "40", "53300", "55P03", "57")
 """Beginnings of SQLSTATE codes that say nothing about the setup: no connection, overload, shutdown, a long lock."""
+_NOT_CONNECTED = ("connection failed: ", "connection is bad: ")
 # Without a SQLSTATE: libpq has none for a connection that failed.
 _SETUP = re.compile(
     r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid \w+ value|not permitted",
@@ -158,6 +159,14 @@ class SharedConnection:
         self._session.close()
 
 
+def _invalid_url() -> ConfigurationError:
+    return ConfigurationError(
+        "The URL of the shared store is not valid",
+        "Write it like postgresql://user@host/database. In a password, write % as %25, / as %2F and @ as %40.",
+        consequence="nothing was sent",
+    )
+
+
 class SharedRecords:
     """The records in a database with a URL as in libpq, which may contain the password.
 
@@ -176,13 +185,11 @@ class SharedRecords:
         try:
             settings = conninfo_to_dict(url)
         except psycopg.Error:  # its message contains the URL
-            raise ConfigurationError(
-                "The URL of the shared store is not valid",
-                "Write it like postgresql://user@host/database. In a password, write % as %25 and @ as %40.",
-                consequence="nothing was sent",
-            ) from None
+            raise _invalid_url() from None
         self._passwords = [str(each) for each in (settings.get("password"), os.environ.get("PGPASSWORD")) if each]
-        host, port, database = (settings.get(name) for name in ("host", "port", "dbname"))
+        host, port, database = (str(settings.get(name) or "") for name in ("host", "port", "dbname"))
+        if "@" in f"{host}{database}":  # libpq takes the rest of a password for them
+            raise _invalid_url()
         self.place = clean(f"{host or 'the local server'}{f':{port}' if port else ''}/{database or ''}".rstrip("/"))
 
     def identity(self, kind: FileFormat) -> object:
@@ -252,6 +259,7 @@ class SharedRecords:
             with suppress(psycopg.Error):  # a session that has ended holds no lock
                 if is_held:
                     db.execute("SELECT pg_advisory_unlock(?)", (lock,))
+                db.run("SET idle_session_timeout = 0")
 
     def check(self) -> None:
         if self._own is None:
@@ -289,7 +297,7 @@ class SharedRecords:
                     version = kind.version
         if version != kind.version:
             age, fix = (
-                ("newer", "Update this msgctl.") if version > kind.version else ("older", "Use another database.")
+                ("a newer", "Update this msgctl.") if version > kind.version else ("an older", "Use another database.")
             )
             what = f"{kind.name[:1].upper()}{kind.name[1:]} in the shared store {self.place} was written by"
             raise ConfigurationError(f"{what} {age} msgctl (schema {version})", fix, consequence="nothing was sent")
@@ -302,7 +310,7 @@ class SharedRecords:
         exists = "SELECT 1 FROM pg_tables WHERE schemaname = 'msgctl' AND tablename = 'meta'"
         if db.execute(exists).fetchone() is None:
             return 0, ""
-        found = dict(db.execute("SELECT name, value FROM meta WHERE name IN ('id', ?)", (kind.file,)))
+        found = dict(db.execute("SELECT name, value FROM msgctl.meta WHERE name IN ('id', ?)", (kind.file,)))
         return int(found.get(kind.file, 0)), found["id"]
 
     def _create_schema(self, db: SharedConnection, store: str) -> None:
@@ -342,13 +350,14 @@ class SharedRecords:
 
     def _error(self, error: psycopg.Error) -> MsgctlError:
         """Return the error for an error of PostgreSQL or of the connection."""
-        text = str(error).strip().partition("\n")[0].removeprefix("connection failed: ")
+        text = str(error).strip().partition("\n")[0]
+        is_connecting, text = text.startswith(_NOT_CONNECTED), text.removeprefix("connection failed: ")
         for password in self._passwords:
             text = text.replace(password, "***")
         text, state, nothing = shorten(text, 200), error.sqlstate or "", "nothing was sent"
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             fix = "Let the user create a schema in this database (GRANT CREATE ON DATABASE), or own the schema msgctl."
-        elif state.startswith(_LOST) or (not state and not _SETUP.search(text)):
+        elif state.startswith(_LOST) or (not state and not (is_connecting and _SETUP.search(text))):
             fix = "Check its address and that it is running."
             return SharedStoreError(f"The shared store {self.place} was not reached: {text}", fix, consequence=nothing)
         else:
