@@ -423,7 +423,8 @@ class History:
             self._finish(job)
         for source in [job for job in self.jobs if job.source is None]:
             number = len(self.jobs)
-            self.resend(source)
+            if source.of("refused"):
+                self.resend(source)
             for new in self.jobs[number:]:
                 self._finish(new)
             family = [each for each in self.jobs if source in (each, each.source)]
