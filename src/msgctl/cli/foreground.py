@@ -214,6 +214,12 @@ def _warn_of_costs(context: Context, ledger: Ledger, runner: Runner, error: Msgc
         context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
 
 
+def correct_contacts(context: Context, job: str, ledger: Ledger) -> None:
+    """Take back the contacts of people to whom an interrupted run of a job has not sent. Its lock is held."""
+    if recorded := _contacts(context, job, ledger):
+        recorded.close()
+
+
 def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts | None:
     """Open the record of who gets a message, for a run of a job; None if the history is disabled."""
     limit = limit_of(context, ledger.spec)

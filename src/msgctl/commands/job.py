@@ -29,7 +29,7 @@ from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.report import CLICKED, JOB_FIELDS, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.schedule import time_in
 from msgctl.jobs.states import Outcome, State
-from msgctl.jobs.store import Store
+from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
 from msgctl.storage.records import RECORD_ERRORS
@@ -347,6 +347,9 @@ def resend(
             other = " other" if left_out else ""
             context.note(f"Job {job} has no{other} {only} recipients; nothing was sent")
             return None
+        if ledger.spec.at_most is not None:
+            with suppress(AlreadyRunningError), store.locked(job):
+                foreground.correct_contacts(context, job, ledger)
         state = State.REFUSED if only == "refused" else State.ACCEPTED
         name = ledger.spec.name and _next_name(store, ledger.spec.name)
         return bulk.make(

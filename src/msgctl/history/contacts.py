@@ -143,7 +143,7 @@ def _newest(db: Connection) -> int:
 
 @contextmanager
 def _reading(records: Records) -> Iterator[Connection | None]:
-    """Open the contacts for reading; None if there are none. Raises one of `RECORD_ERRORS`."""
+    """Open the contacts for reading, or yield None without any. Raises one of `RECORD_ERRORS`."""
     if records.is_shared:
         with records.opened(SHARED_CONTACTS) as db:
             yield db

@@ -165,7 +165,7 @@ class Reservation:
             self.earlier = result
 
     def find(self, wanted: str) -> StoredResult | None:
-        """Return the result of an earlier send; None if there is none. Raises UsageError if another one has the key."""
+        """Return the result of an earlier send, if any. Raises UsageError if the key was used for another one."""
         found = self._execute(
             "SELECT fingerprint, state, owner, summary, exit_code, http_status, body, what, hint FROM keys"
         ).fetchone()

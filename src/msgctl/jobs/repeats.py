@@ -45,9 +45,8 @@ _ELSEWHERE = """SELECT DISTINCT job FROM aside.repeat
 class Repeats(NamedTuple):
     """The number of recipients of a new job who recently got its message, or will get it.
 
-    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished; those of other
-    machines are last.
-    ``has_singles`` is true if some recipients got it from a single send.
+    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished. Jobs of other
+    machines are last, and count as finished. ``has_singles`` is true if some recipients got it from a single send.
     """
 
     people: int

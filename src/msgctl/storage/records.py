@@ -56,7 +56,7 @@ class Records(Protocol):
     place: str
 
     def identity(self, kind: FileFormat) -> object:
-        """Return a value that changes if the records are replaced by others; None if there are none."""
+        """Return a value that changes if other records replace these, or None without any."""
 
     def explained(self, kind: FileFormat) -> AbstractContextManager[None]:
         """Convert errors of the database to `RECORD_ERRORS`."""
