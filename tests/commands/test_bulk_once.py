@@ -11,7 +11,7 @@ import pytest
 
 from conftest import on_this_machine
 from support.jobs import ANA, BALANCE, REFUSAL, Jobs, accepting, of_phones, sends, table
-from support.service import Service, drop
+from support.service import Behaviour, Service, drop
 
 pytestmark = pytest.mark.usefixtures("store")
 """Every test runs with the files of this machine, and with a shared store."""
@@ -52,15 +52,18 @@ def test_the_exit_code_is_repeated(jobs: Jobs, service: Service, everyone: str) 
     assert (again.code, f"msgctl job report {job} --only unknown" in again.err) == (6, True)
 
 
-def test_a_job_that_the_service_stopped_exits_with_1_again(jobs: Jobs, service: Service, home: Path) -> None:
+@pytest.mark.parametrize(("response", "code"), [(REFUSAL, 1), (drop, 6)], ids=["refusals", "lost responses"])
+def test_a_job_that_stopped_has_the_same_exit_code_again(
+    response: Behaviour, code: int, jobs: Jobs, service: Service, home: Path
+) -> None:
     service.will(BALANCE)
-    service.always(REFUSAL)
+    service.always(response)
     texts = ("--batch-size", "1")
     many = of_phones(home, [f"5730012345{number:02}" for number in range(20)])
-    job = jobs.send(many, *texts, *KEY, code=1)
+    job = jobs.send(many, *texts, *KEY, code=code)
     made = len(sends(service))
     again = jobs.sms(many, "--yes", *texts, *KEY)
-    assert (again.code, f"msgctl job resume {job}" in again.err) == (1, True)
+    assert (again.code, f"msgctl job resume {job}" in again.err) == (code, True)
     assert len(sends(service)) == made
 
 

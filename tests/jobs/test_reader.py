@@ -196,6 +196,11 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
     assert read(lines).rows == [Row(2, ANA, (ANA, "Ana")), Row(4, LUIS, (LUIS, "Luis"))]
 
 
+def test_objects_and_lists_in_json_are_abbreviated() -> None:
+    (row,) = read(f'{{"phone": "{ANA}", "a": {{"b": 1}}, "c": [1]}}\n'.encode(), None).rows
+    assert row.values == (ANA, "{…}", "[…]")
+
+
 @pytest.mark.parametrize(
     "content", ['[{"phone": "%s"}]', '[\n  {"phone": "%s"}\n]\n', ' [ { "phone": "%s" } ]', '{\n"phone": "%s"}']
 )

@@ -153,10 +153,11 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
         ("exit 1", "is not a workbook that can be read"),
         ("kill -9 $$", "signal 9 ended the process that reads it"),
         (f"echo '[\"phone\"]'; printf '[\"{ANA}'; kill -ABRT $$", "needs more than 1,024 MiB of memory, the limit"),
+        ("kill -XCPU $$", "needs more than 60 seconds of processor time, the limit"),
         (f"echo '[\"phone\"]'; printf '[\"{ANA}'", "is not a workbook that can be read"),
         (None, "does not start: No such file"),
     ],
-    ids=["error", "kill", "abort", "half a line", "missing"],
+    ids=["error", "kill", "abort", "too slow", "half a line", "missing"],
 )
 def test_a_child_process_that_fails_is_an_error(
     script: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

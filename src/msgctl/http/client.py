@@ -249,7 +249,7 @@ class Client:
         if isinstance(message, httpx.Request):
             headers += [f"?{message.url.query.decode()}"] * bool(message.url.query)
             headers = [self._masked(line) for line in headers]
-            text = self._masked(message.content.decode(errors="replace"))
+            text = self._masked(message.content.decode())
         else:  # cut first, because splitting millions of lines would take hundreds of megabytes
             text = message.content[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace")
         for lines in (headers, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES) if text else []):
