@@ -407,6 +407,7 @@ class History:
                 is_same = (run.code, run.out) == (key.settled.code, key.settled.out)
                 check(is_same and not self.departures([run]), f"{name} did not repeat the result of its key")
             check(run.code != 0 or arrived, f"{name} says it was sent")
+            check(run.code != 2 or is_out, f"{name} was refused without a reason")
             check(run.code != 5 or key.is_doubtful, f"{name} reports an unknown outcome that is known")
             check(run.code not in (1, 2, 3, 4) or not self.arrivals([run]), f"{name} says that nothing was sent")
         if not any(run.process.was_disturbed for run in runs):
