@@ -314,6 +314,43 @@ def test_a_job_pauses_if_the_database_is_lost_and_can_be_resumed(
     assert (again.code, counts(again.document)) == (0, {"accepted": 20})
 
 
+JOB_FILES = ("bulk.py", "foreground.py", "once.py", "contacts.py", "shared.py", "importer.py", "runner.py", "ledger.py")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [True, False], ids=["with a key", "without a key"])
+def test_a_kill_of_a_job_at_any_line(
+    key: bool, machine: Start, postgres: Cluster, service: Service, home: Path
+) -> None:
+    """Another machine starts the same job, and then the first one resumes its own: no one gets the message twice."""
+    people = numbers(4)
+    file, report, number, found = of_phones(home, people), home / "lines", 0, Counter[tuple[int, bool]]()
+    first, second = machine(), machine()
+    while not report.exists():
+        number += 29  # every 13th and 17th line were tried, too
+        service.received.clear()
+        line = ["sms", "bulk", file, "-m", f"Hello {number}", "--yes", "--batch-size", "1", "--concurrency", "2"]
+        line += ["--once", f"key {number}"] if key else []
+        first.enter()
+        status = in_a_process(partial(_run, first, line), JOB_FILES, number, str(report))
+        assert os.WIFSIGNALED(status) or report.exists()
+        again = second(*line)
+        job = first("job", "resume", "--last")
+        is_resumed = job.code in (0, 6) and "is done" not in job.err
+        found[again.code, is_resumed] += 1
+        got = Counter(sent_to(service))
+        unknown = first("job", "report", "--last", "--only", "unknown", "--json").document if is_resumed else []
+        assert max(got.values(), default=1) == 1, (number, again.err, job.err)
+        if again.code == 0 and not key:
+            assert set(got) == set(people), (number, again.err, job.err)
+        assert second(*line).code in (0, 2, 5, 6)
+        if is_resumed:
+            assert {*got, *(each["phone"] for each in unknown)} == set(people), (number, again.err, job.err)
+        first("job", "prune", "--before", "2027-01-01", "--yes")
+    expected = {(0, False), (0, True), (5, True)} if key else {(0, False), (2, True)}
+    assert expected <= found.keys(), found
+
+
 # --- repeats
 
 

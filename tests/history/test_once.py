@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,8 @@ from msgctl.history.once import StoredResult, fingerprint, reserved
 from msgctl.http.request import build
 from msgctl.storage import files
 from msgctl.storage.records import LOCAL, Records
+from msgctl.storage.shared import SharedRecords
+from support.postgres import Cluster
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -75,6 +78,24 @@ def test_the_files_are_private_and_no_lock_stays_behind(path: Path) -> None:
     assert {each.name for each in path.parent.iterdir()} == {"once.sqlite3", "sent"}
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_of_two_processes_that_share_a_session_one_sends(postgres: Cluster) -> None:
+    """As behind a pooler that gives the session of one client to another one: both get the lock."""
+    with closing(SharedRecords(postgres.url(), 30)) as one, closing(SharedRecords(postgres.url(), 30)) as other:
+        one.check()
+        other._own = one._own
+        with (
+            reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as first,
+            reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as second,
+        ):
+            first.begin()
+            with pytest.raises(ConfigurationError, match="Another process took over"):
+                second.begin()
+            second.release()
+            first.settle(ACCEPTED)
+        with reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as again:
+            assert again.earlier == ACCEPTED
 
 
 def test_nothing_may_be_sent_if_the_file_cannot_be_used(path: Path) -> None:

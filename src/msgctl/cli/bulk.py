@@ -331,6 +331,8 @@ def _repeated(repeats: Repeats, recipients: int) -> str:
     jobs = f"job{'s' * (len(repeats.jobs) > 1)} {some_of([*repeats.jobs])}" if repeats.jobs else ""
     who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
     who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
+    if any(" " in job for job in repeats.jobs):  # how far a job on another machine is, only its ledger shows
+        return f"{who} sent or will send {to}"
     if not unfinished:
         return f"{who} sent {to} in the last 24 hours"
     if who.removeprefix("Job ") == unfinished[0]:

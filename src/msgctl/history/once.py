@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.expiry import delete_expired
 from msgctl.http.request import Request
 from msgctl.storage import database
@@ -116,6 +116,7 @@ class Reservation:
         self._db = db
         self._named = (account, key)
         self._before: StoredResult | None = None
+        self._is_lost = False
         self.earlier: StoredResult | None = None
         """The result of an earlier send; None if this process is the one to send."""
         self.owner = ""
@@ -126,8 +127,19 @@ class Reservation:
         """Whether this process holds the key's lock; otherwise, another one is still working on it."""
 
     def begin(self) -> None:
-        """Store that the request is about to be sent. Raises one of `RECORD_ERRORS`; it must not be sent then."""
-        self._execute("UPDATE keys SET state = 'sending'")
+        """Store that the request is about to be sent. Raises one of `RECORD_ERRORS`; it must not be sent then.
+
+        This finds another process that has claimed the key, because a lock in a database is worth nothing if a pooler
+        lets several clients use one session.
+        """
+        condition = "state = 'claimed'" if self._before is None else "exit_code IS NULL"
+        self._is_lost = self._execute("UPDATE keys SET state = 'sending'", condition=condition).rowcount != 1
+        if self._is_lost:
+            raise ConfigurationError(
+                f"Another process took over the key {quote(self._named[1])}",
+                "Connect to PostgreSQL directly, or through a pooler that keeps sessions.",
+                consequence="nothing was sent",
+            )
 
     def settle(self, result: StoredResult) -> None:
         """Store the result of the request. Raises one of `RECORD_ERRORS`; the outcome stays unknown then."""
@@ -139,6 +151,8 @@ class Reservation:
         After an earlier unknown outcome the key keeps that outcome, because the first request may still have been
         carried out.
         """
+        if self._is_lost:
+            return
         if self._before is not None:
             self.settle(self._before)
         else:
@@ -179,9 +193,11 @@ class Reservation:
         self.owner, self.summary = found[2:4]
         return DIED if found[4] is None else StoredResult(*found[4:])
 
-    def _execute(self, statement: str, *values: object) -> Cursor:
+    def _execute(self, statement: str, *values: object, condition: str = "true") -> Cursor:
         with self._records.explained(KEYS):
-            return self._db.execute(f"{statement} WHERE account = ? AND key = ?", (*values, *self._named))
+            return self._db.execute(
+                f"{statement} WHERE account = ? AND key = ? AND {condition}", (*values, *self._named)
+            )
 
 
 @contextmanager
