@@ -589,12 +589,14 @@ class History:
         if arguments[1] == "send":  # even if the disk is too full to record it
             full = {run.process.name for run in runs if run.process.was_disturbed and any(run.process.full)}
             self._unrecorded += [each for each in self.service.arrivals[arrived:] if each.process in full]
+        opted_out = [*self.opted_out]
         for run in runs[at_once:]:
             _, _, phone, _, channel = lines[-1]
             if channel != "call":
                 self.opted_out += [(phone, run.ended if run.code == 0 else inf)]
         for each in self.service.departures[sent:]:
-            for phone, since in self.opted_out:
+            # A single send checks the list only before it starts.
+            for phone, since in opted_out if arguments[1] == "send" else self.opted_out:
                 check(phone not in each.phones or each.now <= since + 1, f"{phone} has opted out and was sent to")
         if arguments[1] != "send" and self.plan.at_most:
             self._compare_at_most(arrived)
