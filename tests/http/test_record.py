@@ -197,6 +197,13 @@ def test_metrics_may_be_keyed_by_category() -> None:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
 
 
+def test_too_many_metrics_are_refused() -> None:
+    metrics = [{"country": {"property": "CO"}}]
+    assert len(record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics * 20_000})["metrics"]) == 20_000
+    with pytest.raises(ShapeError, match="more than 20,000 metrics"):
+        record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics * 20_001})
+
+
 def test_long_ids_and_states_are_cut() -> None:
     (entry,) = record(ops.SEND_SMS, {"data": [{"id": "x" * 257, "status": "y" * 4097, "phone": A}]})["data"]
     assert (entry["id"], entry["status"]) == ("x" * 256 + "…", "y" * 4096 + "…")
