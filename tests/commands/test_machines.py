@@ -314,6 +314,45 @@ def test_a_job_pauses_if_the_database_is_lost_and_can_be_resumed(
     assert (again.code, counts(again.document)) == (0, {"accepted": 20})
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["lost before", "lost after", "silent before"])
+def test_a_network_that_fails_at_any_packet_of_a_job(
+    how: str, machine: Start, postgres: Cluster, service: Service, home: Path
+) -> None:
+    """The job is resumed when the network works again."""
+    people = numbers(4)
+    file, codes, packet, is_over = of_phones(home, people), Counter[tuple[int, int]](), 0, False
+    other = machine()
+    assert other.enter().sms(file, "--yes", *BULK).code == 0  # the tables exist
+    while not is_over:
+        packet += 5 if "lost" in how else 17  # every packet was tried, too
+        service.received.clear()
+        line = ["sms", "bulk", file, "-m", f"Hello {packet}", "--yes", "--batch-size", "1", "--timeout", "2"]
+        line += ["--once", f"key {packet}"]
+        first = machine()
+        with network(postgres.port, packet, how) as between:
+            first.url = postgres.url(port=between.port)
+            done = first(*line)
+        is_over = between.packets < packet
+        first.url = postgres.url()
+        before = sent_to(service)
+        assert done.code in (0, 4), (packet, done.err)
+        assert done.code == 4 or before == people, (packet, done.err)
+        assert not before or "nothing was sent" not in done.err, (packet, done.err)
+        if first("job", "list", "-o", "csv", "--no-header").out:
+            resumed = first("job", "resume", "--last")
+            assert resumed.code in ((0,) if done.code else (0, 2)), (packet, resumed.err)
+        else:
+            assert (done.code, before) == (4, [])
+            assert first(*line).code in (0, 2, 5), packet
+        again = other(*line)
+        codes[done.code, again.code] += 1
+        assert Counter(sent_to(service)) <= Counter(people), (packet, done.err, again.err)
+        assert again.code in (0, 5) or (again.code, before) == (2, []), (packet, again.err)
+        assert again.code != 0 or sent_to(service) == people, (packet, again.err)
+    assert codes[4, 0] > 1, codes
+
+
 JOB_FILES = ("bulk.py", "foreground.py", "once.py", "contacts.py", "shared.py", "importer.py", "runner.py", "ledger.py")
 
 
