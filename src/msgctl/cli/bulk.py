@@ -197,17 +197,13 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
 
 # --- once
 
-BEING_CREATED = "being created"
-"""Stored with a key before its job exists: without a ledger on the same machine, nothing was sent."""
-
-
 def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:
     """Return the job that was created under the key; None if nothing was sent under the key."""
     earlier = reservation.earlier
     if earlier is None or earlier.body is None:  # a process that was killed before it created the job
         return None
     job, is_ours = earlier.body.decode(), reservation.owner == context.records.owner
-    if is_ours and earlier.what == BEING_CREATED and not store.path(job).exists():
+    if is_ours and earlier.what == once.BEING_CREATED and not store.path(job).exists():
         contacts.forget_plan(context.records, job)
         return None
     return job
@@ -217,7 +213,7 @@ def _finish(context: Context, importer: Importer, job: str, reservation: once.Re
     """Create the job, and store it with its key if it has one."""
     try:
         if reservation:
-            reservation.settle(once.StoredResult(0, body=job.encode(), what=BEING_CREATED))
+            reservation.settle(once.StoredResult(0, body=job.encode(), what=once.BEING_CREATED))
         importer.finish()
     except BaseException:
         with suppress(*RECORD_ERRORS):

@@ -82,6 +82,8 @@ class StoredResult:
     hint: str = ""
 
 
+BEING_CREATED = "being created"
+"""Stored as ``what`` with a key before its job exists: without a ledger on the same machine, nothing was sent."""
 DIED = StoredResult(
     5,
     what="An earlier msgctl ended before it had the response; the message may have been sent",
@@ -218,7 +220,7 @@ def reserved(
             return False
         with records.explained(KEYS):
             result = Reservation(records, db, account, key).find(wanted)
-        return result not in (None, DIED)
+        return result is not None and result != DIED and result.what != BEING_CREATED
 
     with records.locked(KEYS, _lock(account, key), is_settled) as (db, is_held):
         reservation = Reservation(records, db, account, key)
