@@ -14,15 +14,19 @@ from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, refuse,
 from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.contacts import Contacts
-from msgctl.history.store import FORMAT, History
+from msgctl.history.store import FORMAT, SHARED_CONTACTS, History, add_contact
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
+from msgctl.storage.database import transaction
 from msgctl.storage.records import LOCAL, Records
+from msgctl.storage.shared import SharedRecords
 from msgctl.text import timestamp
 from support.jobs import NOW
+from support.postgres import Cluster
 
 ACCOUNT = "https://service.example/api/v1 1"
+DAY = 86400
 ONCE = Frequency.parse("1/day", "America/Bogota")
 
 
@@ -152,6 +156,28 @@ def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records:
     assert reached(records) == []
 
 
+def test_a_job_elsewhere_that_has_begun_counts_until_it_has_sent(postgres: Cluster) -> None:
+    """It may wait for its window for longer than a day. A job scheduled for a later month does not hide it."""
+    with closing(SharedRecords(postgres.url(), 30)) as records:
+
+        def planned(job: str, at: float) -> None:
+            contacts.plan(records, ACCOUNT, job, ((b"digest", phone(each)) for each in range(3)), at=at, now=NOW)
+
+        def recent(now: float) -> list[tuple[str, str | None]]:
+            return sorted((who, job) for _, who, job in contacts.recent(records, ACCOUNT, now))
+
+        for job, at in (("begun", NOW), ("paused", NOW), ("scheduled", NOW + 30 * DAY)):
+            planned(job, at)
+        begun, paused, scheduled = (contacts.source_of(records, job) for job in ("begun", "paused", "scheduled"))
+        with records.opened(SHARED_CONTACTS) as db, transaction(db):
+            for weight, people in ((1, [phone(0), phone(1)]), (-1, [phone(1)])):
+                add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, begun, weight, people)
+        later = [(phone(each), scheduled) for each in range(3)]
+        now = [(phone(0), begun), (phone(2), begun)]
+        assert recent(NOW + 60) == sorted([*later, *now, *((phone(each), paused) for each in range(3))])
+        assert recent(NOW + 2 * DAY) == sorted([*later, (phone(2), begun)])
+
+
 @pytest.fixture
 def older() -> Path:
     """Return a history of the previous version, with a contact of two people."""
@@ -175,7 +201,7 @@ def older() -> Path:
 @pytest.mark.usefixtures("older")
 def test_contacts_of_an_older_history_are_kept() -> None:
     assert reached() == [phone(0), phone(2)]
-    assert sorted(contacts.recent(LOCAL, ACCOUNT, "")) == [
+    assert sorted(contacts.recent(LOCAL, ACCOUNT, NOW)) == [
         (b"digest", phone(0), None),
         (b"digest", phone(2), None),
     ]

@@ -102,12 +102,15 @@ def test_of_two_processes_that_share_a_session_one_sends(postgres: Cluster) -> N
 def test_a_job_that_is_being_created_is_no_result_yet(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the process that waits concludes from the missing ledger that the key is free."""
     created = StoredResult(0, body=b"20261123-aaaaaa")
-    with closing(SharedRecords(postgres.url(), 30)) as one, closing(SharedRecords(postgres.url(), 30)) as other:
-        with reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as first:
-            first.settle(replace(created, what=once.BEING_CREATED))
-            monkeypatch.setattr("msgctl.storage.shared.time.sleep", lambda _: first.settle(created))
-            with reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as second:
-                assert (second.earlier, second.is_held) == (created, False)
+    with (
+        closing(SharedRecords(postgres.url(), 30)) as one,
+        closing(SharedRecords(postgres.url(), 30)) as other,
+        reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as first,
+    ):
+        first.settle(replace(created, what=once.BEING_CREATED))
+        monkeypatch.setattr("msgctl.storage.shared.time.sleep", lambda _: first.settle(created))
+        with reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as second:
+            assert (second.earlier, second.is_held) == (created, False)
 
 
 def test_nothing_may_be_sent_if_the_file_cannot_be_used(path: Path) -> None:

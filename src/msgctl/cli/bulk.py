@@ -168,8 +168,9 @@ def make(
                         raise invalid
                     hand_over(job, importer.lines())
                     if spec.performs is not ops.BLOCK_PHONE:
-                        at = spec.at or context.clock()
-                        contacts.plan(context.records, context.profile.account, job, at, importer.messages())
+                        now = context.clock()
+                        account, messages, at = context.profile.account, importer.messages(), opens or spec.at or now
+                        contacts.plan(context.records, account, job, messages, at=at, now=now)
                 _finish(context, importer, job, reservation)
             if not context.records.is_shared:  # others can wait for the job itself
                 held.close()
@@ -196,6 +197,7 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
 
 
 # --- once
+
 
 def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:
     """Return the job that was created under the key; None if nothing was sent under the key."""
@@ -303,8 +305,7 @@ def _check_repeats(
         return
     known, number, now = importer.tally.repeats, importer.tally.messages, context.clock()
     try:
-        since = timestamp(now - ops.REPEAT_SECONDS, "milliseconds")
-        repeats = importer.repeats(store, contacts.recent(context.records, context.profile.account, since), now)
+        repeats = importer.repeats(store, contacts.recent(context.records, context.profile.account, now), now)
     except ConfigurationError as error:
         if not rules.again:
             raise

@@ -19,8 +19,11 @@ from itertools import islice
 from threading import Lock
 
 from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.history.expiry import delete_expired
 from msgctl.history.store import (
+    CONTACT_DAYS,
     CONTACT_SECONDS,
+    DAY,
     FORMAT,
     SHARED_CONTACTS,
     add_contact,
@@ -32,6 +35,7 @@ from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent, LinkResult, RequestResult
 from msgctl.jobs.schedule import Window
+from msgctl.operations import REPEAT_SECONDS
 from msgctl.recipients import REFUSED
 from msgctl.storage.database import BrokenError, transaction
 from msgctl.storage.records import RECORD_ERRORS, Connection, Records
@@ -51,9 +55,16 @@ _OF_JOB = """SELECT time, value FROM contacts, json_each(people) WHERE source = 
 _SINGLE = """SELECT digest, value FROM contacts, json_each(people)
     WHERE account = ? AND time > ? AND digest IS NOT NULL AND value IS NOT NULL
     GROUP BY source, digest, value HAVING sum(weight) > 0"""
-_NOT_SENT = """SELECT source, value FROM contacts, json_each(people)
-    WHERE account = ? AND time > ? AND value IS NOT NULL GROUP BY source, value HAVING sum(weight) <= 0"""
-_PLANNED = "SELECT source, value FROM plans, json_each(people) WHERE account = ? AND time > ?"
+# A job on another machine counts until it has sent: since its time, or if it has already begun. People without a recent
+# contact, but with an older one or a refused one, do not count.
+_PLANNED = """WITH done AS (
+        SELECT source, value AS phone FROM contacts, json_each(people)
+        WHERE account = :account AND time > :oldest AND value IS NOT NULL
+        GROUP BY source, value HAVING sum(CASE WHEN time > :since THEN weight ELSE 0 END) <= 0
+    )
+    SELECT source, value FROM plans, json_each(people) WHERE account = :account AND time > :oldest
+    AND (time > :since OR source IN (SELECT source FROM contacts WHERE account = :account AND time > :oldest))
+    AND NOT EXISTS (SELECT 1 FROM done WHERE done.source = plans.source AND phone = split_part(value, ' ', 2))"""
 _READ_TOGETHER = 5_000
 
 MAX_WAITING = 100_000
@@ -72,8 +83,8 @@ def reached(records: Records, account: str, limit: Frequency, now: float, window
             yield from _over(counts.db.execute(_REACHED, (limit.max_messages,)), limit, now, window)
 
 
-def recent(records: Records, account: str, since: str) -> Iterator[tuple[bytes, str, str | None]]:
-    """Yield who may have got a message since a time, or will get it, as far as the ledgers here do not show it.
+def recent(records: Records, account: str, now: float) -> Iterator[tuple[bytes, str, str | None]]:
+    """Yield who may have got a message in the last 24 hours, or will get it, if the ledgers here do not show it.
 
     That is the digest of the message, the phone, and the job and machine, None for a single send. Raises one of
     `RECORD_ERRORS`.
@@ -81,14 +92,14 @@ def recent(records: Records, account: str, since: str) -> Iterator[tuple[bytes, 
     with _reading(records) as db:
         if db is None:
             return
+        since = timestamp(now - REPEAT_SECONDS, "milliseconds")
         for digest, phone in records.stream(db, _SINGLE, (account, since)):
             yield digest, phone, None
         if records.is_shared:
-            not_sent = {*records.stream(db, _NOT_SENT, (account, since))}
-            for source, value in records.stream(db, _PLANNED, (account, since)):
+            given = {"account": account, "since": since, "oldest": _oldest(now)}
+            for source, value in records.stream(db, _PLANNED, given):
                 digest, phone = value.split()
-                if (source, phone) not in not_sent:
-                    yield bytes.fromhex(digest), phone, source
+                yield bytes.fromhex(digest), phone, source
 
 
 @contextmanager
@@ -101,13 +112,18 @@ def exclusive(records: Records) -> Iterator[None]:
         yield
 
 
-def plan(records: Records, account: str, job: str, at: float, messages: Iterable[tuple[bytes, str]]) -> None:
-    """Tell other machines who will get which message of a new job, by its digest. Raises SharedStoreError."""
+def plan(
+    records: Records, account: str, job: str, messages: Iterable[tuple[bytes, str]], *, at: float, now: float
+) -> None:
+    """Tell other machines who will get which message of a new job, by its digest. Raises SharedStoreError.
+
+    ``at`` is when the job begins to send.
+    """
     if not records.is_shared:
         return
     remaining = (f"{digest.hex()} {phone}" for digest, phone in messages)
     with records.opened(SHARED_CONTACTS) as db, transaction(db, "BEGIN"):
-        db.execute("DELETE FROM plans WHERE time < ?", (_oldest(at),))
+        delete_expired(db, "plans", "time", _oldest(now), day=f"substr(time, 1, {DAY})", days=CONTACT_DAYS)
         while some := [*islice(remaining, _READ_TOGETHER)]:
             values = account, source_of(records, job), timestamp(at, "milliseconds"), json.dumps(some)
             db.execute("INSERT INTO plans (account, source, time, people) VALUES (?, ?, ?, ?)", values)
