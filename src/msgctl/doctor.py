@@ -228,14 +228,14 @@ class Doctor:
             for job in index.jobs:
                 index.facts(job)
         found = f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}"
-        if "profile" not in vars(self):  # whose check reports why
+        if "profile" not in vars(self):  # the check of the profile reports why
             return "ok", found
         if not (records := self._context.records).is_shared:
             return "ok", found
         for kind in (once.KEYS, optouts.OPTOUTS, history.SHARED_CONTACTS):
             with records.opened(kind):
                 pass
-        return "ok", f"{found}; shared store {records.place}, used as {records.owner}"
+        return "ok", f"{found}; shared store {records.place}, this machine is {records.owner}"
 
     # --- the connection to the service
 

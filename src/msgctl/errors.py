@@ -6,7 +6,7 @@
     ├── UsageError          2   the command line or an input file is wrong; nothing was sent
     ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
     ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
-    ├── SharedStoreError    4   the database of several machines was not reached; nothing was sent
+    ├── SharedStoreError    4   the shared store was not reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
     │   └── UnreadableError 1   … or with something unusable, to a request that only reads

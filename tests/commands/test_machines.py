@@ -282,7 +282,7 @@ def test_a_job_whose_process_was_killed_is_unknown_elsewhere(machine: Start, ser
     assert started[0].wait(60) == -signal.SIGKILL
     started[0].communicate()
     again = second.enter().sms(everyone, "--yes", *BULK)
-    assert (again.code, "ended before it was complete" in again.err) == (5, True), again.err
+    assert (again.code, "stopped before it was complete" in again.err) == (5, True), again.err
     service.always(accepting(service))
     done = first("job", "resume", "--last", "--json")
     assert (done.code, counts(done.document)) == (6, {"accepted": 2, "unknown": 1}), done.err

@@ -99,8 +99,8 @@ def test_of_two_processes_that_share_a_session_one_sends(postgres: Cluster) -> N
             assert again.earlier == ACCEPTED
 
 
-def test_a_job_that_is_being_created_is_no_result_yet(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the process that waits concludes from the missing ledger that the key is free."""
+def test_a_job_that_is_being_created_is_not_yet_a_result(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a waiting process finds no ledger and takes the key."""
     created = StoredResult(0, body=b"20261123-aaaaaa")
     with (
         closing(SharedRecords(postgres.url(), 30)) as one,

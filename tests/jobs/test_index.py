@@ -189,7 +189,7 @@ def test_a_damaged_index_is_built_again(
 def test_jobs_are_listed_without_a_usable_index(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = every(store)
     with closing(sqlite3.connect(store.folder / NAME)) as other:
-        monkeypatch.setattr(module, "FORMAT", replace(FORMAT, most_wait=0.0))
+        monkeypatch.setattr(module, "FORMAT", replace(FORMAT, max_wait=0.0))
         other.execute("BEGIN EXCLUSIVE")
         assert every(store) == before
     with mounted(tmp_path / "disk", "1m") as disk:

@@ -19,7 +19,7 @@ NOTES = FileFormat(
     version=2,
     fix="Write them again.",
     schema=("CREATE TABLE notes (note TEXT)",),
-    most_wait=0.01,
+    max_wait=0.01,
 )
 
 

@@ -172,7 +172,7 @@ def make(
                         account, messages, at = context.profile.account, importer.messages(), opens or spec.at or now
                         contacts.plan(context.records, account, job, messages, at=at, now=now)
                 _finish(context, importer, job, reservation)
-            if not context.records.is_shared:  # others can wait for the job itself
+            if not context.records.is_shared:  # other runs here wait for the job's own lock instead
                 held.close()
         finally:
             if not importer.is_finished:
@@ -206,7 +206,7 @@ def _earlier_job(context: Context, store: Store, reservation: once.Reservation) 
         return None
     job, is_ours = earlier.body.decode(), reservation.owner == context.records.owner
     if is_ours and earlier.what == once.BEING_CREATED and not store.path(job).exists():
-        contacts.forget_plan(context.records, job)
+        contacts.delete_plan(context.records, job)
         return None
     return job
 
@@ -219,7 +219,7 @@ def _finish(context: Context, importer: Importer, job: str, reservation: once.Re
         importer.finish()
     except BaseException:
         with suppress(*RECORD_ERRORS):
-            contacts.forget_plan(context.records, job)
+            contacts.delete_plan(context.records, job)
         raise
     if reservation:
         reservation.settle(once.StoredResult(0, body=job.encode()))
@@ -263,7 +263,7 @@ def _result_elsewhere(context: Context, job: str, reservation: once.Reservation)
         raise ConditionError(f"Job {job} is running", hint, reason="running_elsewhere")
     if reservation.summary is None or reservation.earlier is None:
         raise OutcomeUnknownError(
-            f"Job {job} ended before it was complete",
+            f"Job {job} stopped before it was complete",
             "Resume it there: msgctl job resume. If its ledger is lost, only the service knows who got the message; "
             "to send to the others, use another key and --exclude.",
         )
@@ -328,7 +328,7 @@ def _repeated(repeats: Repeats, recipients: int) -> str:
     jobs = f"job{'s' * (len(repeats.jobs) > 1)} {some_of([*repeats.jobs])}" if repeats.jobs else ""
     who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
     who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
-    if any(" " in job for job in repeats.jobs):  # how far a job on another machine is, only its ledger shows
+    if any(" " in job for job in repeats.jobs):  # only its ledger shows the progress of a job on another machine
         return f"{who} sent or will send {to}"
     if not unfinished:
         return f"{who} sent {to} in the last 24 hours"

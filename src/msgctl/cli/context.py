@@ -114,7 +114,7 @@ class Context:
 
     @cached_property
     def records(self) -> "Records":
-        """The records of --once keys, opt-outs and contacts: on this machine, or shared. Raises ConfigurationError."""
+        """The --once keys, opt-outs, contacts and daily limit, on this machine or shared. Raises ConfigurationError."""
         if not (url := self._shared_url()):
             return LOCAL
         from msgctl.storage.shared import SharedRecords
@@ -122,18 +122,18 @@ class Context:
         return self.stack.enter_context(closing(SharedRecords(url, self.options.timeout)))
 
     def _warn_without_store(self) -> None:
-        """Warn if the shared store cannot be used. Sends need it and have failed before; other commands do not."""
+        """Warn if the shared store cannot be used. Commands that need it have already failed; the others continue."""
         try:
             self.records.check()
         except RECORD_ERRORS as error:
             self.warn(f"{error.what}.")
 
     def _shared_url(self) -> str:
-        """Return the URL of the shared store, empty without one. The sandbox never uses it."""
+        """Return the URL of the shared store, or an empty string if there is none. The sandbox never uses it."""
         url = self.environ.get("MSGCTL_SHARED", "")
         try:
             profile = self.profile
-        except NoProfileError:  # for `msgctl optout`, which needs none
+        except NoProfileError:  # `msgctl optout` needs no profile
             pass
         else:
             if profile.is_sandbox:

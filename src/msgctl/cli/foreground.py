@@ -191,7 +191,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
 
 def stored(job: str, ledger: Ledger) -> once.StoredResult:
-    """Return how a job ended, for other machines."""
+    """Return the result of a job that other machines repeat."""
     error = ended(job, ledger)
     if error is None:
         return once.StoredResult(0)
@@ -206,7 +206,7 @@ def _sent(runner: Runner) -> Progress:
 
 
 def _warn_of_costs(context: Context, ledger: Ledger, runner: Runner, error: MsgctlError | None) -> None:
-    """Report messages that cost more than expected, unless the error of the run does."""
+    """Warn of messages that cost more than expected, unless the error of the run reports it."""
     if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):
         context.warn(f"{runner.budget.excess}.")
     if ledger.underestimated:
@@ -215,7 +215,7 @@ def _warn_of_costs(context: Context, ledger: Ledger, runner: Runner, error: Msgc
 
 
 def correct_contacts(context: Context, job: str, ledger: Ledger) -> None:
-    """Take back the contacts of people to whom an interrupted run of a job has not sent. Its lock is held."""
+    """Take back the contacts of people to whom an interrupted job has not sent. The caller holds the job's lock."""
     if recorded := _contacts(context, job, ledger):
         recorded.close()
 
@@ -313,9 +313,9 @@ def count_clicks(
 def _poll(
     context: Context, new_poller: Callable[[], Poller], interval: float | None, max_wait: float | None, hint: str
 ) -> tuple[MsgctlError | None, int]:
-    """Poll once; with an ``interval`` repeat it for at most ``max_wait`` seconds, until no value is missing.
+    """Poll once; with an ``interval``, poll again until no value is missing, for at most ``max_wait`` seconds.
 
-    Return the error, and how many values are missing at the end.
+    Return the error, if any, and the number of values that are still missing.
     """
     deadline = None if max_wait is None else context.monotonic() + max_wait
     shown = ""
@@ -337,14 +337,16 @@ def _poll(
         except KeyboardInterrupt:
             interrupted, missing = True, 0
             break
-    checked = f"after checking {plural(poller.checked, poller.checks)}"
+    checked = f"after checking {plural(poller.checked, poller.checked_noun)}"
     if error:
         error = error.within(f"Stopped {checked}")
         error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
     elif interrupted:
         error = Interrupted(f"Interrupted {checked}", hint)
     elif poller.first_error:
-        error = poller.first_error.within(f"{plural(poller.failed, poller.fails)} could not be checked. The first")
+        error = poller.first_error.within(
+            f"{plural(poller.failed, poller.failed_noun)} could not be checked. The first"
+        )
     return error, missing
 
 

@@ -308,8 +308,8 @@ class SendOptions(OptionGroup):
         typer.Option(
             "--once",
             metavar="KEY",
-            help="Send at most once per key from this machine, or from all that share a store; later runs print the "
-            "first result.",
+            help="Send at most once per key from this machine, or from all machines with a shared store; later runs "
+            "print the first result.",
             parser=parser(once_key),
             rich_help_panel=SAFETY,
         ),
@@ -541,8 +541,8 @@ class Rules(OptionGroup):
         typer.Option(
             "--once",
             metavar="KEY",
-            help="Create one job per key, on this machine or among all that share a store; later runs print its "
-            "result.",
+            help="Create one job per key on this machine, or among all machines with a shared store; later runs print "
+            "its result.",
             parser=parser(once_key),
             rich_help_panel=SAFETY,
         ),
@@ -569,7 +569,8 @@ class Rules(OptionGroup):
             "--at-most",
             metavar="LIMIT",
             help="Leave out people who have already received N messages from this account since midnight (N/day) or "
-            "Monday (N/week) in their time zone. Messages from this machine count, or from all that share a store.",
+            "Monday (N/week) in their time zone. Messages from this machine count, or from all machines with a shared "
+            "store.",
             parser=parser(_frequency),
             rich_help_panel=SAFETY,
         ),

@@ -76,8 +76,8 @@ def perform(
 ) -> ServiceResult:
     """Make a request; if it sends something or blocks a number, record it in the history.
 
-    ``begin`` is called directly before. Later jobs count the same message to these people as a repeat, unless
-    ``may_repeat``.
+    ``begin`` is called immediately before the request. Later jobs count the same message to these people as a repeat,
+    unless ``may_repeat``.
     """
     client = context.client  # first, because it fails without a credential
     operation = request.operation

@@ -182,7 +182,7 @@ def follow(
 
 
 def _check(context: Context, target: Target, seen: Seen, deadline: float, until: Sequence[str]) -> bool:
-    """Check a message once and add the result to ``seen``. Return whether it needs no other check."""
+    """Check a message once and add the result to ``seen``. Return whether the message needs no more checks."""
     try:
         response = context.client.send(target.request, timeout=max(deadline - context.monotonic(), LAST_CHECK))
     except NOT_OF_ONE_MESSAGE:

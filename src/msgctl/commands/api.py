@@ -119,7 +119,7 @@ def api(
 
 
 def _target(method: str | None, path: str | None) -> tuple[str, str]:
-    """Return the method and the path of the two arguments, of which the first can be left out."""
+    """Return the method and the path from the two arguments, of which the first may be omitted."""
     if path is None:
         if method is None or method.upper() in METHODS:
             raise UsageError("PATH is missing", "For example: msgctl api GET /balance")

@@ -385,9 +385,9 @@ def remove(context: Context, job: JobName) -> None:
     prompts.confirm(context, f"Delete job {job} and its recipient list?{lost}")
     resends.remove(store, job)
     try:
-        contacts.forget_plan(context.records, job)
+        contacts.delete_plan(context.records, job)
     except RECORD_ERRORS as error:
-        context.warn(f"Other machines still notice repeats of it for 24 hours: {error.what}.")
+        context.warn(f"For 24 hours, other machines still treat its message as a repeat: {error.what}.")
     context.note(f"Deleted job {job}.")
 
 

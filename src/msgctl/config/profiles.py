@@ -205,7 +205,7 @@ class Profile:
     history = property(lambda profile: profile.get("history"))
     """Whether messages sent with the profile are recorded on this machine."""
     shared = property(lambda profile: profile.get("shared"))
-    """The URL of the database that several machines share for their records; it may contain a password."""
+    """The URL of the shared store, a database; it may contain a password."""
     keep_days = property(lambda profile: profile.get("keep_days"))
     """Days after which records of sent messages are deleted; None keeps them indefinitely."""
 
@@ -292,7 +292,7 @@ def _quoted(value: object) -> str:
 
 
 def is_store_url(text: str) -> bool:
-    """Return whether a text looks like the URL of a PostgreSQL database."""
+    """Return whether a string looks like the URL of a PostgreSQL database."""
     return text.startswith(("postgresql://", "postgres://"))
 
 

@@ -5,7 +5,8 @@ their requests, and never change: a message that was not sent adds its recipient
 records the recipients of a request before its ledger has the intent. If the process is killed in between,
 `Contacts.open` takes the contact back before the job is resumed.
 
-Other machines cannot read a job's ledger. So a shared database also has its plan: who will get which message.
+Other machines cannot read a job's ledger. So a shared database also contains the job's plan: who will get which
+message.
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ def reached(records: Records, account: str, limit: Frequency, now: float, window
 
 
 def recent(records: Records, account: str, now: float) -> Iterator[tuple[bytes, str, str | None]]:
-    """Yield who may have got a message in the last 24 hours, or will get it, if the ledgers here do not show it.
+    """Yield people who got a message in the last 24 hours or will get it, from single sends and other machines.
 
-    That is the digest of the message, the phone, and the job and machine, None for a single send. Raises one of
-    `RECORD_ERRORS`.
+    Each item has the digest of the message, the phone, and the job with its machine, None for a single send. Raises one
+    of `RECORD_ERRORS`.
     """
     with _reading(records) as db:
         if db is None:
@@ -115,9 +116,9 @@ def exclusive(records: Records) -> Iterator[None]:
 def plan(
     records: Records, account: str, job: str, messages: Iterable[tuple[bytes, str]], *, at: float, now: float
 ) -> None:
-    """Tell other machines who will get which message of a new job, by its digest. Raises SharedStoreError.
+    """Store the digest and phone of each message of a new job for other machines. Raises one of `RECORD_ERRORS`.
 
-    ``at`` is when the job begins to send.
+    ``at`` is the time when the job begins to send.
     """
     if not records.is_shared:
         return
@@ -129,7 +130,7 @@ def plan(
             db.execute("INSERT INTO plans (account, source, time, people) VALUES (?, ?, ?, ?)", values)
 
 
-def forget_plan(records: Records, job: str) -> None:
+def delete_plan(records: Records, job: str) -> None:
     """Delete the plan of a job that will not be sent. Raises one of `RECORD_ERRORS`."""
     if records.is_shared:
         with records.opened(SHARED_CONTACTS) as db:
@@ -137,7 +138,7 @@ def forget_plan(records: Records, job: str) -> None:
 
 
 def source_of(records: Records, job: str) -> str:
-    """Return how contacts and plans name a job, whose ID may exist on two machines."""
+    """Return the source of a job's contacts and plans. If they are shared, it includes the machine."""
     return f"{job} on {records.owner}" if records.is_shared else job
 
 
@@ -159,7 +160,7 @@ def _newest(db: Connection) -> int:
 
 @contextmanager
 def _reading(records: Records) -> Iterator[Connection | None]:
-    """Open the contacts for reading, or yield None without any. Raises one of `RECORD_ERRORS`."""
+    """Open the contacts for reading; yield None if there are none. Raises one of `RECORD_ERRORS`."""
     if records.is_shared:
         with records.opened(SHARED_CONTACTS) as db:
             yield db
@@ -191,8 +192,8 @@ class _Counts:
 class Contacts:
     """The contacts of an account, kept open for a job, which records its own.
 
-    If contacts cannot be recorded, a job with a limit stops, and so does a job whose contacts are shared. Another job
-    continues, and tries to record them later. ``error`` is the reason, until they are recorded.
+    If contacts cannot be recorded, a job stops if it has a limit or if its contacts are shared. Other jobs continue,
+    and record the contacts later if possible. Until then, ``error`` is the reason.
     """
 
     def __init__(
@@ -215,7 +216,7 @@ class Contacts:
         self.error: MsgctlError | None = None
 
     def open(self, ledger: Ledger) -> None:
-        """Open the contacts before a run of a job, and correct its own. Raises ConfigurationError.
+        """Open the contacts before a run of a job, and correct its own. Raises one of `RECORD_ERRORS`.
 
         After a kill, the job may have contacts for requests that it has not sent, or that were refused.
         """
@@ -237,7 +238,7 @@ class Contacts:
     def claim(self, intents: Sequence[Intent]) -> Collection[str]:
         """Record the recipients of requests that are about to be sent, unless some of them have reached the limit.
 
-        Return the recipients who have; then nothing is recorded. Raises ConfigurationError.
+        Return the recipients who have; then nothing is recorded. Raises one of `RECORD_ERRORS`.
         """
         found: Collection[str] = ()
         if not intents or (self._has_ended and not self._stops):
@@ -247,7 +248,7 @@ class Contacts:
         contacts = [(1, now, people) for people in sending.values()]
         with self._explained(contacts):
             db = self._opened()
-            self._records.set_wait(db, 0 if self.error else self._kind.most_wait)
+            self._records.set_wait(db, 0 if self.error else self._kind.max_wait)
             with transaction(db):
                 if self._limit:
                     self._read(db)
@@ -265,7 +266,7 @@ class Contacts:
         return found
 
     def reached(self, people: Sequence[str]) -> Collection[str]:
-        """Return the people who have reached the limit, as of the last `claim`. Raises ConfigurationError."""
+        """Return the people who have reached the limit, as of the last `claim`. Raises one of `RECORD_ERRORS`."""
         with self._explained():
             return self._among(people)
         return ()
@@ -288,7 +289,7 @@ class Contacts:
             if self._waiting:
                 with suppress(*RECORD_ERRORS), self._records.explained(self._kind):
                     db = self._opened()
-                    self._records.set_wait(db, self._kind.most_wait)
+                    self._records.set_wait(db, self._kind.max_wait)
                     with transaction(db):
                         self._add(db, self._waiting)
                     self.error = self.error if self._has_ended else None

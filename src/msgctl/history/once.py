@@ -83,7 +83,7 @@ class StoredResult:
 
 
 BEING_CREATED = "being created"
-"""Stored as ``what`` with a key before its job exists: without a ledger on the same machine, nothing was sent."""
+"""The ``what`` of a key before its job exists. If the same machine has no ledger of the job, nothing was sent."""
 DIED = StoredResult(
     5,
     what="An earlier msgctl ended before it had the response; the message may have been sent",
@@ -111,7 +111,7 @@ def check_key(key: str) -> str:
 
 
 class Reservation:
-    """The right to send under one key, or the result of an earlier send; made by `reserved`."""
+    """The right to send under one key, or the result of an earlier send; created by `reserved`."""
 
     def __init__(self, records: Records, db: Connection, account: str, key: str) -> None:
         self._records = records
@@ -126,13 +126,13 @@ class Reservation:
         self.summary: bytes | None = None
         """The summary (JSON) of a job that was created under the key, if it is shared and not running."""
         self.is_held = True
-        """Whether this process holds the key's lock; otherwise, another one is still working on it."""
+        """Whether this process holds the key's lock; if not, another process is running the job."""
 
     def begin(self) -> None:
         """Store that the request is about to be sent. Raises one of `RECORD_ERRORS`; it must not be sent then.
 
-        This finds another process that has claimed the key, because a lock in a database is worth nothing if a pooler
-        lets several clients use one session.
+        This fails if another process has claimed the key: a lock does not exclude another process if a pooler lets
+        both use one session.
         """
         condition = "state = 'claimed'" if self._before is None else "exit_code IS NULL"
         self._is_lost = self._execute("UPDATE keys SET state = 'sending'", condition=condition).rowcount != 1

@@ -27,7 +27,7 @@ OPTOUTS = FileFormat(
     version=2,
     fix="Restore it from a backup, or rename it and import the numbers again.",
     # Running jobs read the list for every commit, and wait while a long list is being imported.
-    most_wait=60.0,
+    max_wait=60.0,
     schema=(TABLE,),
     upgrade=(
         "ALTER TABLE optouts RENAME TO without_channels",
@@ -47,7 +47,7 @@ class OptOut(NamedTuple):
 
 
 def add(records: Records, entries: Iterable[tuple[str, str]], now: float) -> tuple[int, int]:
-    """Add all numbers with their channels, or none; return the number of all and of new ones.
+    """Add all numbers with their channels, or none; return how many were given and how many are new.
 
     A number that has opted out of all channels is not new for one of them.
     """

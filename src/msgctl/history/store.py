@@ -55,7 +55,7 @@ FORMAT = FileFormat(
     application=0x6D736768,  # "msgh"
     version=4,
     fix="Rename it; msgctl then creates a new one.",
-    most_wait=2.0,
+    max_wait=2.0,
     upgrade=(
         "DROP INDEX contacts_by_time",
         "ALTER TABLE contacts RENAME TO of_one_day",
@@ -104,7 +104,7 @@ SHARED_CONTACTS = FileFormat(
     fix="",
     schema=(
         *CONTACTS,
-        # The people who will get the messages of a job of another machine: a JSON array of "DIGEST PHONE".
+        # The people who will get a job's messages, for other machines: a JSON array of "DIGEST PHONE".
         "CREATE TABLE plans (account TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL, people TEXT NOT NULL)",
         "CREATE INDEX plans_by_time ON plans (time)",
     ),
@@ -212,7 +212,7 @@ class History:
                 self.db.execute("PRAGMA busy_timeout = 0")
                 with suppress(sqlite3.OperationalError):
                     self.db.execute("PRAGMA journal_mode = WAL")
-                self.db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+                self.db.execute(f"PRAGMA busy_timeout = {FORMAT.max_wait * 1000:.0f}")
 
     def close(self) -> None:
         with suppress(sqlite3.Error, KeyboardInterrupt):  # all commits are already on disk

@@ -28,7 +28,7 @@ FORMAT = FileFormat(
     application=0x6D736769,  # "msgi"
     version=1,
     fix="Delete it; msgctl builds it again.",
-    most_wait=1.0,
+    max_wait=1.0,
     schema=(
         # The result of one query of a ledger (as JSON), and the ledger's stamp at that time.
         """CREATE TABLE entry (

@@ -39,7 +39,7 @@ NOT_FOUND_STATUSES = frozenset({200, 400, 404, 422, 520})
 
 
 def create_link(client: Client, intent: Intent, link: WantedLink, today: date) -> LinkResult:
-    """Create the link of an intent, unless it is found under its name; nothing is raised.
+    """Create the link of an intent, unless a link with its name exists. Raises nothing.
 
     The error is an OutcomeUnknownError if the link may exist.
     """
@@ -87,6 +87,6 @@ def _normal(url: str) -> tuple[object, ...]:
 
 
 def _decoded(escape: re.Match[str]) -> str:
-    """Return the character of an escape, unless it means something else than the escape."""
+    """Return the character of a percent-escape if both mean the same, and else the escape in capitals."""
     character = chr(int(escape[1], 16))
     return character if character in _UNRESERVED else escape[0].upper()

@@ -75,7 +75,7 @@ class JobSpec:
 
     @property
     def over_limit(self) -> str:
-        """Why a person who has got ``at_most`` messages is left out."""
+        """The reason for leaving out a person who has got ``at_most`` messages."""
         return f"reached the limit of {self.at_most}"
 
     def dump(self) -> str:

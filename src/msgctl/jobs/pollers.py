@@ -34,11 +34,11 @@ class Poller(Workers):
     """Makes one request for each item, which is about the messages of some ``lines``.
 
     ``due``, ``checked`` and ``failed`` count messages; ``first_error`` is the error of the first that failed.
-    ``checks`` and ``fails`` are nouns for what is checked, and for what fails if it cannot be checked.
+    Messages call a checked item ``checked_noun``, and an item that could not be checked ``failed_noun``.
     """
 
-    checks: str
-    fails: str
+    checked_noun: str
+    failed_noun: str
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Poller(Workers):
 
     @abstractmethod
     def status(self) -> str:
-        """Return the known values as a person reads them."""
+        """Return the known values as a line for a person."""
 
     @abstractmethod
     def _request(self, item: Any) -> Request:
@@ -109,7 +109,7 @@ class StatePoller(Poller):
     States that reach one in ``until`` count as final.
     """
 
-    checks, fails = "message", "delivery state"
+    checked_noun, failed_noun = "message", "delivery state"
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class StatePoller(Poller):
 class ClickPoller(Poller):
     """Requests the clicks on each link in a sent message, the least recently checked first."""
 
-    checks = fails = "link"
+    checked_noun = failed_noun = "link"
 
     def __init__(
         self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic

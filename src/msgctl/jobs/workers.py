@@ -82,7 +82,7 @@ class Workers(ABC):
         """Return whether there may be work for a waiting thread."""
         return True
 
-    def _committed(self, results: list[Any]) -> None:  # noqa: B027 (most have nothing to do)
+    def _committed(self, results: list[Any]) -> None:  # noqa: B027 (most subclasses do nothing here)
         """Called after some results are durable."""
 
     def start(self) -> None:

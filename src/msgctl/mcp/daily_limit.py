@@ -74,7 +74,7 @@ class _Send:
         self.spent = 0
 
     def reserve(self, db: Connection, day: date, most: int, *, is_alone: bool) -> bool:
-        """Store the send's maximum cost. Return False if prices are unknown, so that `_one_at_a_time` comes first.
+        """Store the send's maximum cost. Return False if prices are unknown and other sends must end first.
 
         Called in a transaction. Raises LimitError and UsageError.
         """

@@ -140,7 +140,7 @@ STATE = database.FileFormat(
     version=3,
     fix="Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
     schema=(*_SCHEMA, _ACCOUNT),
-    most_wait=30.0,
+    max_wait=30.0,
 )
 
 
@@ -266,7 +266,7 @@ class Emulator:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction that only reads, and sees one moment of the state."""
+        """Begin a read-only transaction, which sees a consistent state."""
         with STATE.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
             yield self._db
 

@@ -29,7 +29,7 @@ class FileFormat:
 
     ``name`` is its name in messages. Its header contains ``application``, and ``version`` is the version of its tables,
     which the statements in ``schema`` create, and those in ``upgrade`` create from the tables of the version before.
-    ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait`` seconds for another one. ``file`` is
+    ``fix`` is advice for a damaged file. A transaction waits up to ``max_wait`` seconds for another one. ``file`` is
     its name in the state directory, if there is only one file of this kind. A shared store imports the rows of
     ``table``.
     """
@@ -40,7 +40,7 @@ class FileFormat:
     fix: str
     schema: tuple[str, ...]
     upgrade: tuple[str, ...] = ()
-    most_wait: float = 10.0
+    max_wait: float = 10.0
     file: str = ""
     table: str = ""
 
@@ -94,7 +94,7 @@ class FileFormat:
         return sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
-            timeout=self.most_wait,
+            timeout=self.max_wait,
             isolation_level=None,
             check_same_thread=False,
         )

@@ -1,7 +1,7 @@
 """The records that decide who may get a message: --once keys, opt-outs, contacts and the daily limit of `msgctl mcp`.
 
-They are in files of this machine, or in a database that several machines share (`msgctl.storage.shared`). Their rules
-are written once, in SQL that both understand.
+They are in files on this machine, or in a database that several machines share (`msgctl.storage.shared`). Their
+statements are written once, in SQL for both.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Connection(Protocol):
 
 
 class Records(Protocol):
-    """Where the records are. Each kind of record has the tables of a `FileFormat`.
+    """The records in one place. Each kind of record has the tables of a `FileFormat`.
 
-    If they are shared, ``owner`` is the name of this machine for others, and ``place`` is the database.
+    If they are shared, ``owner`` is the name of this machine, which other machines show, and ``place`` is the database.
     """
 
     is_shared: bool
@@ -56,40 +56,40 @@ class Records(Protocol):
     place: str
 
     def identity(self, kind: FileFormat) -> object:
-        """Return a value that changes if other records replace these, or None without any."""
+        """Return a value that changes if the records are replaced, such as by a backup; None if there are none."""
 
     def explained(self, kind: FileFormat) -> AbstractContextManager[None]:
         """Convert errors of the database to `RECORD_ERRORS`."""
 
     def connect(self, kind: FileFormat) -> Connection:
-        """Return a new connection, for any thread; to be used in `explained`."""
+        """Return a new connection for any thread. Use it in a block of `explained`."""
 
     def opened(self, kind: FileFormat) -> AbstractContextManager[Connection]:
-        """Open a connection for a block, with errors explained. Only one thread may use it."""
+        """Open a connection for a block, and convert errors. Only one thread may use it."""
 
     def locked(
         self, kind: FileFormat, name: str, is_enough: Callable[[Connection], bool], *, max_idle: float = ...
     ) -> AbstractContextManager[tuple[Connection, bool]]:
-        """Hold a named lock for a block, and yield a connection, and whether the lock is held.
+        """Hold a named lock for a block, and yield a connection and whether the lock is held.
 
-        Wait as long as another process holds it, unless ``is_enough`` finds that reading is enough. In a database, the
-        lock is lost if nothing is done for ``max_idle`` seconds; 0 means no limit.
+        Wait while another process holds the lock, or until ``is_enough`` returns true: reading without it is enough. In
+        a database, the lock is lost if the connection is idle for ``max_idle`` seconds; 0 means no limit.
         """
 
     def check(self) -> None:
-        """Connect to a database that is shared. Raises one of `RECORD_ERRORS`."""
+        """Check that a shared database can be reached. Raises one of `RECORD_ERRORS`."""
 
     def set_wait(self, db: Connection, seconds: float) -> None:
-        """Set how long a transaction waits for another one."""
+        """Set the maximum time that a transaction waits for another one."""
 
     def stream(self, db: Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]) -> Iterator[Any]:
-        """Yield the rows of a query, which may be too many for the memory."""
+        """Yield the rows of a query, without loading them all into memory."""
 
     def close(self) -> None: ...
 
 
 class LocalRecords:
-    """Files of this machine."""
+    """Records in files on this machine."""
 
     is_shared = False
     owner = ""

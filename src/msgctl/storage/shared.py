@@ -1,10 +1,10 @@
 """Records in a PostgreSQL database that several machines share (see `msgctl.storage.records`).
 
-A lock is an advisory lock of a session, which PostgreSQL releases when the process or its connection ends. What a lock
-protects is written through the same session. So a process that lost its lock cannot write any more, and sends nothing;
-the clocks of the machines do not matter.
+A lock is an advisory lock of a session, which PostgreSQL releases when the process or its connection ends. Records are
+written through the session that holds their lock. So a process that has lost its lock can no longer write, and sends
+nothing. The clocks of the machines do not matter.
 
-The statements are those for SQLite: `SharedConnection` translates the few differences.
+Statements are written for SQLite; `SharedConnection` translates the few differences.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ except ImportError:
 POLL = 0.1
 """Seconds between two attempts to get a lock that another process holds."""
 MAX_IDLE = 600.0
-"""Seconds after which PostgreSQL ends a session that holds a lock and does nothing, for example a machine without power
-behind a proxy that keeps the connection."""
+"""Seconds after which PostgreSQL ends an idle session that holds a lock. This frees the locks of a machine without
+power whose connection a proxy keeps open."""
 MAX_IN_TRANSACTION = 60
-"""Seconds after which PostgreSQL ends a session that does nothing in a transaction."""
+"""Seconds after which PostgreSQL ends a session that is idle in a transaction."""
 ROWS_TOGETHER = 10_000
 
 _WRITER = 0x6D736763
-"""The advisory lock of a transaction that writes: like SQLite, one at a time."""
+"""The advisory lock of transactions that write, so that they run one at a time, as in SQLite."""
 _SESSION = f"""SET search_path = msgctl; SET client_min_messages = error; SET idle_session_timeout = 0;
     SET idle_in_transaction_session_timeout = '{MAX_IN_TRANSACTION}s'; SET tcp_keepalives_idle = 10;
     SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
@@ -63,9 +63,9 @@ _TYPES = {
     "WITHOUT ROWID": "",
 }
 _LOST = ("08", "40", "53300", "55P03", "57")
-"""Beginnings of SQLSTATE codes that say nothing about the setup: no connection, overload, shutdown, a long lock."""
+"""Beginnings of SQLSTATE codes for failures that may pass: no connection, overload, shutdown, a long lock."""
 _NOT_CONNECTED = ("connection failed: ", "connection is bad: ")
-# Without a SQLSTATE: libpq has none for a connection that failed.
+# Messages that show a wrong setup. A failed connection has no SQLSTATE.
 _SETUP = re.compile(
     r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid \w+ value|not permitted",
     re.IGNORECASE,
@@ -113,7 +113,7 @@ class _Session(psycopg.Connection[tuple[Any, ...]]):
 
 
 class SharedConnection:
-    """A session with the interface of a connection to SQLite."""
+    """A session with the methods of a connection to SQLite."""
 
     def __init__(self, session: _Session) -> None:
         self._session = session
@@ -168,10 +168,10 @@ def _invalid_url() -> ConfigurationError:
 
 
 class SharedRecords:
-    """The records in a database with a URL as in libpq, which may contain the password.
+    """Records in the database at a URL of libpq, which may contain the password.
 
     The first use connects, creates missing tables in the schema ``msgctl``, and imports this machine's own keys and
-    opt-outs. ``timeout`` limits, in seconds, how long the server may send nothing.
+    opt-outs. An operation fails if the server sends nothing for ``timeout`` seconds.
     """
 
     is_shared = True
@@ -188,7 +188,7 @@ class SharedRecords:
             raise _invalid_url() from None
         self._passwords = [str(each) for each in (settings.get("password"), os.environ.get("PGPASSWORD")) if each]
         host, port, database = (str(settings.get(name) or "") for name in ("host", "port", "dbname"))
-        if "@" in f"{host}{database}":  # libpq takes the rest of a password for them
+        if "@" in f"{host}{database}":  # libpq reads the rest of an unescaped password as host or database
             raise _invalid_url()
         self.place = clean(f"{host or 'the local server'}{f':{port}' if port else ''}/{database or ''}".rstrip("/"))
 
@@ -235,7 +235,7 @@ class SharedRecords:
             yield self._opened(kind)
 
     def _opened(self, kind: FileFormat) -> SharedConnection:
-        """Return the connection of the first thread."""
+        """Return the connection that `opened` and `locked` share."""
         if self._own is None:
             self._own = self._connect()
         self._prepare(self._own, kind)
@@ -305,7 +305,7 @@ class SharedRecords:
         self._known.add(kind.file)
 
     def _version(self, db: SharedConnection, kind: FileFormat) -> tuple[int, str]:
-        """Return the version of a kind's tables, 0 without any, and the ID of the store, empty for a new one."""
+        """Return the version of a kind's tables (0 if there are none) and the store's ID (empty for a new store)."""
         # After the wait for a lock, to_regclass() may not yet find a table that another process has created.
         exists = "SELECT 1 FROM pg_tables WHERE schemaname = 'msgctl' AND tablename = 'meta'"
         if db.execute(exists).fetchone() is None:
@@ -321,7 +321,7 @@ class SharedRecords:
         db.execute("INSERT INTO meta VALUES ('id', ?)", (store,))
 
     def _import(self, db: SharedConnection, kind: FileFormat, store: str) -> None:
-        """Add this machine's own records, unless its file has not changed since the last time."""
+        """Add this machine's own records, unless its file has not changed since the last import."""
         if not kind.table:
             return
         path = files.state(kind.file)
