@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -23,6 +24,7 @@ from support.jobs import (
     of_phones,
     phones,
     sends,
+    table,
 )
 from support.service import Service, drop, respond
 from support.tool import Tool
@@ -89,6 +91,21 @@ def test_calls_and_chat_app_messages_count_and_codes_do_not(jobs: Jobs, home: Pa
         assert jobs(*line).code == 0, line
     jobs("2fa", "send-sms", code, "--app-name", "shop")
     assert left_out(jobs, of_phones(home, people)) == [call, chat, order, test, bulk]
+
+
+def test_a_body_with_a_phone_that_is_no_number_stops_no_job(
+    jobs: Jobs, service: Service, home: Path, everyone: str
+) -> None:
+    """PostgreSQL cannot read the first two in JSON."""
+    service.always(respond({"id": "m"}))
+    for phone in ("nul \0", "half of a pair \ud800", "3 words here"):
+        body = table(home, json.dumps({"phone": phone}), name="body.json")
+        assert jobs("chatapp", "send", "--template", "hello", "--body", body).code in (0, 5)
+    assert len(sends(service)) == 3
+    service.always(accepting(service))
+    service.received.clear()
+    jobs.send(everyone, *ONCE)
+    assert sent_to(service) == [ANA, LUIS, EVA]
 
 
 def test_unknown_messages_count_and_refused_ones_do_not(jobs: Jobs, service: Service, home: Path) -> None:

@@ -224,7 +224,9 @@ class History:
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self.db.execute(query, [storable(text) for text in send]).lastrowid or 0
             query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
-            self.db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
+            self.db.executemany(
+                query, [(number, place, phone and storable(phone), UNKNOWN) for place, phone in enumerate(phones)]
+            )
             if contact:
                 delete_old_contacts(self.db, contact.since)
                 add_contact(self.db, send.time, contact.account, number, 1, contact.people, contact.digest)
@@ -324,7 +326,9 @@ def add_contact(
     digest: bytes | None = None,
 ) -> None:
     """Add the people of a request. Called in a transaction."""
-    db.execute(_ADD_CONTACT, (at, account, str(source), digest, weight, json.dumps([*people])))
+    # The body of a user's own request can contain any text as a phone, which PostgreSQL may not be able to read again.
+    known = [each if each and each.isascii() and each.isdigit() else None for each in people]
+    db.execute(_ADD_CONTACT, (at, account, str(source), digest, weight, json.dumps(known)))
 
 
 def take_back_contacts(db: Connection, source: str | int, entries: Sequence[RecipientOutcome]) -> None:
