@@ -86,7 +86,7 @@ def jobs(tool: Tool) -> Jobs:
 
 @pytest.fixture
 def sandbox(tool: Tool) -> Sandbox:
-    """The tool with the sandbox of this machine."""
+    """The tool with the sandbox on this machine."""
     return Sandbox(tool)
 
 
@@ -132,7 +132,7 @@ def postgres(cluster: Cluster) -> Cluster:
 
 @pytest.fixture(params=["local", "shared"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with the files of this machine, and again with a shared database; the URL of the database."""
+    """Run a test with local files, and again with a shared store. The value is the store's URL, empty for files."""
     if request.param == "local":
         return ""
     url: str = request.getfixturevalue("postgres").url()
@@ -141,12 +141,12 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 on_this_machine = pytest.mark.parametrize("store", ["local"], indirect=True)
-"""Marks a test of the files of this machine, in a module whose other tests run with a shared database, too."""
+"""Marks a test of local files, in a module that runs its other tests with a shared store, too."""
 
 
 @pytest.fixture
 def open_records(store: str) -> Iterator[Callable[[], Records]]:
-    """Opens the records as a new process does, of this machine or in a shared database."""
+    """A function that opens the records as a new process does, in local files or in a shared store."""
     with ExitStack() as stack:
 
         def open_records() -> Records:
@@ -161,7 +161,7 @@ def open_records(store: str) -> Iterator[Callable[[], Records]]:
 
 @pytest.fixture
 def records(open_records: Callable[[], Records]) -> Records:
-    """The records of this machine, and again those of a shared database."""
+    """Run a test with records in local files, and again in a shared store."""
     return open_records()
 
 

@@ -86,7 +86,7 @@ def test_a_number_may_lack_its_country_code_in_the_request_or_the_response() -> 
     assert of({"data": [entry("1234")]}, ["571234"]) == of({"data": [entry("571234")]}, ["1234"]) == ["unknown"]
 
 
-def test_a_text_without_visible_digits_or_with_other_characters_names_no_one() -> None:
+def test_a_string_without_visible_digits_or_with_other_characters_is_not_a_number() -> None:
     for named in ("***", "57[", "573001234567a", "57*(|"):
         assert of({"data": [entry(named)]}, [A]) == ["unknown"], named
 

@@ -3,9 +3,9 @@
 Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
 exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it
 needs `pip install aiohttp requests`. ``shared`` compares a shared store with a local one; it runs only if it is named,
-and needs the URL of a PostgreSQL database in SHARED_DATABASE. TMPDIR says on which disk the ledgers are; one in memory
-(tmpfs) does not tell much. Rates are measured where requests arrive, from the first to the last: reading the file and
-writing the report are not in them.
+and needs the URL of a PostgreSQL database in SHARED_DATABASE. The ledgers are in TMPDIR; with a disk in memory (tmpfs),
+the rates say little. The server measures the rates, from the first request to the last, so they do not include reading
+the file and writing the report.
 
 Without `wrk` there is no ceiling.
 """
@@ -102,7 +102,7 @@ def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
 
 
 def run(server: Server, folder: Path, *arguments: str, shared: str = "") -> tuple[float, float]:
-    """Run the tool, perhaps with a shared store; its highest memory in MiB, and its time in seconds."""
+    """Run the tool, perhaps with a shared store; return its maximum memory in MiB and its time in seconds."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
     environ |= {
         "HOME": str(folder),
@@ -171,7 +171,7 @@ def scripts() -> None:
 
 
 def shared() -> None:
-    """Send with a local and with a shared store, in turns."""
+    """Compare sends with a local store and with a shared store."""
     stores = {"local": "", "shared": os.environ["SHARED_DATABASE"]}
     with responding() as server, tempfile.TemporaryDirectory() as name:
         times: dict[str, list[float]] = {store: [] for store in stores}
@@ -179,8 +179,8 @@ def shared() -> None:
             for store, url in stores.items():
                 to = f"{57_300_000_0000 + number}"
                 times[store].append(run(server, Path(name), "sms", "send", to, "-m", TEXT, "--json", shared=url)[1])
-        most = {store: sorted(found)[len(found) // 2] * 1000 for store, found in times.items()}
-        print(f"one send (median of 20): {most['local']:.0f} ms, with a shared store {most['shared']:.0f} ms")
+        typical = {store: sorted(found)[len(found) // 2] * 1000 for store, found in times.items()}
+        print(f"one send (median of 20): {typical['local']:.0f} ms, with a shared store {typical['shared']:.0f} ms")
     for seconds in (0.05, 0.0):
         with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
             people = Path(name, "people.csv")
@@ -200,7 +200,7 @@ def shared() -> None:
             took = {store: run(server, Path(name), *line, "--quiet", shared=url)[1] for store, url in stores.items()}
             print(
                 f"100,000 personalised messages, {seconds * 1000:.0f} ms each: {took['local']:.1f} s, "
-                f"with a shared store {took['shared'] / took['local']:.2f} of it"
+                f"with a shared store {took['shared'] / took['local']:.2f} times as long"
             )
 
 

@@ -30,7 +30,7 @@ from support.service import Service, drop, respond
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("store")
-"""Every test runs with the files of this machine, and with a shared store."""
+"""Every test runs with local files, and again with a shared store."""
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC)  # 10:00 in Bogota
 SPAIN = "34612345678"

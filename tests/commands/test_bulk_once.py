@@ -14,7 +14,7 @@ from support.jobs import ANA, BALANCE, REFUSAL, Jobs, accepting, of_phones, send
 from support.service import Behaviour, Service, drop
 
 pytestmark = pytest.mark.usefixtures("store")
-"""Every test runs with the files of this machine, and with a shared store."""
+"""Every test runs with local files, and again with a shared store."""
 
 KEY = ("--once", "november")
 

@@ -1,4 +1,4 @@
-"""Several machines that share their records: no one gets a message twice, and every outcome is true."""
+"""Several machines that share their records: no one gets a message twice, and every reported outcome is right."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def machine(home: Path, postgres: Cluster, service: Service, monkeypatch: pytest
 
 
 def state_of_key(postgres: Cluster) -> tuple[str, int | None] | None:
-    """Return the state and the exit code of the only key; None without one."""
+    """Return the state and the exit code of the only key; None if there is no key."""
     return next(iter(postgres.admin("SELECT state, exit_code FROM msgctl.keys")), None)
 
 
@@ -63,8 +63,8 @@ def test_the_outcome_of_a_machine_that_died_is_unknown_on_the_others(machine: St
 
 
 @pytest.mark.slow
-def test_of_50_callers_on_5_machines_one_sends(machine: Start, service: Service) -> None:
-    """One of the machines has a clock that is an hour fast, and one an hour slow."""
+def test_one_of_50_processes_on_5_machines_sends(machine: Start, service: Service) -> None:
+    """The clock of one machine is an hour fast, and another clock is an hour slow."""
     machines = [machine() for _ in range(5)]
     clocks = [0, 0, 0, 3600, -3600]
     callers = [each.start(*SEND, "--json", clock=clock) for each, clock in [*zip(machines, clocks, strict=True)] * 10]
@@ -85,7 +85,7 @@ def test_a_kill_at_any_line_frees_the_key_or_leaves_it_unknown(
     assert first(*SEND).code == 0  # the tables exist
     report, found, number = home / "lines", Counter[str](), 0
     while not report.exists():
-        number += 3  # all lines were tried once, in two minutes
+        number += 3  # a step of 1 passed, too; it takes two minutes
         service.received.clear()
         key = ("sms", "send", ANA, "-m", "Hello", "--once", f"key {number}")
         first.enter()
@@ -114,7 +114,7 @@ def _run(machine: Machine, line: Sequence[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["lost before", "lost after", "silent before", "silent after"])
 def test_a_network_that_fails_at_any_packet(how: str, machine: Start, postgres: Cluster, service: Service) -> None:
-    """The outcome is true, nothing is sent twice, and msgctl ends within its time limit."""
+    """The reported outcome is right, nothing is sent twice, and msgctl ends within its time limit."""
     direct = machine()
     direct("optout", "add", EVA)
     codes, packet, is_over = Counter[tuple[int, int]](), 0, False
@@ -144,7 +144,7 @@ def test_a_network_that_fails_at_any_packet(how: str, machine: Start, postgres: 
 
 @pytest.mark.slow
 def test_a_database_that_is_killed_and_started_again(machine: Start, service: Service) -> None:
-    """At any packet of a send: what the database confirmed is still there afterwards."""
+    """Kill it at any packet of a send. Everything that the database has confirmed must still be there."""
     codes = Counter[tuple[int, int]]()
     with running("fsync=on") as cluster:
         direct = machine()
@@ -195,9 +195,7 @@ def end_sessions(postgres: Cluster) -> None:
 # --- opt-outs
 
 
-def test_an_opt_out_counts_on_other_machines_while_their_jobs_run(
-    machine: Start, service: Service, everyone: str
-) -> None:
+def test_an_opt_out_applies_to_running_jobs_of_other_machines(machine: Start, service: Service, everyone: str) -> None:
     first, second = machine(), machine()
 
     def opt_out() -> None:
@@ -366,7 +364,7 @@ def test_a_kill_of_a_job_at_any_line(
     file, report, number, found = of_phones(home, people), home / "lines", 0, Counter[tuple[int, bool]]()
     first, second = machine(), machine()
     while not report.exists():
-        number += 29  # every 13th and 17th line were tried, too
+        number += 29  # steps of 13 and 17 passed, too
         service.received.clear()
         line = ["sms", "bulk", file, "-m", f"Hello {number}", "--yes", "--batch-size", "1", "--concurrency", "2"]
         line += ["--once", f"key {number}"] if key else []
@@ -405,7 +403,7 @@ def test_the_same_message_from_another_machine_is_a_repeat(machine: Start, servi
     assert done.code == 0, "the plan of the deleted job no longer counts"
 
 
-def test_of_two_jobs_at_the_same_moment_one_is_a_repeat(machine: Start, service: Service, home: Path) -> None:
+def test_one_of_two_jobs_at_the_same_moment_is_a_repeat(machine: Start, service: Service, home: Path) -> None:
     file = of_phones(home, numbers(20))
     line = ("sms", "bulk", file, "-m", "Hello", "--yes", "--json")
     done = ended(*(machine().start(*line) for _ in range(3)))

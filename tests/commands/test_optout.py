@@ -12,7 +12,7 @@ from support.service import Service, respond
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("store")
-"""Every test runs with the files of this machine, and with a shared store."""
+"""Every test runs with local files, and again with a shared store."""
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 

@@ -1,4 +1,4 @@
-"""A shared store that cannot be used: one clear message, and nothing is sent. And its first use on a machine."""
+"""A shared store: errors if it cannot be used, secrecy of the password, and the first use on a machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def accepts(service: Service) -> None:
 
 
 def refuses(tool: Tool, service: Service, home: Path, url: str, code: int, *parts: str, connects: bool = False) -> None:
-    """Expect that sends are refused with an error that has these parts; codes, balance and states continue.
+    """Expect that sends are refused with an error that contains these parts, and that codes, balance and states still
+    work.
 
     They print a warning unless msgctl ``connects``. The password is shown nowhere.
     """
@@ -122,9 +123,7 @@ def test_a_server_that_requires_tls(postgres: Cluster, tool: Tool, service: Serv
     refuses(tool, service, home, postgres.url(TLS_USER), 3, "no pg_hba.conf entry", "no encryption")
 
 
-def test_a_tls_connection_that_is_lost_is_no_mistake_in_the_url(
-    postgres: Cluster, tool: Tool, service: Service
-) -> None:
+def test_a_lost_tls_connection_is_not_a_mistake_in_the_url(postgres: Cluster, tool: Tool, service: Service) -> None:
     with network(postgres.port, 12, "lost before") as between:
         os.environ["MSGCTL_SHARED"] = postgres.url(port=between.port, tls="require")
         tool(*ONCE).refused(4, "The shared store 127.0.0.1", "nothing was sent")
@@ -150,7 +149,7 @@ def test_the_sandbox_never_uses_the_store(tool: Tool, monkeypatch: pytest.Monkey
 def test_the_password_is_shown_nowhere(
     postgres: Cluster, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is in the profile, a variable, or what a bug mentions."""
+    """It may be in the profile, in a variable, or in the report of a bug."""
     monkeypatch.setenv("MSGCTL_KEY", "another key")
     for url, password in ((postgres.url(), ""), (postgres.url(password="").replace(":@", "@"), KEY)):
         settings = table("main", f"shared = {json.dumps(url)}", base_url=service.base_url, key="another key")
@@ -201,7 +200,7 @@ def test_the_records_of_a_machine_are_imported_at_their_first_use_and_when_they_
     assert tool("optout", "remove", LUIS).code == 0
     service.always(accepting(service))
     assert tool("sms", "send", LUIS, "-m", "Hello").code == 0
-    optouts.add(LOCAL, [(EVA, "all")], 1.0)  # such as an older msgctl does
+    optouts.add(LOCAL, [(EVA, "all")], 1.0)  # as an older msgctl does
     tool("sms", "send", EVA, "-m", "Hello").refused(2, "opted out")
 
 

@@ -81,8 +81,8 @@ def test_the_files_are_private_and_no_lock_stays_behind(path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_of_two_processes_that_share_a_session_one_sends(postgres: Cluster) -> None:
-    """As behind a pooler that gives the session of one client to another one: both get the lock."""
+def test_one_of_two_processes_that_share_a_session_sends(postgres: Cluster) -> None:
+    """A pooler may give the session of one client to another client, so both get the lock."""
     with closing(SharedRecords(postgres.url(), 30)) as one, closing(SharedRecords(postgres.url(), 30)) as other:
         one.check()
         other._own = one._own
@@ -153,7 +153,7 @@ def test_a_key_is_deleted_after_90_days_of_use(path: Path, records: Records) -> 
     assert send(path, now=NOW + 91 * DAY, records=records) is None
 
 
-def test_a_clock_that_is_wrong_deletes_no_keys(path: Path, records: Records) -> None:
+def test_a_wrong_clock_deletes_no_keys(path: Path, records: Records) -> None:
     for day in range(-200, 0):
         send(path, key=f"of day {day}", now=NOW + day * DAY, records=records)
     before = sent(path)

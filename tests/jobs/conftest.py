@@ -16,7 +16,7 @@ from support.counting_server import CountingServer, counting
 
 @pytest.fixture(autouse=True)
 def closed_ledgers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Without a server, do not wait after unsent requests. Close the ledgers that a test leaves open."""
+    """Do not wait after requests that were not sent. Close the ledgers that a test leaves open."""
     if "counter" not in request.fixturenames:
         monkeypatch.setattr(workers, "PAUSE", 0.0)
     yield

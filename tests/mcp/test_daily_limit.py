@@ -34,7 +34,7 @@ def spend(records: Records, key: str, credits: str | None, *phones: str, **more:
     return used
 
 
-def test_the_limit_holds_for_a_day(records: Records) -> None:
+def test_the_limit_applies_to_a_day(records: Records) -> None:
     assert spend(records, "1", "4", each=4) == 4
     assert spend(records, "2", "5", each=6) == 9
     assert spend(records, "3", "1") == 10
@@ -52,7 +52,7 @@ def test_a_higher_price_is_expected_again(records: Records) -> None:
         spend(records, "3", None, each=3)
 
 
-def test_a_higher_price_is_expected_of_recipients_without_one_in_the_response(records: Records) -> None:
+def test_a_higher_price_is_expected_for_recipients_without_a_reported_price(records: Records) -> None:
     spend(records, "1", "3")
     with sending(records, "2", ANA, LUIS) as settle:
         assert (
@@ -100,7 +100,7 @@ def test_one_send_at_a_time_without_a_known_price(open_records: Callable[[], Rec
     assert "it may cost 6 (6 used today)" in results.get()
 
 
-def test_only_what_was_certainly_not_sent_is_given_back(records: Records) -> None:
+def test_only_credits_of_unsent_messages_are_released(records: Records) -> None:
     for error in (UsageError("x"), RefusedError("x")):
         with pytest.raises(type(error)), sending(records, "k", each=10):
             raise error

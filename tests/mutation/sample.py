@@ -4,11 +4,11 @@
     pip install mutmut==3.8.1
     python tests/mutation/sample.py [--seed N] [--number N] [--children N]
 
-mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history,
-delivery, recipients and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and
-the constants of modules and classes. Set aside, and counted, are mutants that change nothing but the case of words in
-SQL, outside of quotes and parameters: SQLite does not distinguish them, so no test can. `mutmut show NAME` prints a
-mutant that survived, `mutmut run NAME` tries it again.
+mutmut creates the mutants and runs the tests; its settings are in pyproject.toml. The sample is drawn with a seed from
+the mutants of http, jobs, history, delivery, recipients and phones that mypy accepts. mutmut leaves out decorated
+functions and the constants of modules and classes. The sample also leaves out mutants that only change the case of
+words in SQL, outside of quotes and parameters, because SQLite ignores the case; it prints their number. `mutmut show
+NAME` prints a mutant that survived, and `mutmut run NAME` runs it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 MUTANTS = Path("mutants", "src")
 CHILD = "msgctl.jobs.workbook"
-"""A module that runs in its own process, too, where mutmut does not see which functions a test calls."""
+"""A module that also runs in a separate process, where mutmut does not see which functions a test calls."""
 KILLED = "killed", "timeout"
 SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
 """Keywords by which SQL is recognised; no message for people has them in capitals."""
@@ -90,7 +90,7 @@ def main() -> None:
         typed = sorted(verdicts().keys() - refused.keys())
         aside = unchanged(typed)
         accepted = [name for name in typed if name not in aside]
-        drawn_from.append(f"{len(aside)} mutants differ only in the case of SQL and are set aside")
+        drawn_from.append(f"{len(aside)} mutants differ only in the case of SQL and are left out")
         drawn_from.append(f"{len(accepted)} mutants pass: {dict(Counter(name.split('.')[1] for name in accepted))}")
         sample.extend(random.Random(given.seed).sample(accepted, given.number))
         return refused
@@ -105,7 +105,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
     mutmut.filter_mutants_with_type_checker, mutmut.collect_or_load_stats = draw, assign
     mutmut._run(sample, given.children)
-    print("\n".join(drawn_from))  # here, as mutmut hides what is printed while it checks types
+    print("\n".join(drawn_from))  # not in draw(), because mutmut hides its output
     found = {name: mutmut.status_by_exit_code[verdicts()[name]] for name in sample}
     print("\n".join(f"{status}: {name}" for name, status in sorted(found.items()) if status not in KILLED))
     print(

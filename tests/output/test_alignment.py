@@ -23,7 +23,7 @@ TAGGED = [each for each in EMOJI_DATA if "\U000e007f" in each]
 WIDEST = "a cell as wide as any of them is"
 
 
-def test_every_sequence_lines_up() -> None:
+def test_every_sequence_is_aligned() -> None:
     cells = [WIDEST, *(each for each in EMOJI_DATA if each not in TAGGED), *CJK]
     assert len(TAGGED) == 3
     viewer = Viewer(Terminal("", 80))

@@ -80,11 +80,11 @@ class Run:
     out: str = ""
     err: str = ""
     ended: float = 0.0
-    """When it ended, on the monotonic clock."""
+    """The monotonic time when it ended."""
 
     @property
     def document(self) -> Any:
-        """The job that it printed, if it printed one; `job run-due` prints a list."""
+        """The job that it printed, if any; `job run-due` prints a list of jobs."""
         found = json.loads(self.out) if self.out else None
         return found[0] if isinstance(found, list) and found else found or None
 
@@ -138,7 +138,7 @@ class Plan:
         self.at_most = random.choice(LIMITS)
         self.has_links = random.random() < 0.25
         self.delay = random.choice((None, None, None, 120, 4000, 30000))
-        """The seconds after which the job is scheduled."""
+        """Seconds until the time for which the job is scheduled; None sends it at once."""
         numbers = {
             "at-most": self.at_most,
             "batch-size": self.batch,
@@ -152,7 +152,7 @@ class Plan:
         self.arguments = [*fixed, "--skip-invalid", "--yes", "--json", *self.window, *given]
 
     def is_open(self, phone: str, wall: float) -> bool:
-        """Tell whether the window is open everywhere where a phone may be."""
+        """Return whether the window is open in all time zones where a phone may be."""
         if not self.window:
             return True
         times = local_times(phone, wall)
@@ -160,7 +160,7 @@ class Plan:
         return all(first <= f"{at:%H:%M}" < last and ("--days" not in self.window or at.weekday() < 6) for at in times)
 
     def period(self, phone: str, wall: float) -> float:
-        """Return when the period of --at-most began, in seconds since 1970."""
+        """Return the start of the period of --at-most, in seconds since 1970."""
         midnights = [at.replace(hour=0, minute=0, second=0) for at in local_times(phone, wall)]
         if self.at_most and self.at_most.endswith("week"):
             midnights = [at - timedelta(days=at.weekday()) for at in midnights]
@@ -168,7 +168,7 @@ class Plan:
 
 
 def local_times(phone: str, wall: float) -> list[datetime]:
-    """Return the time where a phone may be."""
+    """Return the local time in each time zone where a phone may be."""
     zones = next(zones for start, (_, zones) in NUMBERS.items() if phone.startswith(start))
     return [datetime.fromtimestamp(int(wall), ZoneInfo(zone)) for zone in zones]
 
@@ -189,9 +189,9 @@ class Job:
     source: Job | None = None
     """The job from whose file it comes, if it was resent."""
     due: float | None = None
-    """When `job run-due` may send it, in seconds since 1970."""
+    """The time when the job is due, in seconds since 1970; None if it is not scheduled."""
     shown: Any = None
-    """What the newest command for it has printed; None if it was killed."""
+    """The output of the last command for the job; None if the command was killed."""
 
     def of(self, *outcomes: str) -> list[str]:
         return [row["phone"] for row in self.rows if row["outcome"] in outcomes]
@@ -224,9 +224,9 @@ class History:
         self.jobs: list[Job] = []
         self.keys: list[Key] = []
         self.opted_out: list[tuple[str, float]] = []
-        """Phones that opted out of SMS, and since when on the monotonic clock; inf if the run was disturbed."""
+        """Phones that opted out of SMS, each with the monotonic time; inf if the run was disturbed."""
         self.kills = 0
-        """How many runs were disturbed."""
+        """The number of runs that were disturbed."""
         self._opting_out: list[str] = []
         self._unrecorded: list[Arrival] = []
         """Messages that later limits cannot count."""
@@ -283,7 +283,9 @@ class History:
             self.compare(job)
         check(sum(job.is_sent() for job in new) < 2, "the same job was started twice")
         is_refused = self.jobs or all(why for _, _, why in plan.rows)
-        codes = (1, 2, 4) if plan.at_most or self.opted_out else (1, 4)  # no balance or no recipients left, no job
+        codes = (
+            (1, 2, 4) if plan.at_most or self.opted_out else (1, 4)
+        )  # without credits or recipients, no job is created
         is_hindered = all(run.process.was_disturbed or run.code in codes for run in runs)
         check(new or is_refused or is_hindered, "no job was started")
         self.jobs += new
@@ -297,7 +299,7 @@ class History:
         recent = [each for each in self.departures(job.runs) if each.wall > self.world.wall - 80000]
         reached = {*job.of("accepted", "unknown")} & {phone for each in recent for phone in each.phones}
         everyone = job.of("accepted", "unknown", "pending", "refused")
-        if self.plan.at_most or self.opted_out:  # everyone who is not left out may be sent to
+        if self.plan.at_most or self.opted_out:  # excluded people do not count as repeats
             if sum(each.source is None for each in self.jobs) < 3:
                 self.bulk(job.plan)
         elif len({*job.of("pending"), *reached}) * 2 > len(everyone):
@@ -305,7 +307,7 @@ class History:
             check(
                 run.code in (2, 3, 130, None) and not self.departures([run]), f"{run.process.name} sent the job again"
             )
-            check(self.names() == {each.id for each in self.jobs}, f"{run.process.name} made another job")
+            check(self.names() == {each.id for each in self.jobs}, f"{run.process.name} created another job")
         elif sum(each.source is None for each in self.jobs) < 3:
             self.bulk(job.plan, "--again")
 
@@ -322,7 +324,7 @@ class History:
         self.compare_resends(job.source or job)
 
     def run_due(self) -> None:
-        """Send the scheduled job if it is due, from up to two windows at once."""
+        """Run `job run-due`, in one terminal or in two at once; sometimes wait until the job is due."""
         job = next((each for each in self.jobs if each.due is not None), self.jobs[0])
         if job.due is not None and (self._is_peaceful or self.random.random() < 0.6):
             self.world.wait(max(0.0, job.due - self.world.wall))
@@ -330,7 +332,7 @@ class History:
         runs = self.run("job", "run-due", "--json", at_once=1 if self._is_peaceful else self.random.choice((1, 1, 2)))
         job.is_canary &= len(job.of("accepted", "refused", "unknown")) < (job.plan.canary or 0)
         job.runs += runs
-        if len(runs) > 1:  # either may have shown it before the other sent it
+        if len(runs) > 1:  # their outputs depend on which one sent it
             job.runs.append(Run(Process("either")))
         self.compare(job)
         departures = self.departures(runs)
@@ -340,7 +342,7 @@ class History:
             check(self.look("job", "show", job.id)["state"] != "scheduled", "after Ctrl-C, a job is still scheduled")
 
     def click(self) -> None:
-        """Count the clicks on a job's links, after some visits."""
+        """Visit some links, and count the clicks on a job's links."""
         for name, _ in self.service.links().values():
             if self.random.random() < 0.3:
                 endpoints.click(self.service.emulator, name=name)
@@ -439,7 +441,7 @@ class History:
         check({*listed} == {job.id for job in self.jobs}, f"job list shows {[*listed]}")
         for job in self.jobs:
             shown = listed[job.id]
-            check(shown == job.shown and shown["state"] == "done", f"in the end a job is {shown}, not {job.shown}")
+            check(shown == job.shown and shown["state"] == "done", f"at the end a job is {shown}, not {job.shown}")
 
     def _count_doubts(self) -> None:
         for job in self.jobs:
@@ -511,7 +513,7 @@ class History:
             check(latest.code in (0, 3) or not is_sent, f"a run ended with {latest.code}, but everyone was accepted")
 
     def _compare_at_most(self, first: int) -> None:
-        """Check that nobody got more messages than allowed; those from ``first`` on are of jobs with the limit."""
+        """Check that no one got more messages than allowed. Messages from ``first`` on are from jobs with the limit."""
         most = int((self.plan.at_most or "").split("/")[0])
         for number, each in enumerate(self.service.arrivals[first:], first):
             since = self.plan.period(each.phone, each.wall)
@@ -520,7 +522,7 @@ class History:
             check(len(before) < most, f"{each.phone} got more than {self.plan.at_most}")
 
     def _compare_excluded(self, job: Job) -> None:
-        """Check that those who are left out have opted out or have got as many messages as allowed."""
+        """Check that excluded people have opted out or have reached the limit."""
         for row in job.rows:
             if row["outcome"] != "excluded":
                 continue
@@ -531,10 +533,10 @@ class History:
                 most = int((job.plan.at_most or "1000/day").split("/")[0])
                 requests = sum(phone in each.phones for each in self.service.departures)
                 is_true = requests + self.kills >= most
-            check(is_true, f"{phone} is left out without a reason: {row['error']}")
+            check(is_true, f"{phone} is excluded without a reason: {row['error']}")
 
     def _compare_links(self, job: Job, arrivals: Sequence[Arrival]) -> None:
-        """Check that everyone has one link, and got that one."""
+        """Check that each person has their own link, and got it."""
         links = self.service.links()
         wanted = {row["phone"]: LONG_URL + row["code"] for row in job.rows if row["outcome"] != "duplicate"}
         for each in arrivals:
@@ -586,7 +588,7 @@ class History:
             {run.process: partial(run.main, self.world, line) for run, line in zip(runs, lines, strict=True)}
         )
         self.kills += sum(run.process.was_disturbed for run in runs)
-        if arguments[1] == "send":  # even if the disk is too full to record it
+        if arguments[1] == "send":  # it is sent even if the disk is too full to record it
             full = {run.process.name for run in runs if run.process.was_disturbed and any(run.process.full)}
             self._unrecorded += [each for each in self.service.arrivals[arrived:] if each.process in full]
         opted_out = [*self.opted_out]
@@ -597,14 +599,14 @@ class History:
         for each in self.service.departures[sent:]:
             # A single send checks the list only before it starts.
             for phone, since in opted_out if arguments[1] == "send" else self.opted_out:
-                check(phone not in each.phones or each.now <= since + 1, f"{phone} has opted out and was sent to")
+                check(phone not in each.phones or each.now <= since + 1, f"{phone} got a message after opting out")
         if arguments[1] != "send" and self.plan.at_most:
             self._compare_at_most(arrived)
         for run in runs:
             self.world.note(f"{run.process.name} ended with {run.code}: {run.err.strip()}")
             check(run.code is None or ended_well(run.code, run.out, run.err), "it did not end well")
             check(run.code != 130 or run.process.handled, f"{run.process.name} was not interrupted")
-            is_hindered = run.process.was_disturbed or len(runs) > 1  # by the disk, or by another process
+            is_hindered = run.process.was_disturbed or len(runs) > 1  # by a fault or by another process
             check(run.code != 3 or is_hindered, f"{run.process.name} did not do its work: {run.err}")
         return runs[:at_once]
 
@@ -616,7 +618,7 @@ class History:
         return json.loads(run.out)
 
     def names(self) -> set[str]:
-        """Return the ids of the jobs on the disk."""
+        """Return the IDs of the jobs on the disk."""
         names = os.listdir(folder) if (folder := self.folder / "msgctl" / "jobs").exists() else ()  # noqa: PTH208 (fast)
         return {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
 

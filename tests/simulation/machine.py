@@ -4,7 +4,7 @@ The tool runs unchanged, as whole command lines. Its threads are greenlets, and 
 queue, an event, a lock, a transaction, a change of the disk, a request) the seed decides who continues. Time passes
 only while everyone waits, and then at once. So a seed always gives the same history.
 
-A signal is handled by the main thread of its process when that next continues, as Python does it.
+As in Python, the main thread of a process handles a signal when it next continues.
 
 A killed process gets no further than the point of its death: its threads unwind, but whatever they try to do to the
 disk on the way raises `Killed` again. If no other process was running, the disk is put back to what it was at that
@@ -53,9 +53,10 @@ class WrongError(AssertionError):
 
 
 class Process:
-    """A run of the tool, which dies at its point ``kill_at``; the disk is full at those from ``full[0]`` to ``[1]``.
+    """A run of the tool.
 
-    ``signals`` are those that it gets, by the point.
+    It is killed at its point ``kill_at``. The disk is full from point ``full[0]`` to ``full[1]``. ``signals`` are the
+    signals that it gets, by point.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Process:
         self.signals = signals or {}
         self.points = 0
         self.arrived: list[int] = []
-        """Signals that are not handled yet."""
+        """Signals that have arrived and are not handled yet."""
         self.handled: list[int] = []
         self.handlers: dict[int, Any] = {}
         self.is_dead = self.was_disturbed = False
@@ -435,11 +436,11 @@ REPLACED: list[tuple[Any, Any]] = [
     (threading.Lock, Lock),
     (queue.SimpleQueue, SimpleQueue),
 ]
-"""What the modules of jobs and the history have imported, and what they get instead."""
+"""Classes that msgctl.jobs and msgctl.history import, each with its replacement."""
 
 
 def patches() -> Iterator[Any]:
-    """Yield what makes the tool use the world. Import msgctl.jobs and msgctl.history before."""
+    """Yield patches that run the tool in the simulated world. Import msgctl.jobs and msgctl.history first."""
 
     def instead(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:

@@ -67,7 +67,7 @@ def simulation() -> Iterator[tuple[Path, Service]]:
 
 
 def once_for_each(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method like `make_parser` that makes the parser of each command once."""
+    """Return a `make_parser` method that creates the parser of each command once."""
     parsers: dict[Any, Any] = {}
 
     def make_parser(command: Any, ctx: Any) -> Any:

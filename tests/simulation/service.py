@@ -160,7 +160,7 @@ class Service(httpx.BaseTransport):
             }
 
     def clicks(self) -> Counter[str]:
-        """Return the visits by the name of the link."""
+        """Return the number of visits of each link, by its name."""
         with self.emulator.reading() as db:
             query = "SELECT name FROM clicks JOIN urls ON url = urls.number WHERE NOT is_bot"
             return Counter(name for (name,) in db.execute(query))

@@ -62,14 +62,14 @@ def _create_one_link(client: Client, intent: Intent, link: WantedLink, today: da
         pytest.param(Reservation, "take", lambda *_, **__: None, 5, id="it loses keys"),
         pytest.param(Window, "is_open", lambda *_: True, 0, id="it ignores the window"),
         pytest.param(Budget, "allows", lambda _, cost, phones, totals: len(phones), 8, id="it ignores the budget"),
-        pytest.param(resends, "_find", _ignoring_others, 5, id="it resends to the same people twice"),
-        pytest.param(resends, "hand_over", lambda *_: None, 5, id="it does not record who was resent to"),
+        pytest.param(resends, "_find", _ignoring_others, 5, id="it resends twice to the same people"),
+        pytest.param(resends, "hand_over", lambda *_: None, 5, id="it does not record resends"),
         pytest.param(resends, "take_back", lambda *_: None, 130, id="it lets two jobs resend to the same people"),
         pytest.param(Watch, "among", lambda *_: [], 44, id="it ignores opt-outs during a job"),
-        pytest.param(Contacts, "claim", lambda *_: (), 20, id="it ignores the limit of messages per person"),
+        pytest.param(Contacts, "claim", lambda *_: (), 20, id="it ignores the limit per person"),
         pytest.param(runner, "create_link", _create_one_link, 0, id="it gives everyone the same link"),
         pytest.param(
-            foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before their time"
+            foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before they are due"
         ),
         pytest.param(foreground, "_is_for_user", lambda *_: False, 484, id="it resumes a job after Ctrl-C"),
     ],

@@ -1,4 +1,4 @@
-"""Changes of config.toml and of the history: a full disk or another process loses nothing.
+"""Changes of config.toml and of the history: a full disk or another process causes no loss of data.
 
 Kills and power cuts are in `power`, jobs in `jobs.test_crash`.
 """

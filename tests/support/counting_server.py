@@ -21,7 +21,7 @@ PATIENCE = 60.0
 class CountingServer(Service):
     """Accepts every message, and responds with balances and delivery states.
 
-    ``delay`` is the seconds before a response, ``state`` returns the state of a message.
+    ``delay`` is the time before a response in seconds, and ``state`` returns the state of a message.
     """
 
     def __init__(self, delay: float = 0.0) -> None:

@@ -31,7 +31,7 @@ console()
 
 
 class Machine:
-    """A machine; call it to run a command line on it, in this process."""
+    """A machine. A call runs a command line on it, in this process."""
 
     def __init__(self, name: str, home: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Machine:
         }
 
     def enter(self) -> Jobs:
-        """Run the following command lines of this process on this machine."""
+        """Make this process run its next command lines on this machine."""
         for name, value in self._environment.items():
             self._monkeypatch.setenv(name, value)
         self._monkeypatch.setattr(SharedRecords, "owner", self.name)
@@ -66,7 +66,7 @@ class Machine:
         return done
 
     def start(self, *arguments: str, clock: float = 0) -> subprocess.Popen[bytes]:
-        """Start a process on this machine, whose clock is wrong by some seconds."""
+        """Start a process on this machine. Its clock is ``clock`` seconds ahead."""
         return subprocess.Popen(
             [sys.executable, "-c", PROCESS, self.name, str(clock), *arguments],
             stdin=subprocess.DEVNULL,
@@ -88,10 +88,10 @@ def ended(*processes: subprocess.Popen[bytes]) -> list[Outcome]:
 
 
 class Network:
-    """A network between msgctl and the database, which fails at a packet: the n-th that msgctl sends.
+    """A network between msgctl and the database, which fails when msgctl sends the packet with the number ``packet``.
 
     ``how`` is ``lost before`` (the packet does not arrive), ``lost after`` (its response does not), ``silent before``
-    and ``silent after`` (the same, but the connection stays open). ``event`` is called instead of all these, if given.
+    or ``silent after`` (the same, but the connection stays open). Without ``how``, ``event`` is called instead.
     """
 
     def __init__(self, port: int, packet: int = 0, how: str = "", event: Callable[[], None] | None = None) -> None:
@@ -154,7 +154,7 @@ class Network:
 
 @contextlib.contextmanager
 def network(port: int, packet: int = 0, how: str = "", event: Callable[[], None] | None = None) -> Iterator[Network]:
-    """A network for the time of a test."""
+    """Run a network for a block."""
     found = Network(port, packet, how, event)
     found.start()
     try:

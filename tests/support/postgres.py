@@ -28,16 +28,13 @@ hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
 """
 DATABASE = "messages"
 PATIENCE = 60.0
-"""Seconds for the server to start."""
+"""Maximum seconds for the server to start."""
 ACCOUNTS = ("postgres", "nobody")
-"""The accounts that run the server if root runs the tests: the server refuses root."""
+"""Accounts to run the server if root runs the tests, because PostgreSQL does not run as root."""
 
 
 class Cluster:
-    """A server with a database and a user, whose password is the key of the tests.
-
-    Without ``is_durable``, commits do not wait for the disk; a kill of its processes loses nothing then, either.
-    """
+    """A server with a database and a user, whose password is `KEY`."""
 
     def __init__(self, directory: Path, settings: tuple[str, ...] = ()) -> None:
         self._data = directory / "data"
