@@ -36,8 +36,7 @@ def accepts(service: Service) -> None:
 
 
 def refuses(tool: Tool, service: Service, home: Path, url: str, code: int, *parts: str, connects: bool = False) -> None:
-    """Expect that sends are refused with an error that contains these parts, and that codes, balance and states still
-    work.
+    """Check that sends are refused with an error that contains these parts; codes, balance and states work.
 
     They print a warning unless msgctl ``connects``. The password is shown nowhere.
     """

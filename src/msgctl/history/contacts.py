@@ -85,8 +85,7 @@ def reached(records: Records, account: str, limit: Frequency, now: float, window
 
 
 def recent(records: Records, account: str, now: float) -> Iterator[tuple[bytes, str, str | None]]:
-    """Yield people who may have got a message in the last 24 hours, from single sends, or from other machines' jobs,
-    or who will get one from these jobs.
+    """Yield people who may have got a message from single sends or other machines in the last 24 hours, or will get it.
 
     Each item has the digest of the message, the phone, and the job with its machine, None for a single send. Raises one
     of `RECORD_ERRORS`.
