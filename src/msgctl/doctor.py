@@ -104,6 +104,7 @@ class Doctor:
 
     def __init__(self, context: Context, failures: list[MsgctlError]) -> None:
         self._context = context
+        context.warns_without_store = False
         self._failures = failures
         self._redact: Callable[[str], str] = str
         self._timeout = context.options.timeout
@@ -235,7 +236,7 @@ class Doctor:
         for kind in (once.KEYS, optouts.OPTOUTS, history.SHARED_CONTACTS):
             with records.opened(kind):
                 pass
-        return "ok", f"{found}; shared store {records.place}, this machine is {records.owner}"
+        return "ok", f"{found}; shared store {records.place}, where this machine is {records.owner}"
 
     # --- the connection to the service
 

@@ -22,7 +22,7 @@ from support.files import table, write_config
 from support.jobs import ANA, EVA, LUIS, accepting, of_phones
 from support.leaks import files_with_key, shows_key
 from support.machines import network
-from support.postgres import TLS_USER, USER, Cluster
+from support.postgres import DATABASE, TLS_USER, USER, Cluster
 from support.service import Service, respond
 from support.tool import Tool, process
 
@@ -80,8 +80,9 @@ def test_a_wrong_url(address: str, code: int, part: str, tool: Tool, service: Se
 
 
 def test_a_wrong_password(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
-    part = f'password authentication failed for user "{USER}"'
-    refuses(tool, service, home, postgres.url(password=f"{KEY} "), 3, part)
+    part = f'/{DATABASE}: password authentication failed for user "{USER}"'
+    refuses(tool, service, home, postgres.url(password=f"{KEY} "), 3, part, "the password: in PGPASSWORD")
+    assert "Warning" not in tool("doctor").err
 
 
 def test_no_right_to_create_the_schema(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:

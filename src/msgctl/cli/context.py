@@ -61,6 +61,8 @@ class Context:
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
+        self.warns_without_store = True
+        """Whether to warn if the shared store cannot be used; `msgctl doctor` reports it otherwise."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
         self.credential: Credential | None = None
@@ -126,7 +128,7 @@ class Context:
         try:
             self.records.check()
         except RECORD_ERRORS as error:
-            self.warn(f"{error.what}.")
+            self.warn(f"{error.what}. This command continues without it.")
 
     def _shared_url(self) -> str:
         """Return the URL of the shared store, or an empty string if there is none. The sandbox never uses it."""
@@ -161,7 +163,8 @@ class Context:
     @cached_property
     def client(self) -> "Client":
         credential = self.credential or self.profile.credential()
-        self._warn_without_store()
+        if self.warns_without_store:
+            self._warn_without_store()
         from msgctl.http.client import Client
 
         transport = None

@@ -190,7 +190,12 @@ class SharedRecords:
         host, port, database = (str(settings.get(name) or "") for name in ("host", "port", "dbname"))
         if "@" in f"{host}{database}":  # libpq reads the rest of an unescaped password as host or database
             raise _invalid_url()
-        self.place = clean(f"{host or 'the local server'}{f':{port}' if port else ''}/{database or ''}".rstrip("/"))
+        # Errors repeat the server of the URL. They show another server, which PGHOST or a service file specifies.
+        self._prefix = re.compile(rf'connection to server at "{re.escape(host)}"[^"]*? failed: (FATAL: +)?')
+        if host:
+            self.place = clean(f"{host}{f':{port}' if port else ''}/{database}".rstrip("/"))
+        else:
+            self.place = clean(database or f"of service {settings.get('service') or 'default'}")
 
     def identity(self, kind: FileFormat) -> object:
         return kind.name
@@ -352,6 +357,7 @@ class SharedRecords:
         """Return the error for an error of PostgreSQL or of the connection."""
         text = str(error).strip().partition("\n")[0]
         is_connecting, text = text.startswith(_NOT_CONNECTED), text.removeprefix("connection failed: ")
+        text = self._prefix.sub("", text, count=1)
         for password in self._passwords:
             text = text.replace(password, "***")
         text, state, nothing = shorten(text, 200), error.sqlstate or "", "nothing was sent"
@@ -360,6 +366,10 @@ class SharedRecords:
         elif state.startswith(_LOST) or (not state and not (is_connecting and _SETUP.search(text))):
             fix = "Check its address and that it is running."
             return SharedStoreError(f"The shared store {self.place} was not reached: {text}", fix, consequence=nothing)
+        elif is_connecting and "password" in text:
+            fix = "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL."
+        elif is_connecting and "does not exist" in text:
+            fix = "Create it, or correct the URL in shared or MSGCTL_SHARED."
         else:
-            fix = "Check the URL in `shared` or MSGCTL_SHARED, and the rights of its user."
+            fix = "Check the URL in shared or MSGCTL_SHARED, and the rights of its user."
         return ConfigurationError(f"Cannot use the shared store {self.place}: {text}", fix, consequence=nothing)
