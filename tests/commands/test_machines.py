@@ -238,6 +238,8 @@ def test_a_job_that_is_running_elsewhere(machine: Start, service: Service, every
     first.enter().send(everyone, *BULK)
     assert (found[0].code, found[0].error["reason"]) == (6, "running_elsewhere"), found[0].err
     assert "on machine0 is running" in found[0].error["message"]
+    job = first("job", "show", "--last", "--json").document["job"]
+    assert found[0].error["hint"] == f"Follow it there: msgctl job show {job} --follow"
     assert sent_to(service) == [ANA, LUIS, EVA]
 
 
@@ -283,6 +285,7 @@ def test_a_job_whose_process_was_killed_is_unknown_elsewhere(machine: Start, ser
     assert (again.code, "stopped before it was complete" in again.err) == (5, True), again.err
     service.always(accepting(service))
     done = first("job", "resume", "--last", "--json")
+    assert f"Resume it there: msgctl job resume {done.document['job']}" in again.err
     assert (done.code, counts(done.document)) == (6, {"accepted": 2, "unknown": 1}), done.err
     again = second.enter().sms(everyone, "--yes", "--json", *BULK)
     assert (again.code, counts(again.document)) == (6, {"accepted": 2, "unknown": 1}), again.err

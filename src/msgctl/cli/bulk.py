@@ -237,7 +237,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str, reservat
     where = f" on {clean(reservation.owner)}" if reservation.owner and not is_here else ""
     context.note(f"This time nothing was sent. --once {values.quote(key)} created job {job}{where} before.")
     if where:
-        return _result_elsewhere(context, f"{job}{where}", reservation)
+        return _result_elsewhere(context, job, where, reservation)
     if not is_here:
         raise OutcomeUnknownError(
             f"Job {job}, which --once {values.quote(key)} created, was deleted: its result is not known",
@@ -256,16 +256,17 @@ def _earlier_result(context: Context, store: Store, key: str, job: str, reservat
     return foreground.result(document, failure, reference=foreground.reference(store, job, document["name"]))
 
 
-def _result_elsewhere(context: Context, job: str, reservation: once.Reservation) -> OwnResult:
-    """Return the summary of a job on another machine. Raises ConditionError while it is running there."""
+def _result_elsewhere(context: Context, job: str, where: str, reservation: once.Reservation) -> OwnResult:
+    """Return the summary of a job on another machine, ``where``. Raises ConditionError while it is running there."""
     if not reservation.is_held:
-        hint = "Follow it there: msgctl job show --follow"
-        raise ConditionError(f"Job {job} is running", hint, reason="running_elsewhere")
+        hint = f"Follow it there: msgctl job show {job} --follow"
+        raise ConditionError(f"Job {job}{where} is running", hint, reason="running_elsewhere")
     if reservation.summary is None or reservation.earlier is None:
         raise OutcomeUnknownError(
-            f"Job {job} stopped before it was complete",
-            "Resume it there: msgctl job resume. If its ledger is lost, only the service knows who got the message; "
-            "to send to the others, use another key and --exclude.",
+            f"Job {job}{where} stopped before it was complete",
+            f"Resume it there: msgctl job resume {job}\n"
+            "If its ledger is lost, only the service knows who got the message. To send to the others, use another key "
+            "and --exclude.",
         )
     document, ended = json.loads(reservation.summary), reservation.earlier
     failure: MsgctlError | None = None
@@ -274,7 +275,7 @@ def _result_elsewhere(context: Context, job: str, reservation: once.Reservation)
     elif ended.exit_code:
         failure = ConditionError(ended.what, ended.hint, reason="not_accepted")
     if document["state"] in (report.SCHEDULED, report.PAUSED):
-        context.note(f"Job {job} is {document['state']}. It can be sent and resumed only there.")
+        context.note(f"Job {job}{where} is {document['state']}. It can be sent and resumed only there.")
     return foreground.result(document, failure)
 
 
