@@ -81,8 +81,9 @@ class Store:
         if not found:
             if job is None and others:
                 raise UsageError("No job has begun", f"Show the scheduled job: msgctl job show {max(others)[1]}")
-            what = "There are no jobs" if job is None else f"There is no job {quote(job)}"
-            raise UsageError(what, "List the jobs: msgctl job list")
+            if job is None:
+                raise UsageError("There are no jobs", "Create one with: msgctl sms bulk FILE")
+            raise UsageError(f"There is no job {quote(job)}", "List the jobs: msgctl job list")
         return max(found)[1]
 
     def changed(self, job: str) -> float:
