@@ -210,7 +210,7 @@ __msgctl_table() {
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
             'command clicks - Count the clicks on the personal links of a job'
-            'command resend - Send again to a job'"'"'s undelivered or refused recipients'
+            'command resend - Resend to a job'"'"'s undelivered or refused recipients'
             'command remove - Delete a job and its recipients'
             'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
@@ -266,7 +266,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job that has begun'
-            'option --only =undelivered,refused Recipients to send to again: undelivered or refused'
+            'option --only =undelivered,refused Recipients to resend to: undelivered or refused'
         ) ;;
     'job remove')
         table=(

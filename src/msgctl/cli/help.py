@@ -65,6 +65,8 @@ def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
         facts = command.facts
         matters = {"dry_run": facts.has_dry_run, "yes": facts.asks}
         shown.hidden, shown.rich_help_panel = not matters.get(option.name), SAFETY
+        if option.name == "dry_run" and facts.dry_run_help:
+            shown.help = facts.dry_run_help
     return shown
 
 

@@ -33,7 +33,7 @@ class CommandFacts(NamedTuple):
 
     ``performs`` is the service's operation; a command with several operations has only the first, ``begins_with``.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
-    a command that makes no request.
+    a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one.
     """
 
     examples: tuple[str, ...] = ()
@@ -43,6 +43,7 @@ class CommandFacts(NamedTuple):
     in_bulk: bool = False
     asks: bool = False
     has_dry_run: bool = False
+    dry_run_help: str = ""
 
 
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
@@ -150,6 +151,7 @@ def command(
     in_bulk: bool = False,
     asks: bool = False,
     has_dry_run: bool = True,
+    dry_run_help: str = "",
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
@@ -158,7 +160,9 @@ def command(
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and effect is not None
-    facts = CommandFacts(examples, performs, begins_with or performs, effect, in_bulk, asks or in_bulk, has_dry_run)
+    facts = CommandFacts(
+        examples, performs, begins_with or performs, effect, in_bulk, asks or in_bulk, has_dry_run, dry_run_help
+    )
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)

@@ -18,6 +18,7 @@ app = group("")
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
     effect=Effect.READS,
+    dry_run_help="Skip the checks that need the network.",
     panel=HELP,
 )
 def doctor(context: Context) -> OwnResult:

@@ -322,12 +322,12 @@ def resend(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help="Recipients to send to again: undelivered or refused.",
+            help="Recipients to resend to: undelivered or refused.",
             parser=Choice((UNDELIVERED, "refused"), "outcome"),
         ),
     ] = UNDELIVERED,
 ) -> OwnResult | None:
-    """Send again to a job's undelivered or refused recipients.
+    """Resend to a job's undelivered or refused recipients.
 
     It creates a new job with the same messages, and leaves out people to whom an earlier resend has sent or will send.
     Check the delivery states first: msgctl job states.

@@ -22,6 +22,7 @@ app = group("")
     "msgctl mcp",
     "msgctl mcp --max-credits 50 --only-to team.txt",
     effect=Effect.SENDS,
+    dry_run_help="Return requests instead of making them.",
     panel=HELP,
 )
 def mcp(
