@@ -131,7 +131,7 @@ class Context:
             self.warn(f"{error.what}. This command continues without it.")
 
     def _shared_url(self) -> str:
-        """Return the URL of the shared store, or an empty string if there is none. The sandbox never uses it."""
+        """Return the URL of the shared store, or an empty string without a store. The sandbox never uses it."""
         url = self.environ.get("MSGCTL_SHARED", "")
         try:
             profile = self.profile

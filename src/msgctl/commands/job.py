@@ -387,7 +387,7 @@ def remove(context: Context, job: JobName) -> None:
     try:
         contacts.delete_plan(context.records, job)
     except RECORD_ERRORS as error:
-        context.warn(f"For 24 hours, other machines still treat its message as a repeat: {error.what}.")
+        context.warn(f"Other machines may still treat its message as a repeat: {error.what}.")
     context.note(f"Deleted job {job}.")
 
 

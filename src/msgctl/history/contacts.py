@@ -56,8 +56,8 @@ _OF_JOB = """SELECT time, value FROM contacts, json_each(people) WHERE source = 
 _SINGLE = """SELECT digest, value FROM contacts, json_each(people)
     WHERE account = ? AND time > ? AND digest IS NOT NULL AND value IS NOT NULL
     GROUP BY source, digest, value HAVING sum(weight) > 0"""
-# A job on another machine counts until it has sent: since its time, or if it has already begun. People without a recent
-# contact, but with an older one or a refused one, do not count.
+# A plan counts if its time is in the last 24 hours or in the future, or if its job has begun. People to whom the job
+# sent before the last 24 hours, or whose message was refused, do not count.
 _PLANNED = """WITH done AS (
         SELECT source, value AS phone FROM contacts, json_each(people)
         WHERE account = :account AND time > :oldest AND value IS NOT NULL
@@ -160,7 +160,7 @@ def _newest(db: Connection) -> int:
 
 @contextmanager
 def _reading(records: Records) -> Iterator[Connection | None]:
-    """Open the contacts for reading; yield None if there are none. Raises one of `RECORD_ERRORS`."""
+    """Open the contacts for reading; yield None without a file. Raises one of `RECORD_ERRORS`."""
     if records.is_shared:
         with records.opened(SHARED_CONTACTS) as db:
             yield db

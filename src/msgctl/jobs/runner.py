@@ -89,7 +89,7 @@ class Runner(Workers):
         self._closed: list[str] = []
 
     def _is_due(self) -> bool:
-        """Return whether there may be work. There is none while all pending recipients wait for their window."""
+        """Return whether there may be work. While all pending recipients wait for their window, there is no work."""
         if self._hours is None or self.waits_until is None or self._stopping.is_set():
             return True
         return not {*self._hours.open_zones()}.isdisjoint(self._closed)

@@ -56,7 +56,7 @@ class Records(Protocol):
     place: str
 
     def identity(self, kind: FileFormat) -> object:
-        """Return a value that changes if the records are replaced, such as by a backup; None if there are none."""
+        """Return a value that changes if the records are replaced, such as by a backup; None without records."""
 
     def explained(self, kind: FileFormat) -> AbstractContextManager[None]:
         """Convert errors of the database to `RECORD_ERRORS`."""

@@ -310,7 +310,7 @@ class SharedRecords:
         self._known.add(kind.file)
 
     def _version(self, db: SharedConnection, kind: FileFormat) -> tuple[int, str]:
-        """Return the version of a kind's tables (0 if there are none) and the store's ID (empty for a new store)."""
+        """Return the version of a kind's tables (0 without tables) and the store's ID (empty for a new store)."""
         # After the wait for a lock, to_regclass() may not yet find a table that another process has created.
         exists = "SELECT 1 FROM pg_tables WHERE schemaname = 'msgctl' AND tablename = 'meta'"
         if db.execute(exists).fetchone() is None:
