@@ -311,7 +311,13 @@ def test_a_short_url_that_leads_elsewhere_is_not_used() -> None:
     wanted = "https://ñandú.example/caf%C3%A9?c=a%26b"
     for same in ("https://xn--and-6ma2c.example:443/café?c=a%26b", "HTTPS://ÑANDÚ.example/caf%c3%a9?%63=a%26b"):
         assert checked_short_url("n", wanted, {"urlShort": "https://s.example/1", "urlLong": same}), same
-    for other in ("https://ñandú.example/café?c=a&b", "https://nandu.example/café?c=a%26b", "https://[", "x"):
+    for other in (
+        "https://ñandú.example/café?c=a&b",
+        "https://nandu.example/café?c=a%26b",
+        "https://[",
+        "x",
+        "https://x/\ud800",
+    ):
         with pytest.raises(RefusedError, match="leads to another URL"):
             checked_short_url("n", wanted, {"urlShort": "https://s.example/1", "urlLong": other})
 

@@ -81,7 +81,7 @@ def _normal(url: str) -> tuple[object, ...]:
     """Return the parts of a URL that decide where it leads, in one spelling (RFC 3986, section 6.2)."""
     try:
         parts = httpx.URL(re.sub("%([0-9A-Fa-f]{2})", _decoded, url))
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeError):  # half of a surrogate pair
         return (url,)
     return parts.scheme, parts.userinfo, parts.raw_host, parts.port, parts.raw_path, parts.fragment
 
