@@ -89,7 +89,7 @@ def find(
 
 def _unknown(what: str, error: ConfigurationError) -> ConfigurationError:
     hint = "\n".join(filter(None, (error.hint, "To send without this check, add --again.")))
-    return ConfigurationError(f"Cannot check whether {what}: {error.message}", hint)
+    return ConfigurationError(f"Cannot check whether {what}: {error.what}", hint)
 
 
 def _add(path: Path, job: str, db: sqlite3.Connection, account: str, since: float) -> bool | None:
