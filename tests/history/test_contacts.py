@@ -14,10 +14,18 @@ from jobs.ledgers import SPEC, Service, accept, opened, outcomes, phone, refuse,
 from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.contacts import Contacts
-from msgctl.history.store import FORMAT, SHARED_CONTACTS, History, add_contact
+from msgctl.history.store import (
+    FORMAT,
+    SHARED_CONTACTS,
+    History,
+    add_contact,
+    kind_of_contacts,
+    take_back_contacts,
+)
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
+from msgctl.recipients import REFUSED, RecipientOutcome
 from msgctl.storage.database import transaction
 from msgctl.storage.records import LOCAL, Records
 from msgctl.storage.shared import SharedRecords
@@ -154,6 +162,16 @@ def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records:
     with pytest.raises(ConfigurationError):
         claimed(recorded, ledger)
     assert reached(records) == []
+
+
+def test_a_send_is_taken_back_only_once(records: Records) -> None:
+    """Ctrl-C while the result is stored makes it store the result again."""
+    with records.opened(kind_of_contacts(records)) as db, transaction(db):
+        for source in ("refused", "accepted"):
+            add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, source, 1, [phone(0)])
+        for _ in range(2):
+            take_back_contacts(db, "refused", [RecipientOutcome(phone(0), REFUSED)])
+    assert reached(records) == [phone(0)]
 
 
 def test_a_job_elsewhere_that_has_begun_counts_until_it_has_sent(postgres: Cluster) -> None:

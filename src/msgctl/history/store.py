@@ -332,10 +332,14 @@ def add_contact(
 
 
 def take_back_contacts(db: Connection, source: str | int, entries: Sequence[RecipientOutcome]) -> None:
-    """Take back the contacts of a single send with the people who did not get it. Called in a transaction."""
+    """Take back the contacts of a single send with the people who did not get it. Called in a transaction.
+
+    The second time it does nothing: a send that is interrupted while it stores its result stores it again.
+    """
     reached = {place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)}
-    query = "SELECT time, account, digest, people FROM contacts WHERE source = ?"
-    for at, account, digest, text in db.execute(query, (str(source),)).fetchall():
+    query = """SELECT time, account, digest, people FROM contacts WHERE source = :source
+        AND NOT EXISTS (SELECT 1 FROM contacts WHERE source = :source AND weight < 0)"""
+    for at, account, digest, text in db.execute(query, {"source": str(source)}).fetchall():
         people = [phone for place, phone in enumerate(json.loads(text)) if place not in reached]
         if any(people):
             add_contact(db, at, account, source, -1, people, digest)
