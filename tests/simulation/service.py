@@ -26,7 +26,7 @@ from simulation.machine import World
 BASE_URL = "https://service.example/api/v1"
 CLIENT, KEY = 12345, "simulated"
 
-FAULTS = ("no connection", "refused", "bare", "lost", "reset", "late", "half", "no entry")
+FAULTS = ("no connection", "refused", "bare", "lost", "gateway", "reset", "late", "half", "no entry")
 HONEST = FAULTS[:3]
 """Faults after which it is certain whether the request was carried out."""
 
@@ -96,6 +96,8 @@ class Service(httpx.BaseTransport):
         self._travel()
         if fault == "lost":
             raise httpx.ReadError("connection reset")
+        if fault == "gateway" and world.random.random() < 0.5:
+            return httpx.Response(502, text="Bad Gateway")
         if fault == "refused":
             return httpx.Response(520, json={"error": "BUSY", "msg": "not now"})
         operation = next(each for each in OPERATIONS if request.url.path.endswith(each.path))
@@ -112,6 +114,8 @@ class Service(httpx.BaseTransport):
         self._travel()
         if fault == "reset":
             raise httpx.ReadError("connection reset")
+        if fault == "gateway":
+            return httpx.Response(502, text="Bad Gateway")
         if fault == "late":
             world.sleep(request.extensions["timeout"]["read"])
             raise httpx.ReadTimeout("timed out")

@@ -71,7 +71,7 @@ def _create_one_link(client: Client, intent: Intent, link: WantedLink, today: da
         pytest.param(
             foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before they are due"
         ),
-        pytest.param(foreground, "_is_for_user", lambda *_: False, 484, id="it resumes a job after Ctrl-C"),
+        pytest.param(foreground, "_is_for_user", lambda *_: False, 1688, id="it resumes a job after Ctrl-C"),
     ],
 )
 def test_a_broken_tool_is_found_out(
