@@ -85,6 +85,10 @@ def test_a_wrong_password(postgres: Cluster, tool: Tool, service: Service, home:
     assert "Warning" not in tool("doctor").err
 
 
+def test_a_database_that_does_not_exist(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
+    refuses(tool, service, home, postgres.url(database="other"), 3, '/other: database "other" does not', "Create it, or")
+
+
 def test_no_right_to_create_the_schema(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
     url = postgres.url(TLS_USER, tls="require")
     refuses(tool, service, home, url, 3, "permission denied for database", "GRANT CREATE ON DATABASE", connects=True)

@@ -65,6 +65,8 @@ _TYPES = {
 _LOST = ("08", "40", "53300", "55P03", "57")
 """Beginnings of SQLSTATE codes for failures that may pass: no connection, overload, shutdown, a long lock."""
 _NOT_CONNECTED = ("connection failed: ", "connection is bad: ")
+_STEP = re.compile("^(connection failed|connection is bad|consuming input failed|sending query failed): ")
+"""The step of libpq that failed, which does not help a reader."""
 # Messages that show a wrong setup. A failed connection has no SQLSTATE.
 _SETUP = re.compile(
     r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid \w+ value|not permitted",
@@ -162,7 +164,8 @@ class SharedConnection:
 def _invalid_url() -> ConfigurationError:
     return ConfigurationError(
         "The URL of the shared store is not valid",
-        "Write it like postgresql://user@host/database. In a password, write % as %25, / as %2F and @ as %40.",
+        "Write it like postgresql://user@host/database. In a password, write a space as %20, % as %25, / as %2F and "
+        "@ as %40.",
         consequence="nothing was sent",
     )
 
@@ -356,8 +359,8 @@ class SharedRecords:
     def _error(self, error: psycopg.Error) -> MsgctlError:
         """Return the error for an error of PostgreSQL or of the connection."""
         text = str(error).strip().partition("\n")[0]
-        is_connecting, text = text.startswith(_NOT_CONNECTED), text.removeprefix("connection failed: ")
-        text = self._prefix.sub("", text, count=1)
+        is_connecting = text.startswith(_NOT_CONNECTED)
+        text = self._prefix.sub("", _STEP.sub("", text), count=1)
         for password in self._passwords:
             text = text.replace(password, "***")
         text, state, nothing = shorten(text, 200), error.sqlstate or "", "nothing was sent"
@@ -368,7 +371,7 @@ class SharedRecords:
             return SharedStoreError(f"The shared store {self.place} was not reached: {text}", fix, consequence=nothing)
         elif is_connecting and "password" in text:
             fix = "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL."
-        elif is_connecting and "does not exist" in text:
+        elif is_connecting and text.startswith(("database ", "role ")):
             fix = "Create it, or correct the URL in shared or MSGCTL_SHARED."
         else:
             fix = "Check the URL in shared or MSGCTL_SHARED, and the rights of its user."
