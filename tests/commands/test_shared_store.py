@@ -184,6 +184,20 @@ def test_the_password_is_shown_nowhere(
         assert files_with_key(home) <= {"config.toml"}
 
 
+def test_the_plan_of_a_deleted_job_is_deleted_in_the_store_of_its_profile(
+    postgres: Cluster, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    shared = table("main", f"shared = {json.dumps(postgres.url())}", base_url=service.base_url)
+    write_config(f'default_profile = "other"\n{shared}{table("other", client=2)}', mode=0o600)
+    service.always(accepting(service))
+    assert tool("-p", "main", "sms", "bulk", of_phones(home, [ANA]), "-m", "Hello", "--yes", "--name", "one").code == 0
+    assert len(postgres.admin("SELECT source FROM msgctl.plans")) == 1
+    assert tool("job", "remove", "one", "--yes").code == 0
+    assert postgres.admin("SELECT source FROM msgctl.plans") == []
+
+
 # --- the first use
 
 

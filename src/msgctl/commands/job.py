@@ -22,6 +22,7 @@ from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
 from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
+from msgctl.config import file as config
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.history import contacts
 from msgctl.jobs import resends
@@ -379,6 +380,8 @@ def remove(context: Context, job: JobName) -> None:
         document = _summary(context, store, job)
         ends = " and ".join(f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name])
         changed = datetime.fromisoformat(document["updated"]).timestamp()
+        if context.options.profile is None and document["profile"] in config.load(context.config_path).profiles:
+            context.options.profile = document["profile"]  # other machines know the job from its shared store
     lost = f" Its recipients include {ends}." if ends else ""
     if changed > context.clock() - ops.REPEAT_SECONDS:
         lost += " msgctl will no longer notice repeats of it."
