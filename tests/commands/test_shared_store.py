@@ -86,7 +86,7 @@ def test_a_wrong_password(postgres: Cluster, tool: Tool, service: Service, home:
 
 
 def test_a_database_that_does_not_exist(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
-    refuses(tool, service, home, postgres.url(database="other"), 3, '/other: database "other" does not', "Create it, or")
+    refuses(tool, service, home, postgres.url(database="other"), 3, 'database "other" does not exist', "Create it")
 
 
 def test_no_right_to_create_the_schema(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
