@@ -161,7 +161,8 @@ def click(emulator: Emulator, *, name: str, count: int = 1, days: int = 1, **vis
     with emulator.writing() as db:
         url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (name,)).fetchone()
         if url is None:
-            raise UsageError(f"No short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten")
+            hint = "Create it in this sandbox. In the one inside msgctl, use: msgctl -p sandbox url shorten"
+            raise UsageError(f"No short URL named {quoted(name)}", hint)
         last, _ = emulator.now(db)
         midnight = datetime.fromtimestamp(last).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         first = last if days == 1 else midnight.timestamp() - (days - 1) * _DAY
