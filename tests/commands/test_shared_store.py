@@ -42,6 +42,10 @@ def refuses(tool: Tool, service: Service, home: Path, url: str, code: int, *part
     """
     os.environ["MSGCTL_SHARED"] = url  # the fixture `home` restores it
     bulk = ("sms", "bulk", of_phones(home, [ANA]), "-m", "Hello", "--yes")
+    if not connects:
+        alone = tool(*SEND, "--ignore-optout")
+        alone.refused(code, "hared store", "; nothing was sent\n", *parts)
+        assert "Warning: " not in alone.err
     for line in (SEND, (*ONCE, "-vv"), bulk, (*bulk, "--once", "k"), ("optout", "add", ANA)):
         done = tool(*line)
         done.refused(code, "hared store", "; nothing was sent\n", *parts)

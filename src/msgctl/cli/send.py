@@ -79,6 +79,8 @@ def perform(
     ``begin`` is called immediately before the request. Later jobs count the same message to these people as a repeat,
     unless ``may_repeat``.
     """
+    if request.people and context.profile.history:
+        context.records.check()  # a lost store stops these sends; the client only warns about it
     client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:

@@ -10,6 +10,7 @@ Statements are written for SQLite; `SharedConnection` translates the few differe
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import socket
@@ -38,6 +39,8 @@ except ImportError:
         f"Install it: {extras.install('shared')}",
         consequence="nothing was sent",
     ) from None
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise Python prints its warnings, even with --json
 
 POLL = 0.1
 """Seconds between two attempts to get a lock that another process holds."""
