@@ -42,6 +42,10 @@ except ImportError:
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise Python prints its warnings, even with --json
 
+MAX_CHECK = 2.0
+"""Seconds that commands wait which do not need the store, such as verification codes."""
+MIN_PASSWORD = 4
+"""Minimum characters of a password for it to be masked in errors."""
 POLL = 0.1
 """Seconds between two attempts to get a lock that another process holds."""
 MAX_IDLE = 600.0
@@ -192,7 +196,9 @@ class SharedRecords:
             settings = conninfo_to_dict(url)
         except psycopg.Error:  # its message contains the URL
             raise _invalid_url() from None
-        self._passwords = [str(each) for each in (settings.get("password"), os.environ.get("PGPASSWORD")) if each]
+        passwords = str(settings.get("password") or ""), os.environ.get("PGPASSWORD", "")
+        # libpq shows no password; this is for others. A very short one is part of many words.
+        self._passwords = [each for each in passwords if len(each) >= MIN_PASSWORD]
         host, port, database = (str(settings.get(name) or "") for name in ("host", "port", "dbname"))
         if "@" in f"{host}{database}":  # libpq reads the rest of an unescaped password as host or database
             raise _invalid_url()
@@ -215,7 +221,7 @@ class SharedRecords:
             raise self._error(error) from None
 
     def connect(self, kind: FileFormat) -> SharedConnection:
-        db = self._connect()
+        db = self._connect(self._timeout)
         try:
             self._prepare(db, kind)
         except BaseException:
@@ -223,21 +229,21 @@ class SharedRecords:
             raise
         return db
 
-    def _connect(self) -> SharedConnection:
+    def _connect(self, timeout: float) -> SharedConnection:
         session = _Session.connect(
             self._url,
             autocommit=True,
             prepare_threshold=None,  # poolers do not keep prepared statements
-            connect_timeout=max(2, ceil(self._timeout)),
+            connect_timeout=max(2, ceil(timeout)),
             application_name="msgctl",
-            tcp_user_timeout=ceil(self._timeout * 1000),
+            tcp_user_timeout=ceil(timeout * 1000),
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
         )
-        session.max_wait = self._timeout
+        session.max_wait = timeout
         db = SharedConnection(session)
-        db.run(f"{_SESSION}; SET lock_timeout = '{ceil(self._timeout * 1000)}ms'")
+        db.run(f"{_SESSION}; SET lock_timeout = '{ceil(timeout * 1000)}ms'")
         return db
 
     @contextmanager
@@ -248,7 +254,7 @@ class SharedRecords:
     def _opened(self, kind: FileFormat) -> SharedConnection:
         """Return the connection that `opened` and `locked` share."""
         if self._own is None:
-            self._own = self._connect()
+            self._own = self._connect(self._timeout)
         self._prepare(self._own, kind)
         return self._own
 
@@ -275,7 +281,7 @@ class SharedRecords:
     def check(self) -> None:
         if self._own is None:
             with self.explained():
-                self._own = self._connect()
+                self._connect(min(self._timeout, MAX_CHECK)).close()
 
     def set_wait(self, db: Connection, seconds: float) -> None:
         pass
