@@ -136,7 +136,7 @@ def test_a_network_that_fails_at_any_packet(how: str, machine: Start, postgres: 
         if done.code == 0 and again.code == 5:
             assert "Warning: The result is not stored under --once: The shared store" in done.err
     # Everything happened: sent later, in doubt (claimed as sending), sent and unknown, sent and stored.
-    assert codes[4, 0] > 4, codes
+    assert codes[4, 0] > 1, codes
     assert codes[0, 0] > 0, codes
     if how == "lost after":
         assert (codes[4, 5], codes[0, 5]) == (1, 0), codes
@@ -167,7 +167,7 @@ def test_a_database_that_is_killed_and_started_again(machine: Start, service: Se
             again = direct(*key)
             codes[done.code, again.code] += 1
             assert (again.code, len(sends(service))) in ((0, 1), (5, before)), (packet, again.err)
-    assert codes[4, 0] > 4, codes
+    assert codes[4, 0] > 1, codes
     assert codes[0, 0] > 0, codes
 
 
