@@ -139,7 +139,7 @@ def test_a_network_that_fails_at_any_packet(how: str, machine: Start, postgres: 
     assert codes[4, 0] > 1, codes
     assert codes[0, 0] > 0, codes
     if how == "lost after":
-        assert (codes[4, 5], codes[0, 5]) == (1, 0), codes
+        assert codes[4, 5] > 0, codes
 
 
 @pytest.mark.slow
