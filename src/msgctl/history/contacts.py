@@ -42,12 +42,12 @@ from msgctl.storage.database import BrokenError, transaction
 from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.text import timestamp
 
-_ADDED = """SELECT value, weight, time FROM contacts, json_each(people)
-    WHERE number > :last AND number <= :newest AND account = :account AND time >= :since AND value IS NOT NULL"""
-# By person: the number of messages, and the time and weight of each as JSON.
+# By person: the number of messages, and the time and weight of each as JSON. SQLite inserts sorted rows faster.
+_ADDED = """SELECT value, CAST(sum(weight) AS INTEGER), group_concat('["' || time || '",' || weight || ']')
+    FROM contacts, json_each(people) WHERE number > :last AND number <= :newest AND account = :account
+    AND time >= :since AND value IS NOT NULL GROUP BY value"""
 _COUNTS = "CREATE TABLE contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
-_COUNT = """INSERT INTO contact SELECT phone, weight, '["' || time || '",' || weight || ']'
-    FROM (SELECT ? AS phone, ? AS weight, ? AS time) WHERE true
+_COUNT = """INSERT INTO contact VALUES (?, ?, ?)
     ON CONFLICT (phone) DO UPDATE SET messages = messages + excluded.messages, times = times || ',' || excluded.times"""
 _REACHED = "SELECT phone, times FROM contact WHERE messages >= ?"
 _AMONG = """SELECT phone, times FROM json_each(:people) CROSS JOIN contact ON phone = value

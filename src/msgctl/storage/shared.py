@@ -94,6 +94,7 @@ def _translated(statement: str) -> str:
         for here, there in _TYPES.items():
             statement = re.sub(rf"\b{here}\b", there, statement)
         return statement
+    statement = re.sub(r"group_concat\(([^()]*)\)", r"string_agg(\1, ',')", statement)
     statement = re.sub(r":(\w+)", r"%(\1)s", statement.replace("%", "%%")).replace("?", "%s")
     return re.sub(r"json_each\(((?:%\(\w+\))?[^()]*)\)", r"json_array_elements_text((\1)::json)", statement)
 
