@@ -29,6 +29,8 @@ MUTANTS = Path("mutants", "src")
 CHILD = "msgctl.jobs.workbook"
 """A module that also runs in a separate process, where mutmut does not see which functions a test calls."""
 KILLED = "killed", "timeout"
+MAX_TEST = 1.0
+"""The seconds of the longest test that is used. A mutant that only longer tests detect counts as not detected."""
 SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
 """Keywords by which SQL is recognised; no message for people has them in capitals."""
 PRESERVED_OR_WORD = r"""('[^']*'|"[^"]*"|:\w+)|\w+"""
@@ -100,6 +102,9 @@ def main() -> None:
         tests = mutmut.state().tests_by_mangled_function_name
         for function in {re.sub("__mutmut_[0-9]+$", "", name) for name in sample if name.startswith(CHILD)}:
             tests[function] = tests[function] or tests[f"{CHILD}.x_records"]
+        seconds = mutmut.state().duration_by_test
+        for function, names in tests.items():  # the quickest first, because most mutants are detected by many tests
+            tests[function] = sorted((name for name in names if seconds[name] <= MAX_TEST), key=seconds.__getitem__)
 
     MUTANTS.mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
