@@ -214,8 +214,8 @@ def test_faults_responses_credits_and_clock_are_set(page: Any, emulator: Emulato
     page.get_by_label("Fault").fill("nonsense")
     page.get_by_label("Fault").press("Enter")
     page.get_by_text("unknown kind of fault").wait_for()
-    page.get_by_label("Responses").select_option("observed")
-    page.wait_for_function("view.responses === 'observed'")
+    with page.expect_response("**/sandbox/responses"):
+        page.get_by_label("Responses").select_option("observed")
     assert admin.responses() == "observed"
     page.get_by_label("New balance").fill("+50")
     page.get_by_label("New balance").press("Enter")
