@@ -229,9 +229,8 @@ class Doctor:
             for job in index.jobs:
                 index.facts(job)
         found = f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}"
-        if "profile" not in vars(self):  # the check of the profile reports why
-            return "ok", found
-        if not (records := self._context.records).is_shared:
+        is_known = "profile" in vars(self)  # otherwise the check of the profile reports why
+        if not (is_known and (records := self._context.records).is_shared):
             return "ok", found
         for kind in (once.KEYS, optouts.OPTOUTS, history.SHARED_CONTACTS):
             with records.opened(kind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from decimal import Decimal
 from secrets import token_hex
 from typing import Any
@@ -149,9 +149,7 @@ def make(
             read(importer)
             reservation = None
             if once_key is not None:
-                wanted = importer.fingerprint(content)
-                key = once.reserved(context.records, context.profile.account, once_key, wanted, now=context.clock())
-                reservation = held.enter_context(key)
+                reservation = held.enter_context(_reserved(context, once_key, importer.fingerprint(content)))
                 if earlier := _earlier_job(context, store, reservation):
                     return _earlier_result(context, store, once_key, earlier, reservation)
                 held.callback(_free, importer, reservation)
@@ -167,10 +165,7 @@ def make(
                     if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
                         raise invalid
                     hand_over(job, importer.lines())
-                    if spec.performs is not ops.BLOCK_PHONE:
-                        now = context.clock()
-                        account, messages, at = context.profile.account, importer.messages(), opens or spec.at or now
-                        contacts.plan(context.records, account, job, messages, at=at, now=now)
+                    _plan(context, importer, job, spec, opens)
                 _finish(context, importer, job, reservation)
             if not context.records.is_shared:  # other runs here wait for the job's own lock instead
                 held.close()
@@ -179,6 +174,13 @@ def make(
                 importer.discard()
                 store.remove_lock(job)
         return _begin(context, store, job, spec)
+
+
+def _plan(context: Context, importer: Importer, job: str, spec: JobSpec, opens: float | None) -> None:
+    """Tell other machines who will get the job's messages."""
+    if spec.performs is not ops.BLOCK_PHONE:
+        account, now = context.profile.account, context.clock()
+        contacts.plan(context.records, account, job, importer.messages(), at=opens or spec.at or now, now=now)
 
 
 def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult:
@@ -197,6 +199,10 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
 
 
 # --- once
+
+
+def _reserved(context: Context, key: str, wanted: str) -> AbstractContextManager[once.Reservation]:
+    return once.reserved(context.records, context.profile.account, key, wanted, now=context.clock())
 
 
 def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:
@@ -326,10 +332,11 @@ def _check_repeats(
 def _repeated(repeats: Repeats, recipients: int) -> str:
     """Return a sentence about the jobs that have sent or will send the message, and the number of repeats."""
     unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
-    jobs = f"job{'s' * (len(repeats.jobs) > 1)} {some_of([*repeats.jobs])}" if repeats.jobs else ""
+    every = [*repeats.jobs, *repeats.elsewhere]
+    jobs = f"job{'s' * (len(every) > 1)} {some_of(every)}" if every else ""
     who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
     who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
-    if any(" " in job for job in repeats.jobs):  # only its ledger shows the progress of a job on another machine
+    if repeats.elsewhere:  # only its ledger shows the progress of a job on another machine
         return f"{who} sent or will send {to}"
     if not unfinished:
         return f"{who} sent {to} in the last 24 hours"
@@ -341,7 +348,7 @@ def _repeated(repeats: Repeats, recipients: int) -> str:
 def _repeat_hint(repeats: Repeats) -> str:
     unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
     hints = [f"Resume it: msgctl job resume {job}." for job in unfinished[:1]]
-    if repeats.jobs and not unfinished and " " not in next(iter(repeats.jobs)):  # not on another machine
+    if repeats.jobs and not unfinished:
         hints = [f"If some were refused: msgctl job resume {next(iter(repeats.jobs))} --resend-refused."]
     return " ".join(
         (*hints, "To leave these people out, add --exclude-repeats. To send the message again, add --again.")

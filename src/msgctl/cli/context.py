@@ -62,7 +62,7 @@ class Context:
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
         self.warns_without_store = True
-        """Whether to warn if the shared store cannot be used; `msgctl doctor` reports it otherwise."""
+        """Whether to warn if the shared store cannot be used; some commands report it as an error."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
         self.credential: Credential | None = None

@@ -184,13 +184,13 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         context.note(paused if context.printer.shows_verdicts else f"{paused} {hint}")
     document = summary(job, ledger, running=False)
     try:
-        finish(stored(job, ledger), json.dumps(document))
+        finish(_stored(job, ledger), json.dumps(document))
     except RECORD_ERRORS as failure:
         context.warn(f"The result is not stored under --once: {failure.what}.")
     return result(document, error, "job end", reference=known_as)
 
 
-def stored(job: str, ledger: Ledger) -> once.StoredResult:
+def _stored(job: str, ledger: Ledger) -> once.StoredResult:
     """Return the result of a job that other machines repeat."""
     error = ended(job, ledger)
     if error is None:

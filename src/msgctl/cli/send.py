@@ -80,7 +80,7 @@ def perform(
     unless ``may_repeat``.
     """
     if request.people and context.profile.history:
-        context.records.check()  # a lost store stops these sends; the client only warns about it
+        context.warns_without_store = False  # a lost store stops these sends, with an error of `recorded`
     client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:

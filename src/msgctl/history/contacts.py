@@ -49,7 +49,7 @@ _ADDED = """SELECT value, CAST(sum(weight) AS INTEGER), group_concat('["' || tim
 _COUNTS = "CREATE TABLE contact (phone TEXT PRIMARY KEY, messages INTEGER, times TEXT) WITHOUT ROWID"
 _COUNT = """INSERT INTO contact VALUES (?, ?, ?)
     ON CONFLICT (phone) DO UPDATE SET messages = messages + excluded.messages, times = times || ',' || excluded.times"""
-_REACHED = "SELECT phone, times FROM contact WHERE messages >= ?"
+_REACHED = "SELECT phone, times FROM contact WHERE messages >= :most"
 _AMONG = """SELECT phone, times FROM json_each(:people) CROSS JOIN contact ON phone = value
     WHERE messages >= :most"""
 _OF_JOB = """SELECT time, value FROM contacts, json_each(people) WHERE source = ? GROUP BY time, value
@@ -82,7 +82,7 @@ def reached(records: Records, account: str, limit: Frequency, now: float, window
         if db is not None:
             given = {"account": account, "since": _oldest(now), "last": 0, "newest": _newest(db)}
             counts.add(records, db, given)
-            yield from _over(counts.db.execute(_REACHED, (limit.max_messages,)), limit, now, window)
+            yield from counts.reached(limit, now, window)
 
 
 def recent(records: Records, account: str, now: float) -> Iterator[tuple[bytes, str, str | None]]:
@@ -143,12 +143,6 @@ def source_of(records: Records, job: str) -> str:
     return f"{job} on {records.owner}" if records.is_shared else job
 
 
-def _over(rows: Iterable[Sequence[str]], limit: Frequency, now: float, window: Window | None = None) -> Iterator[str]:
-    for phone, times in rows:
-        if limit.is_reached(phone, json.loads(f"[{times}]"), now, window):
-            yield phone
-
-
 def _oldest(now: float) -> str:
     """Return the time of the oldest contact that a limit can count."""
     return timestamp(max(0, now - CONTACT_SECONDS), "milliseconds")
@@ -178,16 +172,26 @@ class _Counts:
     """The number and the times of each person's messages, in a temporary file that SQLite deletes."""
 
     def __init__(self) -> None:
-        self.db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self.db.execute(_COUNTS)
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.execute(_COUNTS)
 
     def add(self, records: Records, db: Connection, given: dict[str, object]) -> None:
         """Add the contacts of ``account`` since a time, after the ``last`` one and up to the ``newest``."""
-        with transaction(self.db):
-            self.db.executemany(_COUNT, records.stream(db, _ADDED, given))
+        with transaction(self._db):
+            self._db.executemany(_COUNT, records.stream(db, _ADDED, given))
+
+    def reached(
+        self, limit: Frequency, now: float, window: Window | None = None, people: Sequence[str] | None = None
+    ) -> Iterator[str]:
+        """Yield the people who have reached a limit, among all or among some."""
+        query = _REACHED if people is None else _AMONG
+        given = {"people": json.dumps(people), "most": limit.max_messages}
+        for phone, times in self._db.execute(query, given):
+            if limit.is_reached(phone, json.loads(f"[{times}]"), now, window):
+                yield phone
 
     def close(self) -> None:
-        self.db.close()
+        self._db.close()
 
 
 class Contacts:
@@ -335,8 +339,7 @@ class Contacts:
         """Return the people who have reached the limit."""
         if self._limit is None or self._counts is None:
             return ()
-        given = {"people": json.dumps(people), "most": self._limit.max_messages}
-        return {*_over(self._counts.db.execute(_AMONG, given), self._limit, self._clock())}
+        return {*self._counts.reached(self._limit, self._clock(), people=people)}
 
     def _read(self, db: Connection) -> None:
         """Count the contacts that were added since the last time."""

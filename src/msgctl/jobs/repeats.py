@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,12 +45,13 @@ _ELSEWHERE = """SELECT DISTINCT job FROM aside.repeat
 class Repeats(NamedTuple):
     """The number of recipients of a new job who recently got its message, or will get it.
 
-    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished. Jobs of other
-    machines are last, and count as finished. ``has_singles`` is true if some recipients got it from a single send.
+    ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished. ``elsewhere`` are
+    such jobs of other machines. ``has_singles`` is true if some recipients got it from a single send.
     """
 
     people: int
     jobs: Mapping[str, bool]
+    elsewhere: Sequence[str]
     has_singles: bool
 
 
@@ -82,9 +83,9 @@ def find(
     except ConfigurationError as error:
         raise _unknown("this message was sent singly", error) from error
     db.execute(_OF_CONTACTS.format(number=_number(db, "main")))
-    elsewhere = dict.fromkeys((job for (job,) in db.execute(_ELSEWHERE, (json.dumps([*jobs]),))), True)
+    elsewhere = [job for (job,) in db.execute(_ELSEWHERE, (json.dumps([*jobs]),))]
     (people, of_jobs) = db.execute("SELECT count(*), count(job) FROM aside.repeat").fetchone()
-    return Repeats(people, {**jobs, **elsewhere}, of_jobs < people)
+    return Repeats(people, jobs, elsewhere, of_jobs < people)
 
 
 def _unknown(what: str, error: ConfigurationError) -> ConfigurationError:

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import socket
+import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -160,11 +161,6 @@ class SharedConnection:
         """Execute statements of PostgreSQL."""
         self._session.execute(statements)
 
-    @property
-    def version(self) -> str:
-        """The version of the server."""
-        return str(self._session.info.parameter_status("server_version"))
-
     def close(self) -> None:
         self._session.close()
 
@@ -220,6 +216,8 @@ class SharedRecords:
             yield
         except psycopg.Error as error:
             raise self._error(error) from None
+        except sqlite3.Error as error:
+            raise ConfigurationError(f"Cannot use a temporary file: {error}", files.MAKE_ROOM) from error
 
     def connect(self, kind: FileFormat) -> SharedConnection:
         db = self._connect(self._timeout)
