@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -272,7 +273,57 @@ def responses(tell: Teller, service: Service) -> None:
     tell.run("-p", "sandbox", "balance")
     tell.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
     service.always(respond({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
-    tell.run("url", "stats", "offers", "--since", "today", about="another shape")
+    for document in (
+        {"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]},
+        {"urlShort": "https://s.example/u/1", "metrics": {"date": "2026-09-21"}},
+        {"urlShort": "https://s.example/u/1", "metrics": [7]},
+        {"urlShort": "https://s.example/u/1", "error": "E1"},
+        {"clicks": {"a": [1.50, "x"]}},
+    ):
+        service.always(respond(document))
+        tell.run("url", "stats", "offers", "--since", "today", about=json.dumps(document))
+
+
+LINKS = {
+    "a refusal": respond({"error": "E1", "msg": "no"}, 520),
+    "another refusal": respond({"error": "E1"}, 400),
+    "500": respond({}, 500),
+    "dropped": drop,
+    "no URL": respond({"status": 1, "urlShort": "", "urlLong": "https://shop.example/?c=7"}),
+    "a number": respond({"urlShort": 7, "urlLong": "https://shop.example/?c=7"}),
+    "a URL with a space": respond({"urlShort": "https://s.example/u 1", "urlLong": "https://shop.example/?c=7"}),
+    "another long URL": respond({"urlShort": "https://s.example/u1", "urlLong": "https://other.example/?c=7"}),
+    "a long short URL": respond({"urlShort": f"https://s.example/{'u' * 60}", "urlLong": "https://shop.example/?c=7"}),
+}
+
+
+def links(tell: Teller, service: Service) -> None:
+    Path("people.csv").write_text(f"phone,id\n{PHONE},7\n")
+    job = ("sms", "bulk", "people.csv", "--yes", "--again")
+    for text, link in (
+        ("Hi", "https://shop.example/"),
+        ("Hi {link}", ""),
+        ("Hi {link}", "shop.example/{id}"),
+        ("Hi {link}", "https://shop.example:port/"),
+        ("Hi {link}", "https://{id}.example/"),
+        ("Hi {link}", "https://shop.example/#{id}"),
+        ("Hi {link}", "https://shop.example/{zzz}"),
+    ):
+        tell.run(*job, "-m", text, "--link", link)
+    tell.run(*job, "-m", "Hi {link}")
+    tell.run(*job, "-m", "Hi {link}", "--link-length", "40")
+    Path("link.csv").write_text(f"phone,Link\n{PHONE},7\n")
+    tell.run("sms", "bulk", "link.csv", "-m", "Hi {link}", "--link", "https://shop.example/", "--yes")
+    report = ("job", "report", "--last", "-o", "tsv", "--no-header", "--fields", "phone,outcome,status,link,error")
+    for name, behaviour in LINKS.items():
+        tell.clock.now += 60
+        service.will(respond({"balance": 90}), *[behaviour] * (3 if name in ("500", "dropped") else 1))
+        service.always(respond({"id": "d1", "data": [ACCEPTED]}))
+        tell.run(*job, "-q", "-m", "Hi {link}", "--link", "https://shop.example/?c={id}", about=name)
+        tell.run(*report, is_whole=True)
+    for name, behaviour in LINKS.items():
+        service.always(behaviour)
+        tell.run("job", "clicks", "--last", about=name)
 
 
 def _refuse(_: threading.Thread) -> None:
@@ -343,7 +394,17 @@ def network(tell: Teller, service: Service) -> None:
         tell.run("balance", about="no more threads")
 
 
-ROOMS: tuple[Callable[[Teller, Service], None], ...] = (files, rows, times, jobs, results, phones, responses, network)
+ROOMS: tuple[Callable[[Teller, Service], None], ...] = (
+    files,
+    rows,
+    times,
+    jobs,
+    results,
+    phones,
+    responses,
+    links,
+    network,
+)
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
