@@ -310,6 +310,11 @@ def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service
     done = jobs.sms(of_phones(home, ["34600000001", "34600000002"]), "--yes", "-q", "--max-credits", "20", "--again")
     assert (done.code, f"Stopped: {excess}. 1 of 2 recipients accepted, 1 pending" in done.err) == (6, True)
     assert "Warning" not in done.err
+    job = ("job", "resume", "--last", "--max-credits", "30")
+    assert jobs(*job, "--json").error["reason"] == "credit_limit"
+    satellite = of_phones(home, ["881234567890"])
+    done = jobs.sms(satellite, "--yes", "-q", "--max-credits", "20", "--no-number-check")
+    assert done.err == "Warning: 26 credits used, more than --max-credits 20: a message cost 26.\n"
 
 
 # --- what is kept

@@ -15,6 +15,7 @@ from subprocess import PIPE
 import pytest
 
 from jobs.reading import ANA, LUIS, read, refused, source
+from msgctl.jobs import workbook as limits
 from msgctl.jobs.reader import numbers_in
 from support.jobs import accepting, phones, sends
 from support.runs import ended_well
@@ -116,6 +117,17 @@ def cell(reference: str) -> str:
 )
 def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, expected: str) -> None:
     assert expected in refused(of_rows(rows))
+
+
+def test_cells_are_counted_in_the_whole_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_CHUNK", 64), ("MAX_ROW", 10), ("MAX_CELLS", 100)):
+        monkeypatch.setattr(limits, name, value)
+    limits.check(source(of_rows(f'<row r="1">{cell("A1") * 90}</row>')))
+    with pytest.raises(limits.WorkbookError, match=r"has 1[0-9]{2} cells up to the last row and column; the limit is"):
+        limits.check(source(of_rows(f'<row r="1">{cell("A1") * 120}</row>')))
+    monkeypatch.setattr(limits, "MAX_UNPACKED", MIB)
+    with pytest.raises(limits.WorkbookError, match="unpacks to more than 1 MiB, the limit"):
+        limits.check(source(of_rows(" " * MIB)))
 
 
 @pytest.mark.slow
