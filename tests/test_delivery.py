@@ -13,6 +13,7 @@ from msgctl.delivery import (
     is_failure,
     is_success,
     is_verified_word,
+    negates,
     reaches,
     use_words,
 )
@@ -106,6 +107,13 @@ def test_the_state_to_wait_for_is_reached() -> None:
         assert not reaches(state, wanted), (state, wanted)
 
 
+def test_an_unknown_status_with_a_negation_is_doubtful() -> None:
+    for status in ("NO_CREDITS", "No autorizado", "not allowed"):
+        assert negates(status), status
+    for status in ("queued", "No contesta", "not delivered", "Aún no enviado", "7"):
+        assert not negates(status), status
+
+
 def test_a_status_of_a_request_means_success_failure_or_neither() -> None:
     for status in (
         "success",
@@ -120,10 +128,18 @@ def test_a_status_of_a_request_means_success_failure_or_neither() -> None:
     ):
         assert is_success(status), status
         assert not is_failure(status), status
-    for status in ("error", "not sent", "Rechazado", "no aceptado: fallo", "invalid", "blocked"):
+    for status in (
+        "error",
+        "not sent",
+        "Rechazado",
+        "no aceptado: fallo",
+        "invalid",
+        "blocked",
+        "Error: aún no existe",
+    ):
         assert is_failure(status), status
         assert not is_success(status), status
-    for status in ("", "pending", "no aceptado", "7", "processing", "no error"):
+    for status in ("", "pending", "no aceptado", "7", "processing", "no error", "Aún no entregado", "not sent yet"):
         assert not is_failure(status), status
         assert not is_success(status), status
     assert is_success("blocked", of_block=True)

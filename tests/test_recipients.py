@@ -125,7 +125,20 @@ DOUBTFUL: list[dict[str, Any]] = [
     {"status": 1, "state": "rechazado", "id": "x"},
     {"status": 1, "id": "x", "phone": "573009999999"},
     {"id": False},
-]
+    # names of fields in another case or language
+    {"id": "x", "Success": False}, {"id": "x", "exito": False}, {"id": "x", "Status": 0}, {"id": "x", "sent": 0},
+    {"id": "x", "estado": "Rechazado"}, {"id": "x", "resultado": "fallido"}, {"id": "x", "result": False},
+    {"id": "x", "mensaje": "Numero invalido"}, {"id": "x", "description": "Message rejected"},
+    # numbers and lists of failed messages
+    {"id": "x", "sent": 1, "failed": 1}, {"id": "x", "rejected": [A]}, {"id": "x", "invalidNumbers": 1},
+    {"id": "x", "hasErrors": True},
+    # numbers that never mean success, and an unknown status with a negation
+    {"id": "x", "status": 400}, {"id": "x", "status": "500"}, {"id": "x", "status": -1}, {"id": "x", "statusCode": 401},
+    {"id": "x", "status": "NO_CREDITS"}, {"id": "x", "status": "No autorizado"},
+    # at any depth
+    {"id": "x", "result": {"status": "failed"}}, {"id": "x", "messages": [{"phone": A, "status": "rejected"}]},
+    {"id": "x", "recipients": [{"error": "no credits"}]}, {"id": "x", "status": {"name": "REJECTED"}},
+]  # fmt: skip
 
 
 def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> None:
@@ -138,8 +151,31 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
     for document in (
         {"success": True, "status": 1, "errors": [], "errorCode": 0},
         {"id": "x", "phone": A, "msg": "ok"},
+        {"id": "x", "sent": 1, "failed": 0, "rejected": [], "failedAt": None, "delivered": False},
+        {"id": "x", "status": "Sin errores", "result": {"status": "sent", "pages": 0}},
+        {"id": "x", "status": 202, "code": "200"},
+        {"id": "x", "status": "Aún no entregado"},
     ):
         assert of(document, [A]) == ["accepted"], document
+
+
+def test_a_sign_of_failure_in_an_entry_leaves_its_recipient_unknown() -> None:
+    signs: list[dict[str, Any]] = [
+        {"estado": "Rechazado"}, {"Status": "rejected"}, {"msg": "Numero invalido"}, {"reason": "rejected"},
+        {"sent": False}, {"hasError": True}, {"result": {"status": "failed"}}, {"data": [{"status": "rejected"}]},
+    ]  # fmt: skip
+    for sign in signs:
+        assert of({"id": "d", "data": [entry(A, **sign), entry(B)]}) == ["unknown", "accepted"], sign
+    for status in (404, -3, "No credits", {"name": "REJECTED"}):
+        assert of({"id": "d", "data": [entry(A, status), entry(B)]}) == ["unknown", "accepted"], status
+    call = {"id": "d", "data": [{"id": "c", "phone": A, "state": "No contesta", "message": "Su pago fue rechazado"}]}
+    assert of(call, [A], ops.SEND_CALL) == ["accepted"]
+
+
+def test_order_does_not_count_if_an_entry_contains_the_number_of_another_recipient() -> None:
+    for first, second, expected in ((A, B, "accepted"), (f"+{B}", A, "unknown")):
+        document = {"data": [{"id": "a", "to": first}, {"id": "b", "to": second}]}
+        assert of(document) == [expected, expected]
 
 
 def test_two_entries_for_one_number_must_agree() -> None:

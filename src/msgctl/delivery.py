@@ -69,7 +69,7 @@ _NOT_VERIFIED = (
     _FAILED
     | _NEGATIONS
     | _stems("incorrect incorrecto wrong erroneo false falso unverified mismatch pending pendiente")
-    | _stems("used usado utilizado locked agotado errado equivocado intente retry again")
+    | _stems("used usado utilizado locked agotado errado equivocado intente retry again unauthorized forbidden")
 )
 """Words that contradict a success in ``msg`` or ``message``."""
 
@@ -106,6 +106,7 @@ def use_words(words: Mapping[str, Sequence[str]]) -> None:
     _vocabulary = _Vocabulary(words)
     _classify.cache_clear()
     _is_failure.cache_clear()
+    _negates.cache_clear()
 
 
 def classify(state: str) -> Delivery:
@@ -171,7 +172,8 @@ def _is_failure(text: str, *, of_block: bool) -> bool:
         return _means_failure(text, _DELIVERABLE | _BLOCKED, _FAILED - _BLOCKED)
     if (known := _vocabulary.states.get(tuple(_words(text)))) is not None:
         return known is Delivery.FAILED
-    return _means_failure(text, _vocabulary.delivered | _DELIVERABLE, _vocabulary.failed)
+    successes = _vocabulary.delivered | _DELIVERABLE if _NOT_YET.isdisjoint(_words(text)) else frozenset[str]()
+    return _means_failure(text, successes, _vocabulary.failed)
 
 
 def is_success(status: str, *, of_block: bool = False) -> bool:
@@ -179,6 +181,17 @@ def is_success(status: str, *, of_block: bool = False) -> bool:
     words = set(_words(status[:MAX_STATE]))
     accepted = _ACCEPTED | _vocabulary.delivered | (_BLOCKED if of_block else frozenset())
     return bool(words & accepted) and not words & _NEGATIONS and not is_failure(status, of_block=of_block)
+
+
+def negates(status: str) -> bool:
+    """Return whether an unknown status contains a negation that may mean a failure: "No credits"."""
+    return _negates(status[:MAX_STATE])
+
+
+@lru_cache(maxsize=256)
+def _negates(text: str) -> bool:
+    words = set(_words(text))
+    return bool(words & _NEGATIONS) and not words & _NOT_YET and not is_final(text)
 
 
 def is_verified_word(status: str) -> bool:
@@ -203,9 +216,10 @@ def words(text: str) -> list[str]:
 
 def _folded(text: str) -> str:
     """Return a text in lower case, without accents and zero-width characters, with a space before inner capitals."""
-    decomposed = unicodedata.normalize("NFKD", text)
-    plain = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
-    lowered = _INNER_CAPITAL.sub(" ", plain).casefold()
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
+    lowered = _INNER_CAPITAL.sub(" ", text).casefold()
     return _NO_APOSTROPHE.sub(" not", lowered)
 
 

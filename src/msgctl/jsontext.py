@@ -53,14 +53,29 @@ def _number(text: str) -> Number:
     return _SHORT.get(text) or Number(text)
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for name, value in pairs:
+            if value != found[name] and not isinstance(value, (dict, list)):
+                raise ShapeError("it contains a field twice, with different values")
+    return found
+
+
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
+_UNIQUE_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant
+)
 
 
-def load_json(body: bytes) -> Any:
-    """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError."""
+def load_json(body: bytes, *, is_unique: bool = False) -> Any:
+    """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError.
+
+    With ``is_unique``, an object must not contain two different plain values under one name.
+    """
     try:
         text = body.decode("utf-8-sig")
-        return _DECODER.decode(text)
+        return (_UNIQUE_DECODER if is_unique else _DECODER).decode(text)
     except UnicodeDecodeError:  # "from None": the exceptions contain the body
         raise ShapeError("it is not UTF-8 text") from None
     except RecursionError:
@@ -69,6 +84,21 @@ def load_json(body: bytes) -> Any:
         raise
     except ValueError:
         raise ShapeError("it is not JSON") from None
+
+
+def values(value: Any) -> Iterator[Any]:
+    """Yield a JSON value and every value inside it."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, (dict, list)):
+            waiting += each.values() if isinstance(each, dict) else each
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a JSON value, including the value itself."""
+    return (each for each in values(value) if isinstance(each, dict))
 
 
 def indent(text: str) -> Iterator[str]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.delivery import classify, is_failure, is_success, words
-from msgctl.jsontext import Number
+from msgctl.delivery import classify, is_failure, is_success, negates, words
+from msgctl.jsontext import Number, objects, values
 from msgctl.operations import Operation
 from msgctl.text import storable
 
@@ -26,12 +27,21 @@ MAX_UNCLAIMED = 100
 """Maximum entries without a recipient that are kept; a hostile response could contain a million."""
 _NONE = frozenset("none null no sin without ok".split())
 _ERRORS = frozenset("error errors errores".split())
-SUCCESS_FLAGS = ("success", "ok")
-"""Fields that services add to a response; false contradicts an acceptance."""
+SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "aceptado")
+"""Fields that services add to a response, in any case; false or 0 contradicts an acceptance."""
+_OF_FAILURE = re.compile("(?<!no)(?<!no_)error|fail|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
+_OF_RESULT = re.compile("status|state|estado|result", re.I)
+OF_TEXT = re.compile("(msg|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
+_OF_CODE = re.compile("(http)?_?(status|state|estado|response)?_?(code|codigo)?", re.I)
+"""Names of undocumented fields: of a failure, a result in words, its explanation, and its number."""
+ERROR_STATUS = re.compile(r"-[0-9.]*[1-9][0-9.]*|[45][0-9][0-9]", re.ASCII)
+"""A number in a status that never means success: a negative one, or an HTTP status of an error."""
 MIN_DIGITS = 5
 """Minimum digits of a number without its country code; fewer digits could be the end of many numbers."""
 MAX_MASKED_LENGTH = 40
 """Maximum characters of a masked number."""
+MAX_INNER = 100
+"""Maximum values inside a status that are looked at."""
 MAX_MASKED_RUNS = 3
 """Maximum runs of mask characters in a number; more would match slowly, and match too many numbers."""
 
@@ -81,7 +91,8 @@ def outcomes(
         ]
     if is_own_body and entries == [record]:
         entries = [{**record, "phone": phone} for phone in phones]
-    is_failed = entries != [record] and (reports_failure(record) or hints_at_failure(record))
+    around = {name: value for name, value in record.items() if name != "data"}
+    is_failed = entries != [record] and (reports_failure(record) or is_contradicted(around))
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
@@ -158,13 +169,44 @@ def reports_failure(record: Entry, *, of_block: bool = False) -> bool:
     return has_error(record) or is_zero(status) or (isinstance(status, str) and is_failure(status, of_block=of_block))
 
 
-def hints_at_failure(record: Entry) -> bool:
-    """Return whether undocumented fields report a failure: a false ``success``, or an ``errorCode``."""
-    if any(is_zero(record.get(name)) for name in SUCCESS_FLAGS):
+def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
+    """Return whether an undocumented field reports a failure.
+
+    Examples are a false ``success``, an ``errorCode``, ``rejected`` numbers, and an ``estado`` or ``Status`` with a
+    word for failure.
+    """
+    return any(_is_hint(name, value, of_block) for name, value in record.items() if name not in _WITHOUT_HINTS)
+
+
+_WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
+_FLAGS = frozenset((*SUCCESS_FLAGS, "status", "state"))
+
+
+def _is_hint(name: str, value: Any, of_block: bool) -> bool:
+    if _OF_FAILURE.search(name):
+        return has_error({"error": value}) and not _is_no_error(value)
+    if is_zero(value) and name.lower() in _FLAGS:
         return True
-    return any(
-        name.lower().startswith("error") and has_error({"error": value}) and not _is_no_error(value)
-        for name, value in record.items()
+    is_result = _OF_RESULT.search(name) is not None
+    if value is False:
+        return is_result
+    if isinstance(value, (dict, list)):
+        inner = islice(values(value), MAX_INNER * is_result)
+        return any(isinstance(each, str) and is_failure(each, of_block=of_block) for each in inner)
+    if not isinstance(value, str):
+        return False
+    if isinstance(value, Number) or value.isdecimal():
+        return ERROR_STATUS.fullmatch(value) is not None and _OF_CODE.fullmatch(name) is not None
+    if is_result and negates(value) and not _is_no_error(value):
+        return True
+    return (is_result or OF_TEXT.search(name) is not None) and is_failure(value, of_block=of_block)
+
+
+def is_contradicted(record: Entry, *, of_block: bool = False) -> bool:
+    """Return whether an undocumented field of an object, or any object inside it, reports a failure."""
+    inner = [value for value in record.values() if isinstance(value, (dict, list))]
+    return hints_at_failure(record, of_block=of_block) or any(
+        reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in objects(inner)
     )
 
 
@@ -231,10 +273,10 @@ def _outcome_of_record(operation: Operation, record: Entry) -> str:
     """Return the outcome in a record without entries; it is unknown if any field beside its status means failure."""
     is_block = operation is operations.BLOCK_PHONE
     status = record.get("status")
-    if reports_failure(record, of_block=is_block) or hints_at_failure(record):
+    if reports_failure(record, of_block=is_block) or is_contradicted(record, of_block=is_block):
         return UNKNOWN
-    texts = (record.get(name) for name in ("state", "msg", "message"))
-    if any(isinstance(text, str) and is_failure(text, of_block=is_block) for text in texts):
+    text = record.get("message")
+    if isinstance(text, str) and is_failure(text, of_block=is_block):
         return UNKNOWN
     is_accepted = is_one(status) or (isinstance(status, str) and is_success(status, of_block=is_block))
     return ACCEPTED if is_accepted or _id(record) else UNKNOWN
@@ -254,7 +296,7 @@ def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     if has_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
-        is_doubtful = not entry or is_zero(status) or is_zero(state) or hints_at_failure(entry)
+        is_doubtful = not entry or is_zero(status) or is_zero(state) or is_contradicted(entry)
         outcome = UNKNOWN if is_doubtful else ACCEPTED
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
@@ -308,12 +350,12 @@ def claimed(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[Entr
     """Return the entry of each phone; it is empty if there is no entry for the phone, or if its entries disagree.
 
     An entry belongs to the numbers that it contains, separated by commas. Order counts only if no entry has a ``phone``
-    and there are as many entries as phones.
+    or, in any other field, the number of another recipient, and if there are as many entries as phones.
     """
     if [entry.get("phone") for entry in entries] == [*phones]:  # the usual case
         return [*entries]
     if not any("phone" in entry for entry in entries):
-        return [*entries] if len(entries) == len(phones) else [{} for _ in phones]
+        return [*entries] if _is_in_order(entries, phones) else [{} for _ in phones]
     if [*phones] == [None]:
         return [entries[0] if len(entries) == 1 else {}]
     numbers = NumberIndex([phone for phone in phones if phone])
@@ -322,6 +364,18 @@ def claimed(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[Entr
         for phone in numbers.among(entry.get("phone")):
             own.setdefault(phone, []).append(entry)
     return [_agreed(own.get(phone or "", ())) for phone in phones]
+
+
+def _is_in_order(entries: Sequence[Entry], phones: Sequence[str | None]) -> bool:
+    """Return whether there is one entry for each phone, and none contains the number of another recipient."""
+    if len(entries) != len(phones):
+        return False
+    known = set(phones)
+    return not any(
+        isinstance(value, str) and _PUNCTUATION.sub("", value) in known - {phone}
+        for entry, phone in zip(entries, phones, strict=True)
+        for value in entry.values()
+    )
 
 
 def _agreed(entries: Sequence[Entry]) -> Entry:

@@ -56,9 +56,9 @@ def test_a_send_encodes_its_body_once_and_parses_the_response_once(
     def counted(module: object, name: str) -> None:
         function = getattr(module, name)
 
-        def call(*given: object) -> object:
+        def call(*given: object, **options: object) -> object:
             done.append(name)
-            return function(*given)
+            return function(*given, **options)
 
         monkeypatch.setattr(module, name, call)
 

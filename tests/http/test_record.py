@@ -55,6 +55,20 @@ def test_entries_may_be_a_list_an_object_or_an_object_of_objects() -> None:
         assert sorted(entries(document)) == listed, document
 
 
+def test_data_may_contain_the_status_of_each_number() -> None:
+    assert entries({"id": "d", "data": {f"+{A}": "sent", B: 0}}) == [("d", "sent", f"+{A}"), ("d", "0", B)]
+
+
+def test_an_empty_entry_has_no_id() -> None:
+    assert record(ops.SEND_SMS, {"id": "d", "data": [{}]})["data"] == [{}]
+
+
+def test_an_object_in_place_of_a_status_is_kept_only_if_it_means_failure() -> None:
+    for status, kept in (({"name": "PENDING"}, {}), ({"name": "REJECTED"}, {"status": {"name": "REJECTED"}})):
+        found = record(ops.SEND_SMS, {"data": [{"id": "a", "phone": A, "status": status}]})
+        assert found["data"] == [{"id": "a", "phone": A, **kept}]
+
+
 def test_one_object_without_a_phone_applies_to_all_recipients() -> None:
     assert entries({"id": "d", "data": {"state": "Enviado"}}) == [("d", "Enviado", f"{A},{B}")]
     assert entries({"id": "d", "data": {"state": "Enviado", "phone": ["x"]}}) == [("d", "Enviado", f"{A},{B}")]
@@ -118,6 +132,7 @@ def test_a_chatapp_record_is_one_entry_unless_its_data_has_entries() -> None:
 
 
 def test_a_failure_around_the_record_is_part_of_it() -> None:
+    assert record(ops.URL_SHORT, {"success": False, "data": {"urlShort": "s"}}) == {"success": False, "urlShort": "s"}
     blocked = {"id": "x", "status": "blocked"}
     found = record(ops.BLOCK_PHONE, {"status": 0, "msg": "no", "data": blocked})
     assert found == {"id": "x", "status": "0", "msg": "no"}

@@ -90,6 +90,18 @@ REFUSING = (301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429)
 IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503, 504, 520, 599)
 
 
+def test_a_balance_is_refused_if_the_response_reports_a_failure() -> None:
+    for failed in ({"status": 401, "message": "No autorizado"}, {"status": 7, "success": False}):
+        assert isinstance(error_of(ops.BALANCE, failed), RefusedError), failed
+    for left in ({"status": 401, "message": "Saldo disponible"}, {"status": 0}, {"balance": 7, "success": False}):
+        assert parsed(ops.BALANCE, left).http_status == 200, left
+
+
+def test_a_send_is_unknown_if_a_field_is_there_twice_with_different_values() -> None:
+    assert "a field twice" in error_of(ops.SEND_SMS, b'{"id": "x", "status": 0, "status": 1}').what
+    assert parsed(ops.SEND_SMS, b'{"id": "x", "status": 1, "status": 1}').http_status == 200
+
+
 @each(list(OPERATIONS))
 def test_a_status_means_refused_or_unknown(operation: Operation) -> None:
     for status in REFUSING:
@@ -317,9 +329,13 @@ NOT_VERIFIED: list[Any] = [
     {"status": 1, "errorCode": 0, "errorMessage": "Codigo invalido"}, {"status": 1, "phone": "573009999999"},
     {"status": 1, "msg": "Código errado"}, {"status": 1, "msg": "Código equivocado"},
     {"status": 1, "msg": "Intente de nuevo"}, {"status": 1, "data": {"success": 0}}, {"status": 1, "isValid": False},
+    {"status": 1, "mensaje": "Código incorrecto"}, {"status": 1, "description": "Wrong code"},
+    {"status": 1, "message": "Unauthorized"}, {"status": "success", "data": False}, {"status": "OK", "code": 400},
+    {"status": 1, "statusCode": 401}, {"status": 1, "data": {"match": "no"}}, {"status": 1, "aprobado": 0},
     {"verified": True, "expired": True}, {"verified": True, "match": "false"}, {"verified": True, "reason": "expired"},
     # nothing that the API documents
-    {"estado": "verificado"}, {"ok": True}, {}, [], True, "ok", 1, {"data": {}}, {"msg": "verified"},
+    {"estado": "verificado"}, {"Verified": True}, {"ok": True}, {}, [], True, "ok", 1, {"data": {}},
+    {"msg": "verified"},
 ]  # fmt: skip
 
 
@@ -335,7 +351,8 @@ def test_any_other_response_does_not_verify_a_code() -> None:
         assert isinstance(error, RefusedError), body
         assert error.what.startswith("The code was not verified (200)")
         assert error.document == load_json(json.dumps(body).encode())
-    for page in (b"", HTML, b"verified", b'{"status": 1'):
+    twice = b'{"status": 0, "status": 1}'
+    for page in (b"", HTML, b"verified", b'{"status": 1', twice):
         assert isinstance(error_of(ops.VERIFY_2FA, page), RefusedError), page
 
 
@@ -346,7 +363,7 @@ def test_a_short_url_beside_a_failure_is_not_a_success() -> None:
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed}), RefusedError), failed
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed, "id": "u1"}), OutcomeUnknownError), failed
     assert parsed(ops.URL_SHORT, {**short, "status": 1, "error": 0}).http_status == 200
-    for hint in ({"success": False}, {"errorCode": 12}):
+    for hint in ({"success": False}, {"errorCode": 12}, {"result": {"error": "exists"}}, {"urlShort": 0}):
         assert isinstance(error_of(ops.URL_SHORT, {**short, **hint}), OutcomeUnknownError), hint
     for without in ({"urlShort": "", "msg": "error interno"}, {"urlLong": "https://example.com", "msg": "Creada"}):
         assert isinstance(error_of(ops.URL_SHORT, without), OutcomeUnknownError), without

@@ -21,11 +21,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations, recipients
-from msgctl.delivery import is_failure
+from msgctl.delivery import contradicts_success, is_failure
 from msgctl.http.request import MAX_SHARED
 from msgctl.jsontext import ShapeError
 from msgctl.operations import Effect, Operation, Record
-from msgctl.recipients import has_error, is_one, is_zero, reports_failure
+from msgctl.recipients import ERROR_STATUS, has_error, hints_at_failure, is_one, is_zero, reports_failure
 
 if TYPE_CHECKING:
     from msgctl.http.request import Request
@@ -65,6 +65,8 @@ _OF_MESSAGES = ("id", "phone", "created", "sms", "dispatch_id", "credits")
 _FAILURE = ("error", "status", "msg", "message")
 _PLACE = re.compile("0|[1-9][0-9]{0,3}", re.ASCII)
 """A key that is a position in the request, instead of a phone number."""
+_NUMBER = re.compile("[+]?[0-9]{5,15}", re.ASCII)
+"""A key that is a phone number; its value may be the status of the message, instead of an object."""
 
 
 def convert(request: Request, document: Any) -> Object:
@@ -110,8 +112,10 @@ def is_refusal(operation: Operation, record: Object) -> bool:
     if operation is operations.BALANCE:
         if any(record.get(name) is not None for name in CREDITS):
             return False
-        is_zero_with_text = is_zero(status) and bool(record.get("msg") or record.get("message"))
-        return has_error(record) or (isinstance(status, str) and is_failure(status)) or is_zero_with_text
+        texts = [record[name] for name in ("msg", "message") if record.get(name)]
+        is_error_status = ERROR_STATUS.fullmatch(str(status)) and any(contradicts_success(str(text)) for text in texts)
+        is_failed = has_error(record) or hints_at_failure({**record, "status": None})
+        return is_failed or is_failure(str(status)) or bool((is_zero(status) and texts) or is_error_status)
     if operation is operations.MESSAGES_STATE:
         messages = record["data"]
         has_state = any(message.get("state") is not None for message in messages)
@@ -255,6 +259,8 @@ def _listed(data: Any, most: int, phones: Sequence[str] = ()) -> list[Object]:
         return data[:most]
     if not isinstance(data, dict):
         return []
+    if data and all(map(_NUMBER.fullmatch, data)) and not any(isinstance(each, (dict, list)) for each in data.values()):
+        return [{"phone": key, "status": each} for key, each in islice(data.items(), most)]
     if not all(isinstance(each, dict) for each in data.values()):
         return [data]
     first = list(islice(data.items(), most))
@@ -275,7 +281,7 @@ def _entry(entry: Object, own: str, other: str, dispatch: Any) -> Object:
         entry = {name: value for name, value in entry.items() if not _is_odd(name, value)}
     if entry.get(own) is None and entry.get(other) is not None:
         entry = {own if name == other else name: value for name, value in entry.items() if name != own}
-    if entry.get("id") in (None, "") and _is_plain(dispatch):
+    if entry and entry.get("id") in (None, "") and _is_plain(dispatch):
         entry = {**entry, "id": dispatch}
     return entry
 
@@ -400,15 +406,20 @@ def _without_data(level: Object) -> Object:
 
 
 def _is_odd(name: str, value: Any) -> bool:
-    """Return whether a field counts as missing: an object or array in place of an id, phone, status or state."""
-    return name in _PLAIN and isinstance(value, (dict, list))
+    """Return whether a field counts as missing: an object or array in place of an id, phone, status or state.
+
+    A status or state that contains a word for failure is kept, since the outcome depends on it.
+    """
+    return name in _PLAIN and isinstance(value, (dict, list)) and not hints_at_failure({name: value})
 
 
 def _with_failures(found: Object, around: Iterable[Object]) -> Object:
     """Return a record with the failure that a level around it reports."""
-    failed = [level for level in around if level is not found and reports_failure(level)]
-    for level in failed:
-        found = {**found, **{name: level[name] for name in _FAILURE if level.get(name) is not None}}
+    for level in [each for each in around if each is not found]:
+        if reports_failure(level):
+            found = {**found, **{name: level[name] for name in _FAILURE if level.get(name) is not None}}
+        elif hints_at_failure(level):
+            found = {**_without_data(level), **found}
     return found
 
 

@@ -16,12 +16,14 @@ from msgctl.config.profiles import is_loopback
 from msgctl.delivery import contradicts_success, is_verified_word, words
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.http.record import RESULTS, convert, is_refusal, levels
-from msgctl.jsontext import Number, ShapeError, load_json, pieces
+from msgctl.jsontext import Number, ShapeError, load_json, objects, pieces, values
 from msgctl.operations import Effect, Operation
 from msgctl.recipients import (
+    OF_TEXT,
     SUCCESS_FLAGS,
     has_error,
     hints_at_failure,
+    is_contradicted,
     is_one,
     is_zero,
     named_in,
@@ -55,7 +57,7 @@ SERVICE_ERROR = 520
 """The status of the service's own refusals; without the error record, a proxy or firewall sent it."""
 SAYING = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
-_OF_SUCCESS = re.compile("valid|verif|match|success|correct")
+_OF_SUCCESS = re.compile("valid|verif|match|coincid|success|exito|correct|approv|aprob|accept|acept")
 _OF_FAILURE = re.compile("invalid|incorrect|expired|blocked|locked|failed")
 OTHER_RESULTS = (*SUCCESS_FLAGS, "state", "result", "estado", "resultado")
 """Fields that services add to the response to a code."""
@@ -147,7 +149,8 @@ def parse(
     operation, status = request.operation, response.status_code
     document, fault = None, str(response.extensions.get("fault", ""))
     try:
-        document = None if fault else load_json(response.content)
+        is_unique = operation.effect is not Effect.READS
+        document = None if fault else load_json(response.content, is_unique=is_unique)
     except ShapeError as error:
         fault = str(error)
     failure = Failure(request, response, document, base_url, is_sandbox)
@@ -180,7 +183,8 @@ def parse(
 
 
 def _is_short_url(record: Mapping[str, Any]) -> bool:
-    return bool(record.get("urlShort")) and not (reports_failure(record) or hints_at_failure(record))
+    short = record.get("urlShort")
+    return bool(short) and not is_zero(short) and not (reports_failure(record) or is_contradicted(record))
 
 
 def is_verified(request: Request, document: Any) -> bool:
@@ -188,20 +192,20 @@ def is_verified(request: Request, document: Any) -> bool:
 
     ``verified``, ``valid`` and ``status`` of the document and of its ``data`` must all mean success, and at least one
     must be present. At any depth, these contradict them: an ``error`` or ``errorCode``, a message with a word for
-    failure or a negation, a false ``success``, a failing ``state``, and the phone of another person.
+    failure or a negation, a false ``success`` or ``data``, a failing ``state``, and the phone of another person.
     """
     outer = list(levels(document))
-    if not any(name.lower() in RESULTS for level in outer for name in level):
+    if not any(name in RESULTS for level in outer for name in level):
         return False
     if any(isinstance(level.get("data"), list) and len(level["data"]) > 1 for level in outer):
         return False
-    found = [each for each in _values(document) if isinstance(each, dict)]
+    found = list(objects(document))
     results = [value for each in found for name, value in each.items() if name.lower() in RESULTS]
-    messages = [each[name] for each in found for name in (*SAYING, "reason") if name in each]
+    messages = [value for each in found for name, value in each.items() if name in SAYING or OF_TEXT.search(name)]
     messages += [each["data"] for each in found if isinstance(each.get("data"), str)]
     return (
         all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
-        and not any(has_error(each) or hints_at_failure(each) for each in found)
+        and not any(has_error(each) or hints_at_failure(each) or is_zero(each.get("data")) for each in found)
         and not any(contradicts_success(text) for each in messages for text in _strings(each))
         and not any(_means_failure(name.lower(), value) for each in found for name, value in each.items())
         and not any(named_in(each, [phone for phone in request.phones if phone]) == [] for each in found)
@@ -212,24 +216,14 @@ def _means_failure(name: str, value: Any) -> bool:
     """Return whether an undocumented field contradicts success, such as ``isValid`` false or ``expired`` true."""
     if _OF_FAILURE.search(name):
         return is_one(value)
-    if name in OTHER_RESULTS and isinstance(value, str) and contradicts_success(value):
-        return True
-    return is_zero(value) and (name in OTHER_RESULTS or _OF_SUCCESS.search(name) is not None)
-
-
-def _values(value: Any) -> Iterator[Any]:
-    """Yield a JSON value and every value inside it."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, (dict, list)):
-            waiting += each.values() if isinstance(each, dict) else each
+    if name not in OTHER_RESULTS and not _OF_SUCCESS.search(name):
+        return False
+    return is_zero(value) or (isinstance(value, str) and contradicts_success(value))
 
 
 def _strings(value: Any) -> Iterator[str]:
     """Yield every string in a JSON value, and the names of its fields."""
-    for each in _values(value):
+    for each in values(value):
         if isinstance(each, dict):
             yield from each
         elif isinstance(each, str) and not isinstance(each, Number):
