@@ -22,6 +22,7 @@ from msgctl.jobs.store import Store
 from msgctl.storage.records import LOCAL
 from support.jobs import (
     ANA,
+    BALANCE,
     EVA,
     LUIS,
     REFUSAL,
@@ -731,6 +732,24 @@ def test_the_next_run_tries_a_service_that_could_not_be_reached(
 # --- a few first
 
 
+def test_the_last_line_in_a_pipe_gives_the_next_step(jobs: Jobs, service: Service, home: Path) -> None:
+    sending = ("sms", "bulk", of_phones(home, [ANA, LUIS]), "-m", "Hola", "--yes", "--name", "pedidos")
+    step = "→ Check the delivery: msgctl job states pedidos"
+    assert jobs(*sending).err.splitlines()[-1] == step
+    assert jobs("job", "resume", "pedidos", "-o", "csv").err.splitlines()[-1] == step
+    assert step not in jobs("job", "resume", "pedidos", "--quiet").err
+    assert jobs("job", "resume", "pedidos", "--json").err == ""
+    assert jobs("job", "show", "pedidos").err == ""
+
+
+def test_the_error_of_a_canary_that_is_refused_says_how_to_resume(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, REFUSAL)
+    sending = ("sms", "bulk", of_phones(home, [ANA, LUIS]), "-m", "Hola", "--canary", "1", "--yes", "--once", "x")
+    for done in (jobs(*sending), jobs(*sending)):
+        assert done.code == 6
+        assert done.err.splitlines()[-1].startswith("Resume")
+
+
 def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
     jobs: Jobs, service: Service, home: Path
 ) -> None:
@@ -738,7 +757,7 @@ def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
     done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
     assert done.code == 0, done.err
     job = jobs("job", "list", "--json").document[0]["job"]
-    assert "Paused after 2 recipients, because of --canary. Resume" in done.err
+    assert "Paused after 2 recipients, because of --canary." in done.err
     assert f"msgctl job resume {job}" in done.err
     assert jobs.shown(job)["state"] == "paused"
     assert sent_to(service) == sorted([ANA, LUIS])
