@@ -47,7 +47,7 @@ class Departure(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """A message that the service sent to a phone."""
+    """A message that the service sent to a phone; ``wall`` is when its request left the machine."""
 
     process: str
     phone: str
@@ -90,9 +90,9 @@ class Service(httpx.BaseTransport):
             raise NotReachedError("No connection")
         process = world.alive().process.name
         request.extensions["sent"] = True
-        world.short_waits = 0
+        world.short_waits, left = 0, world.wall
         if phones:
-            self.departures.append(Departure(process, phones, world.now, world.wall, fault))
+            self.departures.append(Departure(process, phones, world.now, left, fault))
         self._travel()
         if fault == "lost":
             raise httpx.ReadError("connection reset")
@@ -107,7 +107,7 @@ class Service(httpx.BaseTransport):
         entries = document.get("data", []) if response.status_code == 200 else []
         sent = [entry for entry in entries if entry["status"] != "blocked"]
         self.arrivals += [
-            Arrival(process, entry["phone"], entry["id"], entry["credits"], world.wall, fields["sms"][0])
+            Arrival(process, entry["phone"], entry["id"], entry["credits"], left, fields["sms"][0])
             for entry in sent
         ]
         world.point("carried out")
