@@ -107,8 +107,7 @@ class Service(httpx.BaseTransport):
         entries = document.get("data", []) if response.status_code == 200 else []
         sent = [entry for entry in entries if entry["status"] != "blocked"]
         self.arrivals += [
-            Arrival(process, entry["phone"], entry["id"], entry["credits"], left, fields["sms"][0])
-            for entry in sent
+            Arrival(process, entry["phone"], entry["id"], entry["credits"], left, fields["sms"][0]) for entry in sent
         ]
         world.point("carried out")
         self._travel()
