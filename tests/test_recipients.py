@@ -153,7 +153,7 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
         {"id": "x", "phone": A, "msg": "ok"},
         {"id": "x", "sent": 1, "failed": 0, "rejected": [], "failedAt": None, "delivered": False},
         {"id": "x", "status": "Sin errores", "result": {"status": "sent", "pages": 0}},
-        {"id": "x", "status": 202, "code": "200"},
+        {"id": "x", "status": 202, "code": "200", "failover": "sms"},
         {"id": "x", "status": "Aún no entregado"},
     ):
         assert of(document, [A]) == ["accepted"], document

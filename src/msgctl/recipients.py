@@ -29,7 +29,7 @@ _NONE = frozenset("none null no sin without ok".split())
 _ERRORS = frozenset("error errors errores".split())
 SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "aceptado")
 """Fields that services add to a response, in any case; false or 0 contradicts an acceptance."""
-_OF_FAILURE = re.compile("(?<!no)(?<!no_)error|fail|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
+_OF_FAILURE = re.compile("(?<!no)(?<!no_)error|fail(?!over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
 _OF_RESULT = re.compile("status|state|estado|result", re.I)
 OF_TEXT = re.compile("(msg|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
 _OF_CODE = re.compile("(http)?_?(status|state|estado|response)?_?(code|codigo)?", re.I)
