@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.http.record import convert
+from msgctl.http.record import convert, is_refusal
 from msgctl.http.request import build
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Operation
@@ -174,8 +174,28 @@ def test_a_status_of_0_or_1_is_not_a_state() -> None:
     assert states([{"dispatch_id": "D", "state": 2}]) == [("D", "2")]
 
 
+def test_a_status_around_the_messages_is_not_a_state() -> None:
+    message = {"id": "m1", "state": "Rechazado"}
+    for document in ({"status": "success", "data": message}, {"status": "OK", "msg": "ok", "data": [message]}):
+        assert states(document) == [("m1", "Rechazado")], document
+    assert states({"status": "Entregado", "data": {}}) == [("d1", "Entregado")]
+    assert states({"id": "m1", "status": "Entregado", "data": {"state": "Rechazado"}}) == [("m1", "Entregado")]
+
+
+def test_an_error_instead_of_a_message_is_a_refusal() -> None:
+    for error in ({"status": "error", "msg": "No existe"}, {"status": 404, "message": "No encontrado", "data": []}):
+        assert is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, error)), error
+    for message in (
+        {"id": "m1", "status": "Error", "msg": "Destino inaccesible"},
+        {"status": "error"},
+        {"status": "Rechazado", "msg": "Destino inaccesible"},
+        {"status": "", "msg": "ok", "data": [{"state": "Enviado"}]},
+    ):
+        assert not is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, message)), message
+
+
 def test_an_empty_list_has_no_state_yet() -> None:
-    empty: list[Any] = [[], {"data": []}, {"data": {}}, {"status": 1, "data": None}]
+    empty: list[Any] = [[], {"data": []}, {"data": {}}, {"status": 1, "data": None}, {"status": "success", "data": []}]
     for document in empty:
         assert states(document) == [], document
 

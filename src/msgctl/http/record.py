@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations, recipients
-from msgctl.delivery import contradicts_success, is_failure
+from msgctl.delivery import contradicts_success, is_failure, words
 from msgctl.http.request import MAX_SHARED
 from msgctl.jsontext import ShapeError
 from msgctl.operations import Effect, Operation, Record
@@ -61,7 +61,8 @@ CREDITS = ("balance", "credits", "saldo")
 
 _PLAIN = ("id", "phone", "status", "state")
 _OF_ENTRIES = frozenset({"phone", "state", "credits", "sms", "message", "voice"})
-_OF_MESSAGES = ("id", "phone", "created", "sms", "dispatch_id", "credits")
+_OF_MESSAGES = frozenset({"id", "phone", "created", "sms", "dispatch_id", "credits"})
+_ERROR_WORDS = frozenset("error errors fail failed failure fallo fallido".split())
 _FAILURE = ("error", "status", "msg", "message")
 _PLACE = re.compile("0|[1-9][0-9]{0,3}", re.ASCII)
 """A key that is a position in the request, instead of a phone number."""
@@ -119,8 +120,18 @@ def is_refusal(operation: Operation, record: Object) -> bool:
     if operation is operations.MESSAGES_STATE:
         messages = record["data"]
         has_state = any(message.get("state") is not None for message in messages)
-        return not has_state and any(is_zero(each.get("status")) for each in (record, *messages))
+        is_failed = _is_error(record) or any(is_zero(each.get("status")) for each in (record, *messages))
+        return not has_state and is_failed
     return operation.effect is not Effect.READS and recipients.is_refusal(operation, record)
+
+
+def _is_error(document: Object) -> bool:
+    """Return whether a response to messages-state is an error, not a message: a text with a status "error" or 404."""
+    status = str(document.get("status"))
+    found = set(words(status))
+    is_error = ERROR_STATUS.fullmatch(status) is not None or (bool(found) and found <= _ERROR_WORDS)
+    is_message = _count(_OF_MESSAGES | {"state"}, document) > 0
+    return is_error and bool(document.get("msg") or document.get("message")) and not is_message
 
 
 def levels(document: Any) -> Iterator[Object]:
@@ -305,9 +316,14 @@ def _messages(document: Any, depth: int) -> list[Object] | None:
         return _listed(document, most)
     if not isinstance(document, dict) or not depth:
         return None
-    if _state(document) is None and isinstance(data := document.get("data"), (dict, list)):
+    if _is_error(document):
+        return []
+    data, has_own = document.get("data"), _count(_OF_MESSAGES | {"state"}, document) > 0
+    if isinstance(data, (dict, list)) and not (has_own and _state(document) is not None):
         inner = None if isinstance(data, list) else _messages(data, depth - 1)
-        return _listed(data, most) if inner is None else inner
+        found = _listed(data, most) if inner is None else inner
+        if isinstance(data, list) or _state(document) is None or any(_state(each) is not None for each in found):
+            return found
     if _state(document) is not None or _count(_OF_MESSAGES, document):
         return [document]
     return [] if _is_plain(document.get("status")) or "data" in document else None
