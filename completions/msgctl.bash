@@ -451,6 +451,7 @@ __msgctl_table() {
         ) ;;
     'optout list')
         table=(
+            'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
         ) ;;
     'optout remove')
         table=(

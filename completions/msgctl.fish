@@ -353,6 +353,7 @@ function __msgctl_table
         echo 'option --country-code countries Country of national numbers, for example CO'
         echo 'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
     case 'optout list'
+        echo 'option --channel =sms,call,chatapp,all Only this channel: sms, call, chatapp, or all of them'
     case 'optout remove'
         echo 'arguments - - '
         echo 'option --country-code countries Country of national numbers, for example CO'

@@ -54,6 +54,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
     assert done.document == {
         "command": command,
         "file": customers,
+        "profile": "environment",
         "recipients": 4,
         "invalid": 0,
         "duplicate": 1,
@@ -70,6 +71,15 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "duplicate of line 2"}],
         "excluded_rows": [],
     }
+
+
+def test_the_summary_of_a_dry_run_has_the_account_and_the_only_country(
+    home: Path, tool: Tool, service: Service
+) -> None:
+    service.will(respond({"status": 10}))
+    done = tool("sms", "bulk", table(home, "phone", ANA), "-m", "Hello", "-n", terminal=True)
+    assert "account environment" in done.out
+    assert "CO 1" in done.out
 
 
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(

@@ -36,6 +36,14 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
     assert listed(tool) == [LUIS]
 
 
+def test_the_list_of_a_channel_has_the_opt_outs_that_count_for_it(tool: Tool) -> None:
+    for phone, channel in ((ANA, "sms"), (LUIS, "call"), (EVA, "all")):
+        assert tool("optout", "add", phone, "--channel", channel).code == 0
+    listed = tool("optout", "list", "--channel", "sms", "--json").document
+    assert [(each["phone"], each["channel"]) for each in listed] == [(ANA, "sms"), (EVA, "all")]
+    assert len(tool("optout", "list", "--channel", "all", "--json").document) == 3
+
+
 def test_an_empty_list_is_an_empty_result(tool: Tool) -> None:
     assert tool("optout", "list", "--json").document == []
     assert "The opt-out list is empty." in tool("optout", "list", terminal=True).err

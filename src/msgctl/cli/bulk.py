@@ -48,7 +48,18 @@ from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
-    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "opted_out", "over_limit", "blank"),
+    *(
+        "command",
+        "file",
+        "profile",
+        "recipients",
+        "invalid",
+        "duplicate",
+        "excluded",
+        "opted_out",
+        "over_limit",
+        "blank",
+    ),
     *("repeats", "window", "opens", "at_most", "messages", "segments", "credits", "countries", "balance", "first"),
     "most_expensive",
 )
@@ -402,8 +413,7 @@ def _approve(
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
-            about = (f"account {context.profile.name}", host)
-            context.printer.explain(jobs.plan_parts(document, about, _scheduled(context, spec)))
+            context.printer.explain(jobs.plan_parts(document, host, _scheduled(context, spec)))
         _ask(context, spec, tally, numbers, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
@@ -543,6 +553,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
     return {
         "command": spec.command,
         "file": spec.file,
+        "profile": spec.profile,
         "recipients": tally.recipients,
         **{str(state): tally.counts[state] for state in tally.examples},
         **({"opted_out": opted_out} if opted_out else {}),

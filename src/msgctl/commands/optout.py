@@ -61,15 +61,20 @@ def add(context: Context, phone: Phones, country: Country, channel: Channel = "a
 
 
 @command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
-def list_(context: Context) -> OwnResult:
+def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """List the numbers that opted out.
 
-    The channel is sms, call or chatapp, or all for an opt-out of every channel.
+    The channel is sms, call or chatapp, or all for an opt-out of every channel. With --channel, the list has only the
+    opt-outs that count for this channel.
     """
     from msgctl.history import optouts
 
     context.check_fields(COLUMNS)
-    found = [{**each._asdict(), "added": timestamp(each.added)} for each in optouts.every(context.records)]
+    found = [
+        {**each._asdict(), "added": timestamp(each.added)}
+        for each in optouts.every(context.records)
+        if channel == "all" or each.channel in (channel, "all")
+    ]
     return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
 
 

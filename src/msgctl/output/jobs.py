@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from rich.console import RenderableType
@@ -120,12 +120,10 @@ def verdict(job: Document) -> tuple[str, ...]:
     return ("ok", done, plural(job["credits"], "credit")) if job["credits"] else ("ok", done)
 
 
-def plan_parts(plan: Document, account: Sequence[str] = (), scheduled: str = "") -> Iterator[RenderableType]:
-    """Return what is about to be sent. ``account`` are the profile and the host of its service.
-
-    ``scheduled`` is the time of a scheduled job.
-    """
-    about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *(cell(each) for each in account))
+def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[RenderableType]:
+    """Return what is about to be sent to the service on a ``host``. ``scheduled`` is the time of a scheduled job."""
+    account = (f"account {cell(plan['profile'])}", *([cell(host)] if host else []))
+    about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *account)
     yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
     yield Text("")
     pairs = [("Recipients", _recipients(plan, plan["messages"])), *_limit(plan)]
@@ -194,7 +192,7 @@ def _moment(stamp: str) -> str:
 def _cost(plan: Document) -> Text:
     needed, balance = plan["credits"], plan["balance"]
     countries = plan.get("countries") or {}
-    listed = "   " + ", ".join(f"{name} {count:,}" for name, count in countries.items()) if len(countries) > 1 else ""
+    listed = "   " + ", ".join(f"{name} {count:,}" for name, count in countries.items()) if countries else ""
     if balance is None:
         details = [("  balance not checked", "dim")]
     elif balance < needed:
