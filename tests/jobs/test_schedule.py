@@ -193,6 +193,7 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
         ("07:00", BOGOTA, "2026-11-22T12:00"),
         ("09:00-05:00", MADRID, "2026-11-21T14:00"),
         ("00:30+14:00", BOGOTA, "2026-11-22T10:30"),
+        ("23:00-14:00", BOGOTA, "2026-11-21T13:00"),
         ("tomorrow 09:00", BOGOTA, "2026-11-22T14:00"),
         ("Tomorrow  9:00", KOLKATA, "2026-11-22T03:30"),
         ("today 09:00", BOGOTA, "2026-11-21T14:00"),
