@@ -266,7 +266,10 @@ def test_blocked_is_a_success_of_block_alone() -> None:
     for status in ("blocked", "BLOQUEADO", "1"):
         assert not is_refusal(ops.BLOCK_PHONE, {"status": status})
         assert of({"status": status}, [A], ops.BLOCK_PHONE) == ["accepted"]
-    for status in ("error", "not blocked", "no bloqueado"):
+    for contradiction in ({"phone": B}, {"blocked": False}, {"result": {"bloqueado": 0}}):
+        assert of({"id": "b", **contradiction}, [A], ops.BLOCK_PHONE) == ["unknown"], contradiction
+    assert of({"id": "b", "phone": "3001234567", "blocked": True}, [A], ops.BLOCK_PHONE) == ["accepted"]
+    for status in ("error", "not blocked", "no bloqueado", "unblocked", "Desbloqueado"):
         assert is_refusal(ops.BLOCK_PHONE, {"status": status}), status
         assert of({"id": "b", "status": status}, [A], ops.BLOCK_PHONE) == ["unknown"], status
 

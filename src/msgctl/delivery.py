@@ -52,6 +52,7 @@ _DELIVERED = _stems(
 _SENT = _stems("sent enviado")
 _DELIVERABLE = _DELIVERED | _SENT | _stems("entregar saldo cobertura")
 _BLOCKED = _stems("blocked bloqueado")
+_UNBLOCKED = _stems("unblocked desbloqueado")
 _FAILED = _BLOCKED | _stems(
     """
     error fail failed failure reject rejected rejectd denied refused invalid undelivered undeliv undeliverable
@@ -169,7 +170,7 @@ def is_failure(status: str, *, of_block: bool = False) -> bool:
 @lru_cache(maxsize=256)
 def _is_failure(text: str, *, of_block: bool) -> bool:
     if of_block:
-        return _means_failure(text, _DELIVERABLE | _BLOCKED, _FAILED - _BLOCKED)
+        return _means_failure(text, _DELIVERABLE | _BLOCKED, _FAILED - _BLOCKED | _UNBLOCKED)
     if (known := _vocabulary.states.get(tuple(_words(text)))) is not None:
         return known is Delivery.FAILED
     successes = _vocabulary.delivered | _DELIVERABLE if _NOT_YET.isdisjoint(_words(text)) else frozenset[str]()

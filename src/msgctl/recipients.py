@@ -29,11 +29,14 @@ _NONE = frozenset("none null no sin without ok".split())
 _ERRORS = frozenset("error errors errores".split())
 SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "aceptado")
 """Fields that services add to a response, in any case; false or 0 contradicts an acceptance."""
-_OF_FAILURE = re.compile("(?<!no)(?<!no_)error|fail(?!over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
+_OF_FAILURE = re.compile(
+    "(?<!no)(?<!no_)error|fail(?!over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I
+)
 _OF_RESULT = re.compile("status|state|estado|result", re.I)
+_OF_BLOCK = re.compile("blocked|bloquead", re.I)
 OF_TEXT = re.compile("(msg|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
 _OF_CODE = re.compile("(http)?_?(status|state|estado|response)?_?(code|codigo)?", re.I)
-"""Names of undocumented fields: of a failure, a result in words, its explanation, and its number."""
+"""Names of undocumented fields: of a failure, a result in words, a block, an explanation, and a number."""
 ERROR_STATUS = re.compile(r"-[0-9.]*[1-9][0-9.]*|[45][0-9][0-9]", re.ASCII)
 """A number in a status that never means success: a negative one, or an HTTP status of an error."""
 MIN_DIGITS = 5
@@ -84,7 +87,7 @@ def outcomes(
         outcome = _outcome_of_record(operation, record)
         found_id, status = _id(record), _text(record.get("status"))
         known = [phone for phone in phones if phone]
-        named = None if operation is operations.BLOCK_PHONE else named_in(record, known)
+        named = named_in(record, known)
         return [
             RecipientOutcome(phone, outcome if named is None or phone in named else UNKNOWN, found_id, status)
             for phone in phones
@@ -185,7 +188,7 @@ _FLAGS = frozenset((*SUCCESS_FLAGS, "status", "state"))
 def _is_hint(name: str, value: Any, of_block: bool) -> bool:
     if _OF_FAILURE.search(name):
         return has_error({"error": value}) and not _is_no_error(value)
-    if is_zero(value) and name.lower() in _FLAGS:
+    if is_zero(value) and (name.lower() in _FLAGS or (of_block and _OF_BLOCK.search(name))):
         return True
     is_result = _OF_RESULT.search(name) is not None
     if value is False:

@@ -283,8 +283,15 @@ def test_a_number_missing_from_the_response_is_unknown(everyone: str, jobs: Jobs
     job = jobs.send(everyone, code=6)
     assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
     (first, _) = jobs.report(job, "--only", "unknown")
-    assert first["error"] == "the response does not mention this number"
+    assert first["error"] == "the response does not say whether this number was accepted"
     assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
+
+
+def test_a_refusal_without_a_status_has_a_reason(everyone: str, jobs: Jobs, service: Service) -> None:
+    entries = [{"id": "m1", "phone": ANA}, {"phone": LUIS, "error": "no route"}, {"id": "m3", "phone": EVA}]
+    service.will(BALANCE, respond({"id": "d1", "status": 1, "data": entries}))
+    (refused,) = jobs.report(jobs.send(everyone, code=6), "--only", "refused")
+    assert (refused["phone"], refused["error"]) == (LUIS, "the service refused this number")
 
 
 @pytest.mark.every_set

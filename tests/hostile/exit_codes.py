@@ -55,7 +55,6 @@ ANY_BODY = {**READS, Verdict.OTHER_JSON: 0, Verdict.UNREADABLE: 0}
 VERIFIES = {**MADE_ONCE, **dict.fromkeys((*RECORDS, Verdict.OTHER_JSON, Verdict.UNREADABLE, Verdict.NOT_WHOLE), 1)}
 SENDS = {**MADE_ONCE, **dict.fromkeys(RECORDS, 5)}
 """No record mentions a recipient of the command."""
-BLOCKS = {**MADE_ONCE, Verdict.FAILED: 5, Verdict.BLANK: 5}
 SHORTENS = {**MADE_ONCE, Verdict.FAILED: 5, Verdict.BLANK: 5}
 CHECKS_BALANCE = {**READS, **dict.fromkeys(RECORDS, 1), Verdict.READABLE: 6}
 WATCHES = {**READS, **dict.fromkeys((*RECORDS, *RETRIED), 6), Verdict.FAILED: 0}
@@ -66,7 +65,6 @@ BY_COMMAND = {
     "state watch": WATCHES,
     "job clicks": COUNTS_CLICKS,
     "2fa verify": VERIFIES,
-    "block add": BLOCKS,
     "url shorten": SHORTENS,
 }
 PRINT_ANY_JSON = ("balance show", "state get", "url stats")
@@ -83,7 +81,7 @@ def code(line: Line, verdict: Verdict, form: Form) -> int:
     if group == "api":
         return 2 if form == CSV else ANY_BODY[verdict]
     if line.sends_a_job and not is_not_reached:
-        return 0 if line.path == "block bulk" and BLOCKS[verdict] == 0 else 6
+        return 6
     if form == JSON and verdict is Verdict.OTHER_JSON and line.path in PRINT_ANY_JSON:
         return 0
     return BY_COMMAND.get(line.path, READS if line.reads else SENDS)[verdict]

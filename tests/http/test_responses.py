@@ -363,7 +363,13 @@ def test_a_short_url_beside_a_failure_is_not_a_success() -> None:
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed}), RefusedError), failed
         assert isinstance(error_of(ops.URL_SHORT, {**short, **failed, "id": "u1"}), OutcomeUnknownError), failed
     assert parsed(ops.URL_SHORT, {**short, "status": 1, "error": 0}).http_status == 200
-    for hint in ({"success": False}, {"errorCode": 12}, {"result": {"error": "exists"}}, {"urlShort": 0}):
+    for hint in (
+        {"success": False},
+        {"errorCode": 12},
+        {"result": {"error": "exists"}},
+        {"urlShort": 0},
+        {"urlShort": {"a": 1}},
+    ):
         assert isinstance(error_of(ops.URL_SHORT, {**short, **hint}), OutcomeUnknownError), hint
     for without in ({"urlShort": "", "msg": "error interno"}, {"urlLong": "https://example.com", "msg": "Creada"}):
         assert isinstance(error_of(ops.URL_SHORT, without), OutcomeUnknownError), without

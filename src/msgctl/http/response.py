@@ -184,7 +184,8 @@ def parse(
 
 def _is_short_url(record: Mapping[str, Any]) -> bool:
     short = record.get("urlShort")
-    return bool(short) and not is_zero(short) and not (reports_failure(record) or is_contradicted(record))
+    is_text = isinstance(short, str) and bool(short) and not is_zero(short)
+    return is_text and not (reports_failure(record) or is_contradicted(record))
 
 
 def is_verified(request: Request, document: Any) -> bool:

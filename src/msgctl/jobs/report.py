@@ -180,5 +180,5 @@ def _error(recipient: Recipient, found: Outcome) -> str | None:
     if recipient.error:
         return recipient.error
     if found is Outcome.REFUSED:
-        return f"the service responded {recipient.status}"
-    return "the response does not mention this number"
+        return f"the service responded {recipient.status}" if recipient.status else "the service refused this number"
+    return "the response does not say whether this number was accepted"
