@@ -262,6 +262,14 @@ def test_a_failure_without_an_id_is_a_refusal() -> None:
         assert not is_refusal(ops.SEND_SMS, read(record)), record
 
 
+def test_an_error_that_says_there_is_none_leaves_the_outcome_unknown() -> None:
+    for error in ("none", "OK", "No error", "000", "Mensaje enviado"):
+        assert not is_refusal(ops.SEND_SMS, read({"status": 1, "error": error})), error
+        assert of({"status": 1, "error": error}, [A]) == ["unknown"], error
+        assert of({"id": "d", "data": [entry(A, error=error), entry(B)]}) == ["unknown", "accepted"], error
+        assert is_refusal(ops.SEND_SMS, read({"status": 0, "error": error})), error
+
+
 def test_blocked_is_a_success_of_block_alone() -> None:
     for status in ("blocked", "BLOQUEADO", "1"):
         assert not is_refusal(ops.BLOCK_PHONE, {"status": status})

@@ -25,7 +25,8 @@ MAX_CREDIT_DIGITS = 12
 """Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MAX_UNCLAIMED = 100
 """Maximum entries without a recipient that are kept; a hostile response could contain a million."""
-_NONE = frozenset("none null no sin without ok".split())
+_NONE = frozenset("none null ok".split())
+_NEGATIONS = frozenset("no sin without".split())
 _ERRORS = frozenset("error errors errores".split())
 SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "aceptado")
 """Fields that services add to a response, in any case; false or 0 contradicts an acceptance."""
@@ -155,6 +156,8 @@ def is_refusal(operation: Operation, record: Entry) -> bool:
     is_block = operation is operations.BLOCK_PHONE
     if not reports_failure(record, of_block=is_block) or _id(record):
         return False
+    if not names_error(record) and not reports_failure({**record, "error": None}, of_block=is_block):
+        return False
     entries = record.get("data")
     return not any(_reports_itself(entry) for entry in (entries if isinstance(entries, list) else []))
 
@@ -218,7 +221,9 @@ def _is_no_error(value: Any) -> bool:
     if not isinstance(value, str):
         return False
     found = set(words(value))
-    return not value.strip("0 ") or is_success(value) or bool(found & _NONE and found <= _NONE | _ERRORS)
+    is_none = bool(found & _NONE) and found <= _NONE | _ERRORS
+    is_negated = bool(found & _NEGATIONS) and bool(found & _ERRORS) and found <= _NEGATIONS | _ERRORS
+    return not value.strip("0 ") or is_success(value) or is_none or is_negated
 
 
 def exit_code(found: Sequence[RecipientOutcome]) -> int:
@@ -231,6 +236,11 @@ def has_error(document: Entry) -> bool:
     """Return whether an object has a non-empty ``error``; 0, "0" and false mean that there is no error."""
     error = document.get("error")
     return error not in (None, "", [], {}) and not is_zero(error)
+
+
+def names_error(document: Entry) -> bool:
+    """Return whether an object has an ``error`` that is not a text such as "none" or "OK"."""
+    return has_error(document) and not _is_no_error(document["error"])
 
 
 _CREDITS = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
@@ -296,10 +306,10 @@ def named_in(record: Entry, phones: Sequence[str]) -> list[str] | None:
 def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
     status, state, paid = entry.get("status"), entry.get("state"), entry.get("credits")
-    if has_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
+    if names_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
-        is_doubtful = not entry or is_zero(status) or is_zero(state) or is_contradicted(entry)
+        is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(entry)
         outcome = UNKNOWN if is_doubtful else ACCEPTED
     return RecipientOutcome(
         phone or _text(entry.get("phone")),

@@ -97,6 +97,10 @@ def test_a_balance_is_refused_if_the_response_reports_a_failure() -> None:
         assert parsed(ops.BALANCE, left).http_status == 200, left
 
 
+def test_an_error_that_says_there_is_none_is_not_a_refusal_of_a_send() -> None:
+    assert isinstance(error_of(ops.SEND_SMS, {"error": "No error", "msg": "Mensaje enviado"}), OutcomeUnknownError)
+
+
 def test_a_send_is_unknown_if_a_field_is_there_twice_with_different_values() -> None:
     assert "a field twice" in error_of(ops.SEND_SMS, b'{"id": "x", "status": 0, "status": 1}').what
     assert parsed(ops.SEND_SMS, b'{"id": "x", "status": 1, "status": 1}').http_status == 200

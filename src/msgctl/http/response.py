@@ -27,6 +27,7 @@ from msgctl.recipients import (
     is_one,
     is_zero,
     named_in,
+    names_error,
     reports_failure,
 )
 from msgctl.text import shorten
@@ -168,7 +169,7 @@ def parse(
     try:
         record = {} if fault else convert(request, document)
     except ShapeError as error:
-        if any(map(has_error, levels(document))):
+        if any(map(names_error, levels(document))):
             raise failure.refused() from None
         if any_json and operation.effect is Effect.READS:
             return found._replace(document={})
