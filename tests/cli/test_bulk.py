@@ -290,6 +290,7 @@ def test_without_a_terminal_yes_is_needed(
     service.always(accepting(service))
     done = jobs(*command.split(), "-", *COMMANDS[command], stdin=f"phone,name\n{ANA},Ana\n")
     done.refused(2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--yes")
+    assert f"{command} of standard input" in done.err
     assert (sends(service), files(home)) == ([], [])
 
 

@@ -142,8 +142,9 @@ def test_the_help_explains_when_a_voice_is_required(tool: Tool) -> None:
 
 
 def test_a_dry_run_shows_the_first_request(tool: Tool, service: Service) -> None:
-    shown = tool(*ASK, "--via", "chatapp", "--code", "-", "-n", "--json").document
-    assert (shown["url"].rpartition("/api/v1")[2], service.connections) == ("/2fa/send-chatapp", 0)
+    for code in (("--code", "-"), ()):
+        shown = tool(*ASK, "--via", "chatapp", *code, "-n", "--json").document
+        assert (shown["url"].rpartition("/api/v1")[2], service.connections) == ("/2fa/send-chatapp", 0)
 
 
 def test_a_person_reads_the_code_and_types_it() -> None:

@@ -120,8 +120,11 @@ def list_(context: Context, listing: Listing) -> OwnResult:
         found += of_jobs(store, most + 1, filters, found, failures)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
-    if listing.state is not None and not found and not context.printer.shows_verdicts:
-        context.note(f"No matching message has the state {values.quote(listing.state)}")
+    if not found and not context.printer.shows_verdicts:
+        if listing.state is not None:
+            context.note(f"No matching message has the state {values.quote(listing.state)}")
+        elif listing.command is not None:
+            context.note(f"No matching message was sent by the command {values.quote(listing.command)}")
     found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"

@@ -176,7 +176,7 @@ def ask(
     """
     if code not in (None, "-"):
         raise UsageError("--code must be -, to read codes from standard input", "To check a code: msgctl 2fa verify")
-    if code is None and not context.stdin.isatty():
+    if code is None and not (context.stdin.isatty() or context.options.dry_run):
         raise UsageError("Cannot ask for the code: this is not a terminal", "Give --code - to read standard input.")
     given = to.values(context, numbers, sms="sms" in via)
     of_call = {}

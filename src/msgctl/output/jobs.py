@@ -78,7 +78,7 @@ def columns(jobs: Iterable[Document], now: float) -> list[Column]:
 def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     """Return one job: its state, its progress, and the outcomes of its recipients."""
     created, ago = local_time(job["created"], now), time_ago(job["created"], now)
-    about = (f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}")
+    about = (_source(job), f"account {cell(job['profile'])}")
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [_state(job, now)])
     yield Flow([Text(each, "dim") for each in (*about, f"created {created}, {ago}")], " · ")
     yield Text("")
@@ -123,7 +123,7 @@ def verdict(job: Document) -> tuple[str, ...]:
 def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[RenderableType]:
     """Return what is about to be sent to the service on a ``host``. ``scheduled`` is the time of a scheduled job."""
     account = (f"account {cell(plan['profile'])}", *([cell(host)] if host else []))
-    about = (f"{cell(plan['command'])} of {cell(plan['file'])}", *account)
+    about = (_source(plan), *account)
     yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
     yield Text("")
     pairs = [("Recipients", _recipients(plan, plan["messages"])), *_limit(plan)]
@@ -145,6 +145,12 @@ def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[
         pairs.append(("Most expensive", _most_expensive(costly)))
     yield FieldList(pairs)
     yield Text("")
+
+
+def _source(job: Document) -> str:
+    """Return the command of a job and its file: ``sms bulk of customers.csv``."""
+    file = "standard input" if job["file"] == "-" else cell(job["file"])
+    return f"{cell(job['command'])} of {file}"
 
 
 def bar(job: Document, width: int) -> Text:
