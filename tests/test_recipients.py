@@ -161,13 +161,17 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
 
 def test_a_sign_of_failure_in_an_entry_leaves_its_recipient_unknown() -> None:
     signs: list[dict[str, Any]] = [
-        {"estado": "Rechazado"}, {"Status": "rejected"}, {"msg": "Numero invalido"}, {"reason": "rejected"},
+        {"estado": "Rechazado"}, {"Status": "rejected"}, {"status": None, "msg": "Numero invalido"},
+        {"reason": "rejected"},
         {"sent": False}, {"hasError": True}, {"result": {"status": "failed"}}, {"data": [{"status": "rejected"}]},
     ]  # fmt: skip
     for sign in signs:
         assert of({"id": "d", "data": [entry(A, **sign), entry(B)]}) == ["unknown", "accepted"], sign
     for status in (404, -3, "No credits", {"name": "REJECTED"}):
         assert of({"id": "d", "data": [entry(A, status), entry(B)]}) == ["unknown", "accepted"], status
+    assert of({"id": "d", "status": 1, "msg": "Saldo insuficiente"}, [A], ops.CHATAPP_SEND) == ["unknown"]
+    for name in ("msg", "mensaje", "sms"):
+        assert of({"data": [entry(A, **{name: "Su pago fue rechazado"})]}, [A]) == ["accepted"], name
     call = {"id": "d", "data": [{"id": "c", "phone": A, "state": "No contesta", "message": "Su pago fue rechazado"}]}
     assert of(call, [A], ops.SEND_CALL) == ["accepted"]
 

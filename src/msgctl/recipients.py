@@ -96,7 +96,7 @@ def outcomes(
     if is_own_body and entries == [record]:
         entries = [{**record, "phone": phone} for phone in phones]
     around = {name: value for name, value in record.items() if name != "data"}
-    is_failed = entries != [record] and (reports_failure(record) or is_contradicted(around))
+    is_failed = is_contradicted(around) or (entries != [record] and reports_failure(record))
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
@@ -185,6 +185,8 @@ def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
 
 
 _WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
+_ECHOES = ("msg", "mensaje")
+"""Fields of an entry that repeat the text sent, which may contain any word, unless they are the only result."""
 _FLAGS = frozenset((*SUCCESS_FLAGS, "status", "state"))
 
 
@@ -309,7 +311,9 @@ def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     if names_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
-        is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(entry)
+        has_result = status is not None or state is not None
+        rest = {name: value for name, value in entry.items() if not (has_result and name in _ECHOES)}
+        is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(rest)
         outcome = UNKNOWN if is_doubtful else ACCEPTED
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
