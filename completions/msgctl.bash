@@ -435,6 +435,7 @@ __msgctl_table() {
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
+            'option --once text Create one job per key on this machine, or among all machines with a shared store; later runs print its result'
         ) ;;
     optout)
         table=(

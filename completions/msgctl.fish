@@ -343,6 +343,7 @@ function __msgctl_table
         echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
+        echo 'option --once text Create one job per key on this machine, or among all machines with a shared store; later runs print its result'
     case 'optout'
         echo 'command add - Add numbers to the opt-out list'
         echo 'command list - List the numbers that opted out'

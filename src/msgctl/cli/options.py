@@ -494,6 +494,19 @@ def _frequency(text: str) -> str:
     return str(Frequency.parse(text))
 
 
+OnceJob = Annotated[
+    str | None,
+    typer.Option(
+        "--once",
+        metavar="KEY",
+        help="Create one job per key on this machine, or among all machines with a shared store; later runs print "
+        "its result.",
+        parser=parser(once_key),
+        rich_help_panel=SAFETY,
+    ),
+]
+
+
 class Rules(OptionGroup):
     """The name of a job, the recipients it leaves out, and the times at which it sends."""
 
@@ -536,17 +549,7 @@ class Rules(OptionGroup):
             rich_help_panel=WHEN,
         ),
     ] = None
-    once: Annotated[
-        str | None,
-        typer.Option(
-            "--once",
-            metavar="KEY",
-            help="Create one job per key on this machine, or among all machines with a shared store; later runs print "
-            "its result.",
-            parser=parser(once_key),
-            rich_help_panel=SAFETY,
-        ),
-    ] = None
+    once: OnceJob = None
     again: Annotated[
         bool,
         typer.Option(

@@ -7,7 +7,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import Numbers, Pace, Phone, Source, option
+from msgctl.cli.options import Numbers, OnceJob, Pace, Phone, Rules, Source, option
 from msgctl.cli.parsers import text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
@@ -53,6 +53,7 @@ def bulk_add(
     *,
     numbers: Numbers,
     limits: Pace,
+    once: OnceJob = None,
 ) -> OwnResult:
     """Block each number in a file, as a job.
 
@@ -62,4 +63,4 @@ def bulk_add(
 
     templates = {} if name is None else {"name": name}
     check = partial(values.short_text, name="--name")
-    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, templates, check)
+    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, templates, check, rules=Rules(once=once))
