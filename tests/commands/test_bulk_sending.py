@@ -314,11 +314,11 @@ def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service
     done = jobs.sms(of_phones(home, ["34600000001"]), "--yes", "-q", "--max-credits", "20")
     excess = "26 credits used, more than --max-credits 20: a message to Spain cost 26"
     assert (done.code, done.err) == (0, f"Warning: {excess}.\n")
-    done = jobs.sms(of_phones(home, ["34600000001", "34600000002"]), "--yes", "-q", "--max-credits", "20", "--again")
+    two = of_phones(home, ["34600000001", "34600000002"])
+    done = jobs.sms(two, "--yes", "-q", "--max-credits", "20", "--again", "--name", "two")
     assert (done.code, f"Stopped: {excess}. 1 of 2 recipients accepted, 1 pending" in done.err) == (6, True)
     assert "Warning" not in done.err
-    job = ("job", "resume", "--last", "--max-credits", "30")
-    assert jobs(*job, "--json").error["reason"] == "credit_limit"
+    assert jobs("job", "resume", "two", "--max-credits", "30", "--json").error["reason"] == "credit_limit"
     satellite = of_phones(home, ["881234567890"])
     done = jobs.sms(satellite, "--yes", "-q", "--max-credits", "20", "--no-number-check")
     assert done.err == "Warning: 26 credits used, more than --max-credits 20: a message cost 26.\n"
