@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -185,35 +186,60 @@ def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
 
 
 _WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
-_ECHOES = ("msg", "mensaje")
+_ECHOES = frozenset(("msg", "mensaje"))
 """Fields of an entry that repeat the text sent, which may contain any word, unless they are the only result."""
 _FLAGS = frozenset((*SUCCESS_FLAGS, "status", "state"))
 
 
+class _Meaning(NamedTuple):
+    """What the value of an undocumented field is, by the field's name."""
+
+    is_failure: bool
+    is_flag: bool
+    is_block: bool
+    is_result: bool
+    is_text: bool
+    is_code: bool
+
+
+@lru_cache(maxsize=256)
+def _meaning(name: str) -> _Meaning:
+    return _Meaning(
+        _OF_FAILURE.search(name) is not None,
+        name.lower() in _FLAGS,
+        _OF_BLOCK.search(name) is not None,
+        _OF_RESULT.search(name) is not None,
+        OF_TEXT.search(name) is not None,
+        _OF_CODE.fullmatch(name) is not None,
+    )
+
+
 def _is_hint(name: str, value: Any, of_block: bool) -> bool:
-    if _OF_FAILURE.search(name):
+    meaning = _meaning(name)
+    if meaning.is_failure:
         return has_error({"error": value}) and not _is_no_error(value)
-    if is_zero(value) and (name.lower() in _FLAGS or (of_block and _OF_BLOCK.search(name))):
+    if (meaning.is_flag or (of_block and meaning.is_block)) and is_zero(value):
         return True
-    is_result = _OF_RESULT.search(name) is not None
     if value is False:
-        return is_result
+        return meaning.is_result
     if isinstance(value, (dict, list)):
-        inner = islice(values(value), MAX_INNER * is_result)
+        inner = islice(values(value), MAX_INNER * meaning.is_result)
         return any(isinstance(each, str) and is_failure(each, of_block=of_block) for each in inner)
     if not isinstance(value, str):
         return False
     if isinstance(value, Number) or value.isdecimal():
-        return ERROR_STATUS.fullmatch(value) is not None and _OF_CODE.fullmatch(name) is not None
-    if is_result and negates(value) and not _is_no_error(value):
+        return meaning.is_code and ERROR_STATUS.fullmatch(value) is not None
+    if meaning.is_result and negates(value) and not _is_no_error(value):
         return True
-    return (is_result or OF_TEXT.search(name) is not None) and is_failure(value, of_block=of_block)
+    return (meaning.is_result or meaning.is_text) and is_failure(value, of_block=of_block)
 
 
 def is_contradicted(record: Entry, *, of_block: bool = False) -> bool:
     """Return whether an undocumented field of an object, or any object inside it, reports a failure."""
+    if hints_at_failure(record, of_block=of_block):
+        return True
     inner = [value for value in record.values() if isinstance(value, (dict, list))]
-    return hints_at_failure(record, of_block=of_block) or any(
+    return any(
         reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in objects(inner)
     )
 
@@ -311,8 +337,9 @@ def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     if names_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
-        has_result = status is not None or state is not None
-        rest = {name: value for name, value in entry.items() if not (has_result and name in _ECHOES)}
+        rest = entry
+        if (status, state) != (None, None) and not _ECHOES.isdisjoint(entry):
+            rest = {name: value for name, value in entry.items() if name not in _ECHOES}
         is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(rest)
         outcome = UNKNOWN if is_doubtful else ACCEPTED
     return RecipientOutcome(
