@@ -129,6 +129,8 @@ DOUBTFUL: list[dict[str, Any]] = [
     {"id": "x", "Success": False}, {"id": "x", "exito": False}, {"id": "x", "Status": 0}, {"id": "x", "sent": 0},
     {"id": "x", "estado": "Rechazado"}, {"id": "x", "resultado": "fallido"}, {"id": "x", "result": False},
     {"id": "x", "mensaje": "Numero invalido"}, {"id": "x", "description": "Message rejected"},
+    {"id": "x", "isSuccess": False}, {"id": "x", "success": "no"}, {"id": "x", "telefono_error": "Numero invalido"},
+    {"id": "x", "responseMessage": "Invalid number"}, {"id": "x", "msg": ["Numero invalido"]},
     # numbers and lists of failed messages
     {"id": "x", "sent": 1, "failed": 1}, {"id": "x", "rejected": [A]}, {"id": "x", "invalidNumbers": 1},
     {"id": "x", "hasErrors": True},
@@ -155,6 +157,8 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
         {"id": "x", "status": "Sin errores", "result": {"status": "sent", "pages": 0}},
         {"id": "x", "status": 202, "code": "200", "failover": "sms"},
         {"id": "x", "status": "Aún no entregado"},
+        {"id": "x", "statusReport": False, "errorUrl": "https://shop.example/error", "fail_over": "sms"},
+        {"id": "x", "country": {"code": 502}, "failedAttempts": 1, "msg": "Sent: 1, failed: 0"},
     ):
         assert of(document, [A]) == ["accepted"], document
 
@@ -176,8 +180,21 @@ def test_a_sign_of_failure_in_an_entry_leaves_its_recipient_unknown() -> None:
     assert of(call, [A], ops.SEND_CALL) == ["accepted"]
 
 
+def test_a_refused_entry_explains_the_failure_beside_it() -> None:
+    refused = [entry(A), entry(B, "rejected")]
+    for sign in ({"rejected": 1}, {"failed": 1}, {"errors": [{"phone": B}]}, {"msg": "1 enviado, 1 rechazado"}):
+        assert of({"id": "d", **sign, "data": refused}) == ["accepted", "refused"], sign
+    assert of({"id": "d", "success": False, "data": refused}) == ["unknown", "refused"]
+
+
+def test_an_error_value_that_means_none_is_not_a_refusal() -> None:
+    for none in ("Ninguno", "N/A", "-", "No hay errores", "No errors found", {"code": 0, "message": ""}, [None]):
+        assert of({"data": [entry(A, error=none)]}, [A]) == ["unknown"], none
+    assert of({"data": [entry(A, error={"code": 7})]}, [A]) == ["refused"]
+
+
 def test_order_does_not_count_if_an_entry_contains_the_number_of_another_recipient() -> None:
-    for first, second, expected in ((A, B, "accepted"), (f"+{B}", A, "unknown")):
+    for first, second, expected in ((A, B, "accepted"), (f"+{B}", A, "unknown"), (B[2:], A[2:], "unknown")):
         document = {"data": [{"id": "a", "to": first}, {"id": "b", "to": second}]}
         assert of(document) == [expected, expected]
 
@@ -266,7 +283,7 @@ def test_a_failure_without_an_id_is_a_refusal() -> None:
         assert not is_refusal(ops.SEND_SMS, read(record)), record
 
 
-def test_an_error_that_says_there_is_none_leaves_the_outcome_unknown() -> None:
+def test_an_error_text_that_means_no_error_leaves_the_outcome_unknown() -> None:
     for error in ("none", "OK", "No error", "000", "Mensaje enviado"):
         assert not is_refusal(ops.SEND_SMS, read({"status": 1, "error": error})), error
         assert of({"status": 1, "error": error}, [A]) == ["unknown"], error

@@ -77,7 +77,10 @@ _NOT_VERIFIED = (
 _INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PHRASE_ENDS = re.compile("[.,;:()]")
 _WORD = re.compile(r"[^\W_]+")
-_ERROR_ZERO = re.compile(r"\berror(?:e?s)?(?:[\W_]+(?:code|codigo))?[\W_]*0+(?![0-9])")
+_FAILURES = "(?:error(?:e?s)?|fail(?:ed|ures)|fallid[oa]s|rejected|rechazad[oa]s)"
+_ERROR_ZERO = re.compile(
+    rf"\berror(?:e?s)?(?:[\W_]+(?:code|codigo))?[\W_]*0+(?![0-9])|\b{_FAILURES}\s*[:=]\s*0+(?![0-9])|\b0 {_FAILURES}\b"
+)
 _NOT_PLAIN = re.compile(r"[^a-z\s_.,:;!¡'\"-]")
 _NO_APOSTROPHE = re.compile("n['’]t\\b")
 

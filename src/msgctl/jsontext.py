@@ -57,8 +57,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         for name, value in pairs:
-            if value != found[name] and not isinstance(value, (dict, list)):
-                raise ShapeError("it contains a field twice, with different values")
+            if value != found[name]:
+                raise ShapeError("it contains the same field twice, with different values")
     return found
 
 
@@ -71,7 +71,7 @@ _UNIQUE_DECODER = json.JSONDecoder(
 def load_json(body: bytes, *, is_unique: bool = False) -> Any:
     """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError.
 
-    With ``is_unique``, an object must not contain two different plain values under one name.
+    With ``is_unique``, an object must not contain two different values under one name.
     """
     try:
         text = body.decode("utf-8-sig")

@@ -26,19 +26,24 @@ MAX_CREDIT_DIGITS = 12
 """Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MAX_UNCLAIMED = 100
 """Maximum entries without a recipient that are kept; a hostile response could contain a million."""
-_NONE = frozenset("none null ok".split())
-_NEGATIONS = frozenset("no sin without".split())
+_NONE = frozenset("none null ok na ninguno ninguna".split())
+_NEGATIONS = frozenset("no 0 sin without ningun".split())
 _ERRORS = frozenset("error errors errores".split())
+_FILLERS = frozenset("found occurred hay".split())
 SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "aceptado")
-"""Fields that services add to a response, in any case; false or 0 contradicts an acceptance."""
-_OF_FAILURE = re.compile(
-    "(?<!no)(?<!no_)error|fail(?!over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I
-)
-_OF_RESULT = re.compile("status|state|estado|result", re.I)
+"""Fields that services add to a response; false or 0 contradicts an acceptance."""
+# Names of undocumented fields: of a failure, a result in words, a block, an explanation, a flag, and a number.
+_OF_FAILURE = re.compile("error|fail(?!_?over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
+_OF_RESULT = re.compile("status|state|estado|result(ado)?", re.I)
+_OF_ATTEMPTS = re.compile("attempt|intento|retries", re.I)
 _OF_BLOCK = re.compile("blocked|bloquead", re.I)
-OF_TEXT = re.compile("(msg|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
-_OF_CODE = re.compile("(http)?_?(status|state|estado|response)?_?(code|codigo)?", re.I)
-"""Names of undocumented fields: of a failure, a result in words, a block, an explanation, and a number."""
+OF_TEXT = re.compile("(msg|message|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
+_OF_FLAG = re.compile(
+    "(is|was|es|fue)?_?(success(ful)?|succeeded|ok|exito(so)?|sent|enviado|accepted|aceptado|status|state)", re.I
+)
+_OF_CODE = re.compile("(http_?)?(status|state|estado|response)(_?(code|codigo))?|(http_?)?(code|codigo)", re.I)
+_CODES = frozenset(("code", "codigo"))
+_URL = re.compile(r"https?://\S+")
 ERROR_STATUS = re.compile(r"-[0-9.]*[1-9][0-9.]*|[45][0-9][0-9]", re.ASCII)
 """A number in a status that never means success: a negative one, or an HTTP status of an error."""
 MIN_DIGITS = 5
@@ -46,7 +51,7 @@ MIN_DIGITS = 5
 MAX_MASKED_LENGTH = 40
 """Maximum characters of a masked number."""
 MAX_INNER = 100
-"""Maximum values inside a status that are looked at."""
+"""Maximum values inside a status that are examined."""
 MAX_MASKED_RUNS = 3
 """Maximum runs of mask characters in a number; more would match slowly, and match too many numbers."""
 
@@ -97,15 +102,19 @@ def outcomes(
     if is_own_body and entries == [record]:
         entries = [{**record, "phone": phone} for phone in phones]
     around = {name: value for name, value in record.items() if name != "data"}
-    is_failed = is_contradicted(around) or (entries != [record] and reports_failure(record))
+    is_failed = entries != [record] and (
+        reports_failure(record) or any(is_zero(record.get(each)) for each in SUCCESS_FLAGS)
+    )
+    is_contradictory = is_contradicted(around)
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
         each = _of(phone, entry)
-        if is_failed and each.outcome == ACCEPTED:
-            each = each._replace(outcome=UNKNOWN)
         places.setdefault(id(entry), []).append(len(found))
         found.append(each)
+    is_explained = any(each.outcome == REFUSED for each in found)
+    if is_failed or (is_contradictory and not is_explained):
+        found = [each._replace(outcome=UNKNOWN) if each.outcome == ACCEPTED else each for each in found]
     for shared in places.values():
         if len(shared) > 1:
             for place, share in zip(shared, _shares(found[shared[0]].credits, len(shared)), strict=True):
@@ -155,9 +164,8 @@ def unclaimed(operation: Operation, record: Entry, phones: Sequence[str | None])
 def is_refusal(operation: Operation, record: Entry) -> bool:
     """Return whether the whole record reports failure, and no part of it has an id or a separate result."""
     is_block = operation is operations.BLOCK_PHONE
-    if not reports_failure(record, of_block=is_block) or _id(record):
-        return False
-    if not names_error(record) and not reports_failure({**record, "error": None}, of_block=is_block):
+    is_failure_certain = describes_error(record) or reports_failure({**record, "error": None}, of_block=is_block)
+    if not is_failure_certain or _id(record):
         return False
     entries = record.get("data")
     return not any(_reports_itself(entry) for entry in (entries if isinstance(entries, list) else []))
@@ -186,13 +194,12 @@ def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
 
 
 _WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
-_ECHOES = frozenset(("msg", "mensaje"))
+_ECHOES = frozenset("msg mensaje Msg Mensaje".split())
 """Fields of an entry that repeat the text sent, which may contain any word, unless they are the only result."""
-_FLAGS = frozenset((*SUCCESS_FLAGS, "status", "state"))
 
 
 class _Meaning(NamedTuple):
-    """What the value of an undocumented field is, by the field's name."""
+    """The kinds of an undocumented field, from its name."""
 
     is_failure: bool
     is_flag: bool
@@ -204,53 +211,63 @@ class _Meaning(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _meaning(name: str) -> _Meaning:
+    is_other = "no" in words(name) or _OF_ATTEMPTS.search(name)
     return _Meaning(
-        _OF_FAILURE.search(name) is not None,
-        name.lower() in _FLAGS,
-        _OF_BLOCK.search(name) is not None,
-        _OF_RESULT.search(name) is not None,
-        OF_TEXT.search(name) is not None,
-        _OF_CODE.fullmatch(name) is not None,
+        is_failure=_OF_FAILURE.search(name) is not None and not is_other,
+        is_flag=_OF_FLAG.fullmatch(name) is not None,
+        is_block=_OF_BLOCK.search(name) is not None,
+        is_result=_OF_RESULT.search(name) is not None,
+        is_text=OF_TEXT.search(name) is not None,
+        is_code=_OF_CODE.fullmatch(name) is not None,
     )
 
 
 def _is_hint(name: str, value: Any, of_block: bool) -> bool:
+    """Return whether an undocumented field reports a failure."""
     meaning = _meaning(name)
-    if meaning.is_failure:
+    if meaning.is_failure and not (isinstance(value, str) and _URL.fullmatch(value)):
         return has_error({"error": value}) and not _is_no_error(value)
     if (meaning.is_flag or (of_block and meaning.is_block)) and is_zero(value):
         return True
     if value is False:
-        return meaning.is_result
-    if isinstance(value, (dict, list)):
-        inner = islice(values(value), MAX_INNER * meaning.is_result)
+        return _OF_RESULT.fullmatch(name) is not None
+    if isinstance(value, (dict, list)) and (meaning.is_result or meaning.is_text):
+        inner = islice(values(value), MAX_INNER)
         return any(isinstance(each, str) and is_failure(each, of_block=of_block) for each in inner)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or _URL.fullmatch(value):
         return False
     if isinstance(value, Number) or value.isdecimal():
         return meaning.is_code and ERROR_STATUS.fullmatch(value) is not None
-    if meaning.is_result and negates(value) and not _is_no_error(value):
+    is_result = meaning.is_result or meaning.is_flag
+    if is_result and negates(value) and not _is_no_error(value):
         return True
-    return (meaning.is_result or meaning.is_text) and is_failure(value, of_block=of_block)
+    return (is_result or meaning.is_text) and is_failure(value, of_block=of_block)
 
 
 def is_contradicted(record: Entry, *, of_block: bool = False) -> bool:
     """Return whether an undocumented field of an object, or any object inside it, reports a failure."""
     if hints_at_failure(record, of_block=of_block):
         return True
-    inner = [value for value in record.values() if isinstance(value, (dict, list))]
-    return any(
-        reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in objects(inner)
-    )
+    # Inside other objects, a code may be that of a country.
+    inner = [
+        {name: each[name] for name in each.keys() - _CODES}
+        for each in objects([value for value in record.values() if isinstance(value, (dict, list))])
+    ]
+    return any(reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in inner)
 
 
 def _is_no_error(value: Any) -> bool:
     """Return whether a text means that there is no error: "000", "none", "No error", "Success"."""
+    if isinstance(value, (dict, list)):
+        plain = (each for each in values(value) if not isinstance(each, (dict, list)))
+        return all(not has_error({"error": each}) or _is_no_error(each) for each in plain)
     if not isinstance(value, str):
         return False
     found = set(words(value))
+    if not found or words(value) == ["n", "a"]:
+        return True
     is_none = bool(found & _NONE) and found <= _NONE | _ERRORS
-    is_negated = bool(found & _NEGATIONS) and bool(found & _ERRORS) and found <= _NEGATIONS | _ERRORS
+    is_negated = bool(found & _NEGATIONS) and bool(found & _ERRORS) and found <= _NEGATIONS | _ERRORS | _FILLERS
     return not value.strip("0 ") or is_success(value) or is_none or is_negated
 
 
@@ -266,8 +283,8 @@ def has_error(document: Entry) -> bool:
     return error not in (None, "", [], {}) and not is_zero(error)
 
 
-def names_error(document: Entry) -> bool:
-    """Return whether an object has an ``error`` that is not a text such as "none" or "OK"."""
+def describes_error(document: Entry) -> bool:
+    """Return whether an object has an ``error`` that is not a value such as "none" or "OK"."""
     return has_error(document) and not _is_no_error(document["error"])
 
 
@@ -334,11 +351,13 @@ def named_in(record: Entry, phones: Sequence[str]) -> list[str] | None:
 def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
     """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
     status, state, paid = entry.get("status"), entry.get("state"), entry.get("credits")
-    if names_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
+    if describes_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
     else:
         rest = entry
-        if (status, state) != (None, None) and not _ECHOES.isdisjoint(entry):
+        if not _ECHOES.isdisjoint(entry) and any(
+            _meaning(name).is_result and value is not None for name, value in entry.items()
+        ):
             rest = {name: value for name, value in entry.items() if name not in _ECHOES}
         is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(rest)
         outcome = UNKNOWN if is_doubtful else ACCEPTED
@@ -393,8 +412,8 @@ def _one_state(found: Sequence[str]) -> str | None:
 def claimed(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[Entry]:
     """Return the entry of each phone; it is empty if there is no entry for the phone, or if its entries disagree.
 
-    An entry belongs to the numbers that it contains, separated by commas. Order counts only if no entry has a ``phone``
-    or, in any other field, the number of another recipient, and if there are as many entries as phones.
+    An entry belongs to the numbers that it contains, separated by commas. Order counts only if there are as many
+    entries as phones, no entry has a ``phone``, and none contains another recipient's number.
     """
     if [entry.get("phone") for entry in entries] == [*phones]:  # the usual case
         return [*entries]
@@ -414,9 +433,9 @@ def _is_in_order(entries: Sequence[Entry], phones: Sequence[str | None]) -> bool
     """Return whether there is one entry for each phone, and none contains the number of another recipient."""
     if len(entries) != len(phones):
         return False
-    known = set(phones)
+    numbers = NumberIndex([phone for phone in phones if phone])
     return not any(
-        isinstance(value, str) and _PUNCTUATION.sub("", value) in known - {phone}
+        isinstance(value, str) and numbers.among(value) not in ([], [phone])
         for entry, phone in zip(entries, phones, strict=True)
         for value in entry.values()
     )

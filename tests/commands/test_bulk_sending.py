@@ -283,7 +283,7 @@ def test_a_number_missing_from_the_response_is_unknown(everyone: str, jobs: Jobs
     job = jobs.send(everyone, code=6)
     assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
     (first, _) = jobs.report(job, "--only", "unknown")
-    assert first["error"] == "the response does not say whether this number was accepted"
+    assert first["error"] == "the response does not show whether this number was accepted"
     assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
 
 

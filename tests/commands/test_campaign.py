@@ -742,7 +742,7 @@ def test_the_last_line_in_a_pipe_gives_the_next_step(jobs: Jobs, service: Servic
     assert jobs("job", "show", "pedidos").err == ""
 
 
-def test_the_error_of_a_canary_that_is_refused_says_how_to_resume(jobs: Jobs, service: Service, home: Path) -> None:
+def test_the_error_of_a_refused_canary_shows_how_to_resume(jobs: Jobs, service: Service, home: Path) -> None:
     service.will(BALANCE, REFUSAL)
     sending = ("sms", "bulk", of_phones(home, [ANA, LUIS]), "-m", "Hola", "--canary", "1", "--yes", "--once", "x")
     for done in (jobs(*sending), jobs(*sending)):

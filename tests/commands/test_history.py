@@ -275,7 +275,7 @@ def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     assert len(recorded(tool, "--state", "Delivered")) == len(recorded(tool, "--state", "entregados")) == 1
     assert recorded(tool, "--state", "rejected") == []
     assert tool("history", "--state", "delivred").err == 'No matching message has the state "delivred"\n'
-    assert tool("history", "--command", "sms").err == 'No matching message was sent by the command "sms"\n'
+    assert tool("history", "--command", "sms").err == 'No message from the command "sms"\n'
 
 
 @pytest.mark.every_set

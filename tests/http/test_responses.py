@@ -97,12 +97,12 @@ def test_a_balance_is_refused_if_the_response_reports_a_failure() -> None:
         assert parsed(ops.BALANCE, left).http_status == 200, left
 
 
-def test_an_error_that_says_there_is_none_is_not_a_refusal_of_a_send() -> None:
+def test_an_error_text_that_means_no_error_is_not_a_refusal_of_a_send() -> None:
     assert isinstance(error_of(ops.SEND_SMS, {"error": "No error", "msg": "Mensaje enviado"}), OutcomeUnknownError)
 
 
-def test_a_send_is_unknown_if_a_field_is_there_twice_with_different_values() -> None:
-    assert "a field twice" in error_of(ops.SEND_SMS, b'{"id": "x", "status": 0, "status": 1}').what
+def test_a_send_is_unknown_if_a_field_occurs_twice_with_different_values() -> None:
+    assert "the same field twice" in error_of(ops.SEND_SMS, b'{"id": "x", "status": 0, "status": 1}').what
     assert parsed(ops.SEND_SMS, b'{"id": "x", "status": 1, "status": 1}').http_status == 200
 
 
@@ -335,6 +335,7 @@ NOT_VERIFIED: list[Any] = [
     {"status": 1, "msg": "Intente de nuevo"}, {"status": 1, "data": {"success": 0}}, {"status": 1, "isValid": False},
     {"status": 1, "mensaje": "Código incorrecto"}, {"status": 1, "description": "Wrong code"},
     {"status": 1, "message": "Unauthorized"}, {"status": "success", "data": False}, {"status": "OK", "code": 400},
+    {"status": 1, "authorized": False},
     {"status": 1, "statusCode": 401}, {"status": 1, "data": {"match": "no"}}, {"status": 1, "aprobado": 0},
     {"verified": True, "expired": True}, {"verified": True, "match": "false"}, {"verified": True, "reason": "expired"},
     # nothing that the API documents

@@ -30,7 +30,7 @@ CHILD = "msgctl.jobs.workbook"
 """A module that also runs in a separate process, where mutmut does not see which functions a test calls."""
 KILLED = "killed", "timeout"
 MAX_TEST = 2.0
-"""The seconds of the longest test that is used. A mutant that only longer tests detect counts as not detected."""
+"""Maximum duration of a test that is used, in seconds. A mutant that only longer tests detect is not detected."""
 SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
 """Keywords by which SQL is recognised; no message for people has them in capitals."""
 PRESERVED_OR_WORD = r"""('[^']*'|"[^"]*"|:\w+)|\w+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
 from secrets import token_hex
 from typing import Any
@@ -48,19 +48,26 @@ from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
-    *(
-        "command",
-        "file",
-        "profile",
-        "recipients",
-        "invalid",
-        "duplicate",
-        "excluded",
-        "opted_out",
-        "over_limit",
-        "blank",
-    ),
-    *("repeats", "window", "opens", "at_most", "messages", "segments", "credits", "countries", "balance", "first"),
+    "command",
+    "file",
+    "profile",
+    "recipients",
+    "invalid",
+    "duplicate",
+    "excluded",
+    "opted_out",
+    "over_limit",
+    "blank",
+    "repeats",
+    "window",
+    "opens",
+    "at_most",
+    "messages",
+    "segments",
+    "credits",
+    "countries",
+    "balance",
+    "first",
     "most_expensive",
 )
 NO_RULES = Rules()
@@ -160,7 +167,10 @@ def make(
             read(importer)
             reservation = None
             if once_key is not None:
-                reservation = held.enter_context(_reserved(context, once_key, importer.fingerprint(content)))
+                account, wanted = context.profile.account, importer.fingerprint(content)
+                reservation = held.enter_context(
+                    once.reserved(context.records, account, once_key, wanted, now=context.clock())
+                )
                 if earlier := _earlier_job(context, store, reservation):
                     return _earlier_result(context, store, once_key, earlier, reservation)
                 held.callback(_free, importer, reservation)
@@ -210,10 +220,6 @@ def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult
 
 
 # --- once
-
-
-def _reserved(context: Context, key: str, wanted: str) -> AbstractContextManager[once.Reservation]:
-    return once.reserved(context.records, context.profile.account, key, wanted, now=context.clock())
 
 
 def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:

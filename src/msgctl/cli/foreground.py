@@ -293,7 +293,7 @@ def poll_states(
         wanted = " or ".join(clean(state) for state in until) or "a final state"
         what = f"{plural(late, 'message')} did not reach {wanted} in time"
         error = ConditionError(what, hint, reason="state_not_reached")
-    return result(summary(job, ledger, running=False), error, "job states", reference=known_as)
+    return result(summary(job, ledger, running=False), error, "job polled", reference=known_as)
 
 
 def count_clicks(
@@ -307,7 +307,7 @@ def count_clicks(
     hint = f"Continue: msgctl job clicks {known_as}{' --follow' * follow}"
     new_poller = partial(ClickPoller, ledger, context.client.sibling, monotonic=context.monotonic)
     error, _ = _poll(context, new_poller, CLICKS_INTERVAL if follow else None, max_wait, hint)
-    return result(summary(job, ledger, running=False), error, "job states", reference=known_as)
+    return result(summary(job, ledger, running=False), error, "job polled", reference=known_as)
 
 
 def _poll(
@@ -458,7 +458,7 @@ def _failure(
         hint = f"List them: msgctl job report {reference} --only {bad}"
         if bad is Outcome.REFUSED:
             hint += f"\n{hints[bad]}"
-        if Outcome.PENDING in found:  # --canary paused the job
+        if Outcome.PENDING in found:
             hint += f"\n{resume}"
         return ConditionError(summary, hint, reason="not_accepted") if bad else None
     what = error.what if isinstance(error, SharedStoreError) else error.message

@@ -68,8 +68,9 @@ def _run(arguments: Sequence[str], context: Context) -> int:
                 is_printed = result.view == "doctor"
                 if result.empty and not result.documents:
                     context.note(result.empty)
-            if isinstance(result, OwnResult) and result.view in ("job end", "job states") and not result.failures:
-                for hint in () if context.printer.shows_verdicts else result.hints:
+            is_after_job = isinstance(result, OwnResult) and result.view in ("job end", "job polled")
+            if is_after_job and not result.failures and not context.printer.shows_verdicts:
+                for hint in result.hints:
                     context.note(f"→ {hint}")
             codes = [failure.exit_code if is_printed else report(failure, context) for failure in result.failures]
             return codes[0] if codes else 0

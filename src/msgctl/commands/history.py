@@ -124,7 +124,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
         if listing.state is not None:
             context.note(f"No matching message has the state {values.quote(listing.state)}")
         elif listing.command is not None:
-            context.note(f"No matching message was sent by the command {values.quote(listing.command)}")
+            context.note(f"No message from the command {values.quote(listing.command)}")
     found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"

@@ -64,8 +64,8 @@ def add(context: Context, phone: Phones, country: Country, channel: Channel = "a
 def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """List the numbers that opted out.
 
-    The channel is sms, call or chatapp, or all for an opt-out of every channel. With --channel, the list has only the
-    opt-outs that count for this channel.
+    The channel is sms, call or chatapp, or all for an opt-out of every channel. With --channel, it lists only
+    the opt-outs that apply to this channel.
     """
     from msgctl.history import optouts
 

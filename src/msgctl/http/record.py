@@ -126,7 +126,7 @@ def is_refusal(operation: Operation, record: Object) -> bool:
 
 
 def _is_error(document: Object) -> bool:
-    """Return whether a response to messages-state is an error, not a message: a text with a status "error" or 404."""
+    """Return whether a response to messages-state is an error: a text, a failed status, and no field of a message."""
     status = str(document.get("status"))
     found = set(words(status))
     is_error = ERROR_STATUS.fullmatch(status) is not None or (bool(found) and found <= _ERROR_WORDS)
@@ -157,7 +157,11 @@ def _single(record: Record, document: Any) -> Object:
         raise _no_record(record, document)
     if len(record.fields) > 1 and has_error(best) and not _count(names - {"status"}, best):
         raise ShapeError(f"it contains an error instead of a {record.name}")
-    return {name: value for name, value in _with_failures(best, found).items() if not _is_odd(name, value)}
+    return {
+        name: value
+        for name, value in _with_failures(best, found, of_block=record is operations.RESPONSE_SECURITY).items()
+        if not _is_odd(name, value)
+    }
 
 
 def _balance(document: Any) -> Object:
@@ -429,13 +433,13 @@ def _is_odd(name: str, value: Any) -> bool:
     return name in _PLAIN and isinstance(value, (dict, list)) and not hints_at_failure({name: value})
 
 
-def _with_failures(found: Object, around: Iterable[Object]) -> Object:
+def _with_failures(found: Object, around: Iterable[Object], *, of_block: bool = False) -> Object:
     """Return a record with the failure that a level around it reports."""
     for level in [each for each in around if each is not found]:
-        if reports_failure(level):
+        if reports_failure(level, of_block=of_block):
             found = {**found, **{name: level[name] for name in _FAILURE if level.get(name) is not None}}
-        elif hints_at_failure(level):
-            found = {**_without_data(level), **found}
+        hints = {name: value for name, value in level.items() if hints_at_failure({name: value}, of_block=of_block)}
+        found = {**found, **hints}
     return found
 
 

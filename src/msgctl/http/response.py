@@ -21,13 +21,12 @@ from msgctl.operations import Effect, Operation
 from msgctl.recipients import (
     OF_TEXT,
     SUCCESS_FLAGS,
+    describes_error,
     has_error,
-    hints_at_failure,
     is_contradicted,
     is_one,
     is_zero,
     named_in,
-    names_error,
     reports_failure,
 )
 from msgctl.text import shorten
@@ -58,8 +57,9 @@ SERVICE_ERROR = 520
 """The status of the service's own refusals; without the error record, a proxy or firewall sent it."""
 SAYING = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
-_OF_SUCCESS = re.compile("valid|verif|match|coincid|success|exito|correct|approv|aprob|accept|acept")
+_OF_SUCCESS = re.compile("valid|verif|match|coincid|success|exito|correct|approv|aprob|accept|acept|authori|autoriz")
 _OF_FAILURE = re.compile("invalid|incorrect|expired|blocked|locked|failed")
+_OF_ATTEMPTS = re.compile("attempt|intento|retries")
 OTHER_RESULTS = (*SUCCESS_FLAGS, "state", "result", "estado", "resultado")
 """Fields that services add to the response to a code."""
 
@@ -169,7 +169,7 @@ def parse(
     try:
         record = {} if fault else convert(request, document)
     except ShapeError as error:
-        if any(map(names_error, levels(document))):
+        if any(map(describes_error, levels(document))):
             raise failure.refused() from None
         if any_json and operation.effect is Effect.READS:
             return found._replace(document={})
@@ -207,7 +207,8 @@ def is_verified(request: Request, document: Any) -> bool:
     messages += [each["data"] for each in found if isinstance(each.get("data"), str)]
     return (
         all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
-        and not any(has_error(each) or hints_at_failure(each) or is_zero(each.get("data")) for each in found)
+        and not any(has_error(each) or is_zero(each.get("data")) for each in found)
+        and not any(is_contradicted(each) for each in outer)
         and not any(contradicts_success(text) for each in messages for text in _strings(each))
         and not any(_means_failure(name.lower(), value) for each in found for name, value in each.items())
         and not any(named_in(each, [phone for phone in request.phones if phone]) == [] for each in found)
@@ -217,7 +218,7 @@ def is_verified(request: Request, document: Any) -> bool:
 def _means_failure(name: str, value: Any) -> bool:
     """Return whether an undocumented field contradicts success, such as ``isValid`` false or ``expired`` true."""
     if _OF_FAILURE.search(name):
-        return is_one(value)
+        return is_one(value) and not _OF_ATTEMPTS.search(name)
     if name not in OTHER_RESULTS and not _OF_SUCCESS.search(name):
         return False
     return is_zero(value) or (isinstance(value, str) and contradicts_success(value))

@@ -46,7 +46,8 @@ class Repeats(NamedTuple):
     """The number of recipients of a new job who recently got its message, or will get it.
 
     ``jobs`` are the jobs that have sent or will send it, newest first, and whether they are finished. ``elsewhere`` are
-    such jobs of other machines. ``has_singles`` is true if some recipients got it from a single send.
+    the jobs on other machines that have sent or will send it. ``has_singles`` is true if some recipients got it from a
+    single send.
     """
 
     people: int

@@ -181,4 +181,4 @@ def _error(recipient: Recipient, found: Outcome) -> str | None:
         return recipient.error
     if found is Outcome.REFUSED:
         return f"the service responded {recipient.status}" if recipient.status else "the service refused this number"
-    return "the response does not say whether this number was accepted"
+    return "the response does not show whether this number was accepted"

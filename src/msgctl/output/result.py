@@ -44,8 +44,8 @@ class OwnResult(NamedTuple):
 
     ``columns`` are the columns of a table, csv and tsv. ``view`` selects the view on a terminal. ``empty`` is shown on
     a terminal instead of a table without rows. --fields does not apply to the view "request", a dry run. On a terminal,
-    the view "doctor" shows the failures. ``hints`` are the next steps, shown on a terminal, or
-    anywhere after a job ran, if nothing has failed.
+    the view "doctor" shows the failures. ``hints`` are the next steps. If nothing has failed, a terminal shows them;
+    after a job, other outputs except JSON do too.
     """
 
     documents: Document | Iterable[Document]
