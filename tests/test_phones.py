@@ -90,7 +90,7 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
 def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:
     with pytest.raises(InvalidPhoneError) as caught:
         phones.read(text, country)
-    assert caught.value.reason == reason
+    assert caught.value.problem == reason
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
                 try:
                     expected = phones.read(text, country, sms=True)
                 except phones.InvalidPhoneError as error:
-                    with pytest.raises(phones.InvalidPhoneError, match=re.escape(error.reason)):
+                    with pytest.raises(phones.InvalidPhoneError, match=re.escape(error.problem)):
                         reader.read(text)
                 else:
                     assert reader.read(text) == expected, (region, country, text)

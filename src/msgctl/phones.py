@@ -34,11 +34,11 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
 
 class InvalidPhoneError(UsageError):
-    """A text is not a phone number that can get a message; ``reason`` is shown in lists of rows."""
+    """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows."""
 
-    def __init__(self, text: str, reason: str, hint: str) -> None:
-        super().__init__(f'"{shorten(text, 40)}" is not a valid phone number: {reason}', hint)
-        self.reason = reason
+    def __init__(self, text: str, problem: str, hint: str) -> None:
+        super().__init__(f'"{shorten(text, 40)}" is not a valid phone number: {problem}', hint)
+        self.problem = problem
 
 
 class Phone(NamedTuple):

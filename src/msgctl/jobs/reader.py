@@ -106,7 +106,7 @@ class PhoneCells:
         try:
             found = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
-            raise UsageError(f"not a valid phone number: {error.reason}") from None
+            raise UsageError(f"not a valid phone number: {error.problem}") from None
         if found.abroad:
             raise UsageError(f"valid only in {found.abroad}; if that is right, write it with +")
         return found.digits
