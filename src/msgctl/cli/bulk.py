@@ -293,11 +293,11 @@ def _result_elsewhere(context: Context, job: str, where: str, reservation: once.
         )
     document, ended = json.loads(reservation.summary), reservation.earlier
     failure: MsgctlError | None = None
-    hint = f"Run this{where}:\n{ended.hint}" if ended.hint else None
+    next_step = f"Run this{where}:\n{ended.hint}" if ended.hint else None
     if ended.exit_code == 1:
-        failure = RefusedError(ended.what, hint)
+        failure = RefusedError(ended.what, next_step)
     elif ended.exit_code:
-        failure = ConditionError(ended.what, hint, reason="not_accepted")
+        failure = ConditionError(ended.what, next_step, reason="not_accepted")
     if document["state"] in (report.SCHEDULED, report.PAUSED):
         context.note(f"Job {job}{where} is {document['state']}. It can be sent and resumed only there.")
     return foreground.result(document, failure)
