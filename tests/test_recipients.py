@@ -277,6 +277,7 @@ def test_a_failure_without_an_id_is_a_refusal() -> None:
         {"status": 0, "id": "d"},
         {"error": 7, "data": [entry(A)]},
         {"status": 0, "data": [{"phone": A, "state": "Enviado"}]},
+        {"status": 0, "data": [{"phone": A, "status": "Enviado"}]},
         {"status": 0, "data": [{"phone": A, "state": "Rechazado"}]},
     ]
     for record in others:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("store")
 """Every test runs with local files, and again with a shared store."""
 
 KEY = ("--once", "november")
+OTHER = "573001234599"
 
 
 def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Service, everyone: str) -> None:
@@ -42,9 +43,11 @@ def test_a_key_that_was_used_for_other_recipients_is_an_error(
 ) -> None:
     service.always(accepting(service))
     jobs.send(everyone, *KEY)
+    (home / "other.csv").write_text(Path(everyone).read_text().replace(ANA, OTHER))
     for done in (
         jobs.sms(everyone, "--yes", *KEY, text="Another message"),
         jobs.sms(table(home, "phone", ANA, name="fewer.csv"), "--yes", *KEY),
+        jobs.sms(str(home / "other.csv"), "--yes", *KEY),
     ):
         assert done.code == 2
         assert '"november" was used for another message or other recipients' in done.err
