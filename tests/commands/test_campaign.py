@@ -793,6 +793,7 @@ def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
     assert sorted(sent_to(service)) == sorted([ANA, EVA])
     (row,) = jobs("job", "report", job, "--only", "excluded", "--json").document
     assert (row["phone"], row["error"]) == (LUIS, "opted out")
+    assert jobs.shown(job)["opted_out"] == 1
 
 
 def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, service: Service, everyone: str) -> None:

@@ -303,11 +303,12 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
 
 
 def test_an_unknown_outcome_of_a_job_is_in_the_history(tool: Tool, service: Service, home: Path) -> None:
-    service.will(respond({"status": 1000}), drop)
+    service.will(respond({"status": 1000}), respond(b"<p>no</p>", 504))
     file = home / "customers.csv"
     file.write_text(f"phone\n{PHONE}\n")
     assert tool("sms", "bulk", str(file), "-m", "Hello", "--yes").code == 6
     assert outcomes(tool) == ["unknown"]
+    assert tool("history", "-o", "tsv", "--fields", "response").out == "response\n<p>no</p>\n"
 
 
 def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path: Path) -> None:

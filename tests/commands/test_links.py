@@ -221,7 +221,7 @@ def test_a_message_whose_link_is_longer_than_assumed_is_reported_and_counts_for_
         "--yes",
     )
     done = sandbox(*command)
-    assert "2 messages had more segments than estimated" in done.err
+    assert "Warning: 2 messages had more segments than estimated" in done.err
     assert (done.code, sandbox.credits()) == (6, 996)
 
 

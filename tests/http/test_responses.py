@@ -64,6 +64,14 @@ def each(operations: list[Operation]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
 
 
+def test_a_long_error_of_the_service_is_cut() -> None:
+    long = error_of(ops.SEND_SMS, {"error": {"why": ["x" * 100] * 100}, "msg": "m" * 5000}, 520)
+    assert (long.record["error"][:8], long.record["msg"]) == ('{"why":[', "m" * 4000)
+    assert len(long.record["error"]) == 4000
+    short = {"error": {"code": "E7"}, "msg": None}
+    assert error_of(ops.SEND_SMS, short, 520).record == short
+
+
 # --- success
 
 

@@ -208,6 +208,26 @@ def test_who_opts_out_during_a_slow_commit_gets_nothing(tmp_path: Path) -> None:
     assert sorted(each for phones in service.asked for each in phones) == [phone(3), phone(4)]
 
 
+def test_nothing_is_sent_if_the_optout_list_cannot_be_read_after_a_slow_commit(tmp_path: Path) -> None:
+    checks = 0
+    monotonic = iter(range(10_000))
+
+    def opted_out(numbers: Collection[str]) -> list[str]:
+        nonlocal checks
+        checks += bool(numbers)
+        if numbers and checks > 1:
+            raise ConfigurationError("Cannot use the opt-out list")
+        return []
+
+    service = Service()
+    with closing(opened(job(tmp_path, 3, batch_size=1, concurrency=1))) as ledger:
+        runner = Runner(ledger, service.connect, monotonic=lambda: next(monotonic), opted_out=opted_out)
+        runner.start()
+        assert runner.wait(30)
+        assert "Cannot use the opt-out list" in str(runner.finish())
+        assert (service.asked, outcomes(ledger)) == ([], {"pending": 3})
+
+
 def test_a_job_stops_if_the_optout_list_cannot_be_read(tmp_path: Path) -> None:
     def opted_out(numbers: Collection[str]) -> list[str]:
         if service.asked and numbers:
