@@ -285,9 +285,9 @@ class History:
         # With --at-most, the second job has only the people whom the service refused in the first one.
         check(plan.at_most or sum(job.is_sent() for job in new) < 2, "the same job was started twice")
         is_refused = self.jobs or all(why for _, _, why in plan.rows)
-        codes = (
-            (1, 2, 4) if plan.at_most or self.opted_out else (1, 4)
-        )  # without credits or recipients, no job is created
+        # Without credits or recipients, or after the time of --at, no job is created.
+        is_late = due is not None and self.world.wall >= due
+        codes = (1, 2, 4) if plan.at_most or self.opted_out or is_late else (1, 4)
         is_hindered = all(run.process.was_disturbed or run.code in codes for run in runs)
         check(new or is_refused or is_hindered, "no job was started")
         self.jobs += new
