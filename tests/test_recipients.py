@@ -184,7 +184,8 @@ def test_a_refused_entry_explains_the_failure_beside_it() -> None:
     refused = [entry(A), entry(B, "rejected")]
     for sign in ({"rejected": 1}, {"failed": 1}, {"errors": [{"phone": B}]}, {"msg": "1 enviado, 1 rechazado"}):
         assert of({"id": "d", **sign, "data": refused}) == ["accepted", "refused"], sign
-    assert of({"id": "d", "success": False, "data": refused}) == ["unknown", "refused"]
+    for flag in ("success", "isSuccess"):
+        assert of({"id": "d", flag: False, "data": refused}) == ["unknown", "refused"], flag
 
 
 def test_an_error_value_that_means_none_is_not_a_refusal() -> None:

@@ -35,7 +35,7 @@ SUCCESS_FLAGS = ("success", "ok", "exito", "sent", "enviado", "accepted", "acept
 # Names of undocumented fields: of a failure, a result in words, a block, an explanation, a flag, and a number.
 _OF_FAILURE = re.compile("error|fail(?!_?over)|fallid|fallo|reject|rechaz|invalid|denied|denegad|undeliver", re.I)
 _OF_RESULT = re.compile("status|state|estado|result(ado)?", re.I)
-_OF_ATTEMPTS = re.compile("attempt|intento|retries", re.I)
+OF_ATTEMPTS = re.compile("attempt|intento|retries", re.I)
 _OF_BLOCK = re.compile("blocked|bloquead", re.I)
 OF_TEXT = re.compile("(msg|message|mensaje|detail|detalle|description|descripcion|reason|motivo)s?$", re.I)
 _OF_FLAG = re.compile(
@@ -103,7 +103,7 @@ def outcomes(
         entries = [{**record, "phone": phone} for phone in phones]
     around = {name: value for name, value in record.items() if name != "data"}
     is_failed = entries != [record] and (
-        reports_failure(record) or any(is_zero(record.get(each)) for each in SUCCESS_FLAGS)
+        reports_failure(record) or any(_meaning(name).is_flag and is_zero(value) for name, value in record.items())
     )
     is_contradictory = is_contradicted(around)
     found: list[RecipientOutcome] = []
@@ -211,7 +211,7 @@ class _Meaning(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _meaning(name: str) -> _Meaning:
-    is_other = "no" in words(name) or _OF_ATTEMPTS.search(name)
+    is_other = "no" in words(name) or OF_ATTEMPTS.search(name)
     return _Meaning(
         is_failure=_OF_FAILURE.search(name) is not None and not is_other,
         is_flag=_OF_FLAG.fullmatch(name) is not None,

@@ -19,6 +19,7 @@ from msgctl.http.record import RESULTS, convert, is_refusal, levels
 from msgctl.jsontext import Number, ShapeError, load_json, objects, pieces, values
 from msgctl.operations import Effect, Operation
 from msgctl.recipients import (
+    OF_ATTEMPTS,
     OF_TEXT,
     SUCCESS_FLAGS,
     describes_error,
@@ -59,7 +60,6 @@ SAYING = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
 _OF_SUCCESS = re.compile("valid|verif|match|coincid|success|exito|correct|approv|aprob|accept|acept|authori|autoriz")
 _OF_FAILURE = re.compile("invalid|incorrect|expired|blocked|locked|failed")
-_OF_ATTEMPTS = re.compile("attempt|intento|retries")
 OTHER_RESULTS = (*SUCCESS_FLAGS, "state", "result", "estado", "resultado")
 """Fields that services add to the response to a code."""
 
@@ -218,7 +218,7 @@ def is_verified(request: Request, document: Any) -> bool:
 def _means_failure(name: str, value: Any) -> bool:
     """Return whether an undocumented field contradicts success, such as ``isValid`` false or ``expired`` true."""
     if _OF_FAILURE.search(name):
-        return is_one(value) and not _OF_ATTEMPTS.search(name)
+        return is_one(value) and not OF_ATTEMPTS.search(name)
     if name not in OTHER_RESULTS and not _OF_SUCCESS.search(name):
         return False
     return is_zero(value) or (isinstance(value, str) and contradicts_success(value))
