@@ -41,6 +41,11 @@ MAX_LINK_REQUESTS = 3
 _READ_AHEAD = 5_000
 """Recipients that are read together."""
 
+_MESSAGES_TOGETHER = 100
+"""Personalised messages that are read together; each may have some kilobytes."""
+
+_MESSAGES = """SELECT json_group_array(json_array(id, parameters, cost)) FROM message
+    WHERE id IN (SELECT value FROM json_each(?))"""
 _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones, international)) FROM (
     SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones,
     group_concat(international) AS international FROM (
@@ -145,7 +150,8 @@ class Ledger:
                 LEDGER.close(self.db, read_only=read_only)
                 raise
         self.open_zones: Sequence[str] = self.spec.zones
-        self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
+        self._messages: dict[int, tuple[dict[str, Any], int]] = {}
+        """The parameters and the estimated credits of the next messages, by number."""
         self._linking: dict[int, Intent] = {}
         """The requests for links that are in flight, by line; the lines are not in ``_ahead``."""
         self._link_requests: Counter[int] = Counter()
@@ -537,10 +543,11 @@ class Ledger:
 
     def _load_message(self, message: int) -> tuple[dict[str, Any], int]:
         """Return the parameters of a message and its estimated credits."""
-        if self._message[0] != message:
-            (text, cost) = self.db.execute("SELECT parameters, cost FROM message WHERE id = ?", (message,)).fetchone()
-            self._message = (message, json.loads(text), cost)
-        return self._message[1:]
+        if message not in self._messages:
+            numbers = [message, *(group.message for group in islice(self._ahead, _MESSAGES_TOGETHER))]
+            (text,) = self.db.execute(_MESSAGES, (json.dumps(numbers),)).fetchone()
+            self._messages = {number: (json.loads(parameters), cost) for number, parameters, cost in json.loads(text)}
+        return self._messages[message]
 
 
 def _why(result: RequestResult) -> str | None:
