@@ -108,8 +108,13 @@ def outcomes(
     is_contradictory = is_contradicted(around)
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
+    alike: Entry = {}
+    outcome = ""
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
-        each = _of(phone, entry)
+        deciding = _deciding(entry)
+        if not deciding or deciding != alike:
+            alike, outcome = deciding, _outcome(entry)
+        each = _of(phone, entry, outcome)
         places.setdefault(id(entry), []).append(len(found))
         found.append(each)
     is_explained = any(each.outcome == REFUSED for each in found)
@@ -194,6 +199,8 @@ def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
 
 
 _WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
+_OWN = _WITHOUT_HINTS - {"data", "error"}
+"""Fields in which the entries of a request differ, although their outcomes are the same."""
 _ECHOES = frozenset("msg mensaje Msg Mensaje".split())
 """Fields of an entry that repeat the text sent, which may contain any word, unless they are the only result."""
 
@@ -248,11 +255,11 @@ def is_contradicted(record: Entry, *, of_block: bool = False) -> bool:
     """Return whether an undocumented field of an object, or any object inside it, reports a failure."""
     if hints_at_failure(record, of_block=of_block):
         return True
+    nested = [value for value in record.values() if isinstance(value, (dict, list))]
+    if not nested:  # the usual case
+        return False
     # Inside other objects, a code may be that of a country.
-    inner = [
-        {name: each[name] for name in each.keys() - _CODES}
-        for each in objects([value for value in record.values() if isinstance(value, (dict, list))])
-    ]
+    inner = [{name: each[name] for name in each.keys() - _CODES} for each in objects(nested)]
     return any(reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in inner)
 
 
@@ -348,26 +355,35 @@ def named_in(record: Entry, phones: Sequence[str]) -> list[str] | None:
     return NumberIndex(phones).among(phone)
 
 
-def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
-    """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
-    status, state, paid = entry.get("status"), entry.get("state"), entry.get("credits")
-    if describes_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
-        outcome = REFUSED
-    else:
-        rest = entry
-        if not _ECHOES.isdisjoint(entry) and any(
-            _meaning(name).is_result and value is not None for name, value in entry.items()
-        ):
-            rest = {name: value for name, value in entry.items() if name not in _ECHOES}
-        is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(rest)
-        outcome = UNKNOWN if is_doubtful else ACCEPTED
+def _of(phone: str | None, entry: Entry, outcome: str = "") -> RecipientOutcome:
+    """Return the outcome in an entry, or a known outcome with the ID, status and credits of the entry."""
+    status, state = entry.get("status"), entry.get("state")
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
-        outcome,
+        outcome or _outcome(entry),
         _id(entry),
         _text(state if status is None else status),
-        _text(paid),
+        _text(entry.get("credits")),
     )
+
+
+def _deciding(entry: Entry) -> Entry:
+    """Return the fields that decide about the outcome in an entry, which most entries of a request share."""
+    return {name: value for name, value in entry.items() if name not in _OWN or isinstance(value, (dict, list))}
+
+
+def _outcome(entry: Entry) -> str:
+    """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
+    status, state = entry.get("status"), entry.get("state")
+    if describes_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
+        return REFUSED
+    rest = entry
+    if not _ECHOES.isdisjoint(entry) and any(
+        _meaning(name).is_result and value is not None for name, value in entry.items()
+    ):
+        rest = {name: value for name, value in entry.items() if name not in _ECHOES}
+    is_doubtful = not entry or has_error(entry) or is_zero(status) or is_zero(state) or is_contradicted(rest)
+    return UNKNOWN if is_doubtful else ACCEPTED
 
 
 def _id(entry: Entry) -> str | None:

@@ -209,7 +209,7 @@ def memory() -> None:
     with responding() as server:
         for number in (100_000, 1_000_000):
             with job(server, number) as (folder, sent, seconds):
-                (ledger,) = folder.rglob("*.sqlite3")
+                (ledger,) = folder.rglob("jobs/*.sqlite3")
                 told, reading = run(server, folder, "job", "report", ledger.stem, "-o", "csv")
             print(
                 f"  {number:9,} recipients: {sent:.1f} MiB reading and sending in {seconds:.1f} s, "

@@ -292,7 +292,7 @@ def _entry(entry: Object, own: str, other: str, dispatch: Any) -> Object:
 
     A field that contains an object or array counts as missing.
     """
-    if any(isinstance(entry.get(name), (dict, list)) for name in _PLAIN):
+    if not {dict, list}.isdisjoint(map(type, map(entry.get, _PLAIN))):
         entry = {name: value for name, value in entry.items() if not _is_odd(name, value)}
     if entry.get(own) is None and entry.get(other) is not None:
         entry = {own if name == other else name: value for name, value in entry.items() if name != own}
@@ -389,7 +389,7 @@ class _Limit:
 
 
 def _is_short(value: Any) -> bool:
-    return not isinstance(value, (dict, list)) and (not isinstance(value, str) or len(value) <= MAX_ID)
+    return len(value) <= MAX_ID if isinstance(value, str) else not isinstance(value, (dict, list))
 
 
 def _size(value: Any, most: int) -> int:
