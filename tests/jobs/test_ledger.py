@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jobs.ledgers import opened, report, rows, write
-from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
-from msgctl.jobs.model import Intent, RequestResult
+from jobs.ledgers import SPEC, opened, outcomes, phone, report, rows, write
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.jobs.importer import Importer
+from msgctl.jobs.ledger import MAX_DIGESTS, Ledger, facts
+from msgctl.jobs.model import Intent, LinkResult, RequestResult, Totals, WantedLink
+from msgctl.jobs.reader import Row
+from msgctl.jobs.schema import lock_of
 from msgctl.jobs.states import Event, Outcome, State
+from msgctl.jobs.template import Renderer
 from msgctl.recipients import RecipientOutcome
+from support.jobs import NOW, of_texts, write_ledger
+
+LONG_URL = "https://shop.example/?c={text}"
 
 
 def result(intent: Intent, event: Event, *values: str | None) -> RequestResult:
@@ -20,6 +31,20 @@ def result(intent: Intent, event: Event, *values: str | None) -> RequestResult:
     if event is Event.NOT_SENT:
         found = [RecipientOutcome(None, "unknown")] * len(intent.phones)
     return RequestResult(intent, found, was_sent=event is not Event.NOT_SENT)
+
+
+def intend(ledger: Ledger, size: int = 1) -> Intent:
+    """Commit the intent of the next request."""
+    with ledger.transaction():
+        intent = ledger.intend(size)
+    assert intent is not None
+    return intent
+
+
+def finish(ledger: Ledger, found: RequestResult) -> None:
+    """Commit the result of a request."""
+    with ledger.transaction():
+        ledger.record(found)
 
 
 def test_intents_are_not_written_over_those_of_another_process(tmp_path: Path) -> None:
@@ -91,3 +116,249 @@ def test_the_error_for_a_damaged_ledger_mentions_the_file(tmp_path: Path) -> Non
         ledger.check()
     assert path.name in caught.value.message
     assert caught.value.exit_code == 3
+
+
+def test_the_report_has_no_error_if_a_response_does_not_mention_a_number_again(tmp_path: Path) -> None:
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(1)))) as ledger:
+        for _ in range(2):
+            finish(ledger, result(intend(ledger), Event.LOST))
+            (row,) = report(ledger)
+            assert row["error"] == "the response does not show whether this number was accepted"
+            ledger.resend(Outcome.UNKNOWN)
+
+
+# --- totals
+
+
+def test_the_totals_of_a_run_are_those_of_the_stored_ledger(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("x" * 200,)) for line in range(2, 14)])
+    with closing(opened(path)) as ledger:
+
+        def check() -> Totals:
+            with closing(Ledger(path, clock=lambda: NOW, read_only=True)) as stored:
+                assert stored.totals == ledger.totals
+            return ledger.totals
+
+        accepted = [RecipientOutcome(None, Event.ACCEPTED, f"m{price}", "queued", price) for price in ("3", "4", None)]
+        finish(ledger, RequestResult(intend(ledger, 3), accepted))
+        assert (check().credits, check().lost, check().promised) == (7, 2, 0)
+        finish(ledger, result(intend(ledger, 2), Event.LOST))
+        finish(ledger, result(intend(ledger, 2), Event.REFUSED))
+        assert (check().credits, check().lost, check().requests) == (7, 6, 3)
+        finish(ledger, result(intend(ledger, 2), Event.NOT_SENT))
+        assert (check().credits, check().lost, check().requests) == (7, 6, 3)
+        ledger.resend(Outcome.UNKNOWN, Outcome.REFUSED)
+        check()
+        for size in (2, 3):
+            intend(ledger, size)
+            check()
+        assert outcomes(ledger, running=True) == {"accepted": 3, "unknown": 2, "pending": 7}
+        intend(ledger, 9)
+        assert (check().promised, check().requests) == (2 * 9, 6)
+        assert check().unsent == 0
+
+
+def test_the_lock_file_of_a_job_contains_the_number_of_its_commits(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(12))
+    for number in range(1, 12):
+        with closing(opened(path)) as ledger:
+            intend(ledger)
+            assert lock_of(path).read_bytes() == b"%d" % number
+    assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o600
+
+
+def test_requests_that_a_killed_process_left_are_unknown(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(3))
+    with closing(opened(path)) as ledger:
+        finish(ledger, result(intend(ledger), Event.LOST))
+        ledger.resend(Outcome.UNKNOWN)
+        intend(ledger)
+        intend(ledger)
+    for _ in range(2):
+        with closing(Ledger(path, clock=lambda: NOW + 9)) as ledger:
+            ledger.recover()
+            assert [(row["outcome"], row["error"]) for row in report(ledger)] == [
+                *[("unknown", "msgctl ended before the response arrived")] * 2,
+                ("pending", None),
+            ]
+            totals = ledger.totals
+            assert (totals.requests, totals.lost, totals.promised, totals.unsent) == (3, 3, 0, 1)
+    assert (facts(path).last, facts(path).is_in_flight) == (NOW + 9, False)
+    with closing(opened(path)) as ledger:
+        ledger.resend(Outcome.UNKNOWN)
+        assert ledger.totals.unsent == 3
+    with closing(opened(path)) as ledger:
+        ledger.recover()
+        assert outcomes(ledger) == {"unknown": 2, "pending": 1}
+
+
+# --- the next recipients
+
+
+def test_a_job_of_many_recipients_is_read_in_parts_and_sent_completely(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=2000)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(6003), spec))) as ledger, ledger.transaction():
+        assert ledger.upcoming(2) == (1, [phone(2), phone(3)])
+        intents = [ledger.intend(2000) for _ in range(4)]
+        assert (ledger.intend(2000), ledger.upcoming(2000)) == (None, (0, ()))
+    sent = [list(intent.lines) for intent in intents if intent]
+    assert [len(lines) for lines in sent] == [2000, 2000, 2000, 3]
+    assert [line for lines in sent for line in lines] == [*range(2, 6005)]
+
+
+def unchecked(path: Path, phones: Sequence[str]) -> Path:
+    """Make a job for national numbers that are not checked."""
+    importer = Importer(path, SPEC, created=NOW, international="57{}".format)
+    reader = of_texts([Row(line, each, ("Hello",)) for line, each in enumerate(phones, 2)])
+    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
+    importer.finish()
+    return path
+
+
+def test_unchecked_numbers_keep_their_international_numbers(tmp_path: Path) -> None:
+    with closing(opened(unchecked(tmp_path / "job.sqlite3", ["301", "302", "303", "304", "305"]))) as ledger:
+        with ledger.transaction():
+            first = ledger.intend(2)
+            assert first is not None
+            assert (first.numbers, first.people) == (["301", "302", "57301", "57302"], ["57301", "57302"])
+            assert ledger.leave_out(["57304"], "opted out") == 1
+            assert (ledger.numbers_ahead(), ledger.people_ahead()) == (
+                ["303", "305", "57303", "57305"],
+                ["57303", "57305"],
+            )
+            ledger.withdraw([first])
+            assert ledger.people_ahead() == ["57301", "57302", "57303", "57305"]
+        finish(ledger, result(intend(ledger), Event.REFUSED))
+        finish(ledger, result(intend(ledger), Event.ACCEPTED))
+        assert ledger.not_sent_to(["57301", "57302", "303", "57304", "57305", "57306"]) == {
+            *("57301", "57303", "57304", "57305"),
+        }
+        assert ledger.international("303") == "57303"
+
+
+def test_withdrawn_requests_are_next_again_with_their_own_messages(tmp_path: Path) -> None:
+    recipients = [Row(line, phone(line), (f"Hello {line}",)) for line in (2, 3, 4)]
+    with closing(opened(write(tmp_path / "job.sqlite3", recipients))) as ledger, ledger.transaction():
+        before = ledger.totals.copy()
+        for _ in range(2):
+            intents = [intent for _ in recipients if (intent := ledger.intend(1))]
+            found = [(*intent.phones, intent.parameters["sms"]) for intent in intents]
+            assert found == [(row.phone, *row.values) for row in recipients]
+            ledger.withdraw(intents)
+            assert ledger.totals == before
+
+
+def test_numbers_are_left_out_however_many_are_listed(tmp_path: Path) -> None:
+    strangers = [str(10**11 + number) for number in range(5000)]
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(5)))) as ledger:
+        finish(ledger, result(intend(ledger), Event.LOST))
+        ledger.resend(Outcome.UNKNOWN)
+        listed = [phone(2), phone(3), *strangers, phone(4), *strangers]
+        with ledger.transaction():
+            assert ledger.upcoming(9)[1] == [phone(2)]
+            assert [ledger.leave_out(listed, "opted out") for _ in range(2)] == [3, 0]
+            assert ledger.upcoming(9)[1] == [phone(5), phone(6)]
+        rows_left = [(row["outcome"], row["error"]) for row in report(ledger)]
+        assert rows_left == [
+            ("unknown", "opted out"),
+            *[("excluded", "opted out")] * 2,
+            *[("pending", None)] * 2,
+        ]
+        assert outcomes(ledger) == {"unknown": 1, "excluded": 2, "pending": 2}
+
+
+# --- links
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A job of three recipients with personal links."""
+    recipients = [Row(line, phone(line), (f"p{line}",)) for line in (2, 3, 4)]
+    return write_ledger(tmp_path / "job.sqlite3", recipients, replace(SPEC, link=LONG_URL), "Hi {link}")
+
+
+def respond(
+    ledger: Ledger, short_url: str | None = None, error: MsgctlError | None = None, *, was_sent: bool = True
+) -> WantedLink:
+    """Commit the result of the next request for a link, and return the link."""
+    intent = intend(ledger, 9)
+    assert intent.link is not None
+    assert (intent.number, ledger.links_in_flight) == (0, 1)
+    with ledger.transaction():
+        ledger.record_link(LinkResult(intent, short_url, error, was_sent))
+    assert ledger.links_in_flight == 0
+    return intent.link
+
+
+def test_a_message_follows_the_request_for_its_link(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        assert ledger.upcoming(9) == (1, [phone(2)])
+        assert respond(ledger, "https://s.example/1") == WantedLink("job-2", "https://shop.example/?c=p2", False)
+        assert ledger.totals.requests == 0
+        intent = intend(ledger, 9)
+        assert (intent.phones, intent.parameters, intent.link) == (
+            [phone(2)],
+            {"sms": "Hi https://s.example/1"},
+            None,
+        )
+        assert respond(ledger, "https://s.example/3").name == "job-3"
+
+
+def test_a_link_may_exist_unless_its_request_was_not_sent(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        assert [respond(ledger, was_sent=False) for _ in range(2)] == [
+            WantedLink("job-2", "https://shop.example/?c=p2", False)
+        ] * 2
+        found = [respond(ledger, error=OutcomeUnknownError("it was late")) for _ in range(4)]
+        assert [(link.name, link.may_have_created) for link in found] == [
+            *[("job-2", False), ("job-3", False), ("job-4", False)],
+            ("job-2", True),
+        ]
+        assert respond(ledger, was_sent=False) == WantedLink("job-3", "https://shop.example/?c=p3", True)
+        assert respond(ledger, was_sent=False).may_have_created
+
+
+def test_recipients_without_a_link_are_refused_with_the_reason(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        respond(ledger, "https://s.example/1")
+        intend(ledger)
+        respond(ledger, "https://s.example/1")
+        for _ in range(3):
+            respond(ledger, error=OutcomeUnknownError("it was late"))
+        refused = report(ledger, Outcome.REFUSED)
+        assert [(row["line"], row["error"], row["link"]) for row in refused] == [
+            (3, "the link could not be created: the service responded with the link of another recipient", None),
+            (4, "the link could not be created: it was late", None),
+        ]
+        with closing(Ledger(linked, clock=lambda: NOW, read_only=True)) as stored:
+            assert stored.totals == ledger.totals
+        ledger.check()
+        ledger.resend(Outcome.REFUSED)
+        assert respond(ledger, error=RefusedError("no")).may_have_created
+        assert outcomes(ledger, running=True) == {"pending": 2, "refused": 1}
+
+
+# --- facts
+
+
+def test_the_facts_of_a_job_list_the_digests_of_at_most_a_hundred_messages(tmp_path: Path) -> None:
+    for number in (MAX_DIGESTS, MAX_DIGESTS + 1):
+        recipients = [Row(line, phone(line), (f"Hello {line}",)) for line in range(2, number + 2)]
+        found = facts(write(tmp_path / f"{number}.sqlite3", recipients)).digests
+        assert found is None or len({*found}) == len(found) == 100
+        assert (found is None) == (number == 101)
+
+
+def test_a_scheduled_job_has_begun_after_its_first_request(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(2), replace(SPEC, at=NOW + 60))
+    found = [facts(path)]
+    with closing(opened(path)) as ledger:
+        intent = intend(ledger)
+        found.append(facts(path))
+        finish(ledger, result(intent, Event.ACCEPTED))
+        found.append(facts(path))
+    assert [(each.due, each.created, each.has_begun, each.is_in_flight, each.first, each.last) for each in found] == [
+        (NOW + 60, NOW, False, False, None, None),
+        (NOW + 60, NOW, True, True, None, None),
+        (NOW + 60, NOW, True, False, NOW, NOW),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -9,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -39,6 +40,10 @@ from msgctl.errors import (
     RefusedError,
     UsageError,
 )
+from msgctl.http import response
+from msgctl.http.client import Client
+from msgctl.http.request import Request
+from msgctl.http.response import Response
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent
 from msgctl.jobs.pollers import StatePoller
@@ -101,6 +106,15 @@ def test_every_recipient_gets_one_message_from_many_threads(tmp_path: Path) -> N
     assert service.closed == 16, "every thread closes its connection"
 
 
+def test_no_more_threads_start_than_there_are_recipients(tmp_path: Path) -> None:
+    for number, threads in ((0, 1), (1, 1), (3, 3), (9, 4)):
+        path = write(tmp_path / f"{number}.sqlite3", rows(number), replace(SPEC, batch_size=1, concurrency=4))
+        service = Service()
+        with closing(opened(path)) as ledger:
+            assert run(ledger, service) is None
+        assert (service.closed, len(service.asked)) == (threads, number)
+
+
 def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None:
     seen: list[tuple[str, ...]] = []
 
@@ -137,10 +151,13 @@ def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_
     assert counted["accepted"] + counted["unknown"] == len(service.asked)
     assert counted["pending"] == 40 - len(service.asked)
     if trigger == RESULTS_REFUSED:
-        assert "the results of" in error.message
-        assert error.hint
-        assert f"the results of {counted['unknown']} request" in error.message
         assert counted["unknown"] > 0
+        requests = "1 request" if counted["unknown"] == 1 else f"{counted['unknown']} requests"
+        assert error.message == (
+            f"the results of {requests} could not be written and are unknown: "
+            f"Cannot use the ledger ~/{path.name}: disk I/O error"
+        )
+        assert error.hint == "Check the permissions of the file and its directory."
     else:
         assert counted["unknown"] == 0, "a response that arrived is written even if the next intent cannot be"
 
@@ -403,3 +420,17 @@ def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:
             raise OutcomeUnknownError("503", http_status=503, body=body)
 
         assert send(Service(fail).connect(), SPEC, intent(phone(1))).body == kept
+
+
+def test_256_kib_of_a_response_are_kept_even_if_they_end_within_a_character() -> None:
+    class Long:
+        def __init__(self, more: str) -> None:
+            self.body = json.dumps({"status": "1", "data": [], "more": more}, ensure_ascii=False).encode()
+
+        def send(self, request: Request, *, timeout: float) -> Response:
+            return response.read(request, self.body, 200)
+
+    for service in (Long("ñ" * 2**17), Long("a" + "ñ" * 2**17)):
+        kept = send(cast(Client, service), SPEC, intent(phone(1))).body
+        assert kept == service.body[: 256 * 1024].decode(errors="replace")
+        assert kept.endswith(("ñ", "ñ\ufffd"))

@@ -10,19 +10,20 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jobs.ledgers import SPEC, Service, opened, report, rows, run, write
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import resends
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message
-from support.jobs import NOW
+from support.jobs import NOW, write_ledger
 
 JOB = "20261121-3f9a2c"
 OTHER = "20261122-000000"
@@ -117,6 +118,58 @@ def test_all_files_are_private(tmp_path: Path) -> None:
             found = {each.name: mode(each) for each in store.folder.iterdir()}
     assert set(found) == {f".{JOB}.lock", *(f"{JOB}.sqlite3{suffix}" for suffix in ("", "-wal", "-shm"))}
     assert set(found.values()) == {0o600}
+
+
+def test_only_the_remains_of_an_import_that_is_not_running_are_deleted(store: Store) -> None:
+    write(store.path(OTHER), rows(1))
+    for name in (f".{JOB}.sqlite3.new", f"{JOB}.sqlite3-wal", f"{JOB}.sqlite3-shm"):
+        (store.folder / name).touch()
+    mine = store.folder / "notes.new"
+    mine.touch()
+    with store.locked(JOB):
+        store.tidy()
+        assert len([*store.folder.iterdir()]) == 6
+    store.tidy()
+    assert {*store.folder.iterdir()} == {store.path(OTHER), mine}
+
+
+# --- which job
+
+
+def test_the_newest_job_of_a_name_is_found(store: Store) -> None:
+    def hint(job: str | None) -> tuple[str, str | None]:
+        with pytest.raises(UsageError) as caught:
+            store.find(job)
+        return caught.value.message, caught.value.hint
+
+    assert hint(None) == ("There are no jobs", "Create one with: msgctl sms bulk FILE")
+    for number, job in enumerate((JOB, OTHER)):
+        spec = replace(SPEC, at=NOW, name="orders")
+        write_ledger(store.path(job), rows(1), spec, "{text}", created=NOW - number)
+    assert store.find("orders") == JOB
+    assert hint(None) == ("No job has begun", f"Show the scheduled job: msgctl job show {JOB}")
+    assert hint("order") == ('There is no job "order"', "List the jobs: msgctl job list")
+    assert hint("20991121-000000")[0] == 'There is no job "20991121-000000"'
+    with closing(opened(store.path(OTHER))) as ledger:
+        run(ledger, Service())
+    assert store.find(None) == OTHER
+    for number, job in enumerate(("20990101-000000", "20990102-000000")):
+        store.path(job).write_bytes(b"not a ledger")
+        os.utime(store.path(job), (NOW - 1 + number, NOW - 1 + number))
+    with pytest.raises(ConfigurationError, match="20990102-000000"):
+        store.find(None)
+    os.utime(store.path("20990102-000000"), (NOW - 1, NOW - 1))
+    assert store.find(None) == OTHER, "they were last changed before it was created"
+
+
+def test_a_ledger_changes_when_its_log_does(store: Store) -> None:
+    assert store.changed(JOB) == 0.0
+    path = store.path(JOB)
+    log = path.with_name(f"{JOB}.sqlite3-wal")
+    for each, seconds, changed in ((path, 50, 50), (log, 40, 50), (log, 60, 60), (path, 70, 70)):
+        each.touch()
+        os.utime(each, (seconds, seconds))
+        assert store.changed(JOB) == changed
 
 
 # --- removing

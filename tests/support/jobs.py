@@ -99,9 +99,11 @@ def of_texts(found: Iterable[Row | InvalidRow]) -> Recipients:
     return Recipients(("text",), "phone", iter(found))
 
 
-def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec, template: str) -> Path:
+def write_ledger(
+    path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec, template: str, *, created: float = NOW
+) -> Path:
     """Make a job that has not begun."""
-    importer = Importer(path, spec, created=NOW)
+    importer = Importer(path, spec, created=created)
     reader = of_texts(recipients)
     link = LinkTemplate(spec.link, spec.link_length) if spec.link else None
     importer.read(reader, Renderer(reader, {"sms": template}, str, None, link=link))

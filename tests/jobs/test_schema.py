@@ -1,0 +1,208 @@
+"""What a ledger says about a whole job, and the errors for ledgers that cannot be used."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.ledgers import SPEC, Service, accept, entry, opened, phone, refuse, report, rows, run, write
+from msgctl.errors import ConfigurationError, RefusedError
+from msgctl.jobs import schema
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.reader import Row
+from msgctl.jobs.schema import LEDGER
+from msgctl.storage.database import BrokenError
+from support.jobs import NOW, write_ledger
+
+FIX = "Restore it from a backup, or rename it; nothing else records which messages the job sent."
+ONE_BY_ONE = replace(SPEC, batch_size=1, concurrency=1)
+
+
+def error_of(path: Path) -> tuple[str, str | None]:
+    """Return the message and the hint of the error for a ledger that is opened and checked."""
+    with pytest.raises(ConfigurationError) as caught, closing(opened(path)) as ledger:
+        ledger.check()
+    return caught.value.message, caught.value.hint
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(statement, values)
+
+
+# --- damage
+
+
+VALID = "a row of the table {} is not valid"
+DAMAGE = {
+    "DELETE FROM message": VALID.format("recipient"),
+    "UPDATE recipient SET cells = '[]' WHERE line = 3": VALID.format("recipient"),
+    "UPDATE message SET parameters = '{}'": VALID.format("message"),
+    """UPDATE message SET parameters = '{"sms": "a", "other": "b"}'""": VALID.format("message"),
+    "DELETE FROM link WHERE line = 3": "a recipient has no row in the table link",
+    "UPDATE link SET requested = 1e11": VALID.format("link"),
+    "UPDATE job SET value = '1e11' WHERE name = 'created'": "not a time: 1e11",
+    "UPDATE job SET value = '-1e11' WHERE name = 'created'": "not a time: -1e11",
+    "INSERT INTO job VALUES ('commits', 'many')": "commits = many",
+}
+SETTINGS = {
+    "'$.rate', 0": "0 is not a limit",
+    "'$.rate', json('1e999')": "inf is not a limit",
+    "'$.name', 1": "name is int",
+    "'$.columns[0]', 1": "a column or time zone is not text",
+    "'$.fixed', json('{\"other\": \"x\"}')": "",
+    "'$.at_most', '1'": "--at-most must be 1 to 1,000 messages",
+    "'$.window', '08:00-19:00', '$.days', 'x'": "--days must list days",
+}
+DAMAGE |= {f"UPDATE job SET value = json_set(value, {each}) WHERE name = 'spec'": why for each, why in SETTINGS.items()}
+
+
+def test_the_error_for_a_damaged_ledger_gives_the_reason(tmp_path: Path) -> None:
+    spec = replace(SPEC, link="https://shop.example/?c={text}")
+    for number, (statement, why) in enumerate(DAMAGE.items()):
+        path = write_ledger(tmp_path / f"{number}.sqlite3", rows(2), spec, "Hi {link}")
+        with closing(opened(path)) as ledger:
+            ledger.check()
+        change(path, statement)
+        message, hint = error_of(path)
+        assert message.startswith(f"The ledger ~/{number}.sqlite3 is damaged: {why}"), statement
+        assert hint == FIX
+
+
+def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
+    for length, shown in ((200, "x" * 200), (201, "x" * 199 + "…")):
+        with pytest.raises(BrokenError) as caught, LEDGER.reading(tmp_path / "job"):
+            raise ValueError("x" * length)
+        assert caught.value.message == f"The ledger ~/job is damaged: {shown}"
+
+
+def test_the_error_for_missing_changes_gives_the_reason(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(2))
+    log = path.with_name("job.sqlite3-wal")
+    before = path.read_bytes()
+    ledger = opened(path)
+    with ledger.transaction():
+        ledger.intend(1)
+    killed = path.read_bytes()
+    ledger.close()
+    lost = "The ledger ~/job.sqlite3 lacks its last changes: "
+    path.write_bytes(before)
+    assert error_of(path) == (f"{lost}it is an older copy, or job.sqlite3-wal is damaged or missing", FIX)
+    for content in (None, b""):
+        log.unlink(missing_ok=True)
+        path.write_bytes(killed)
+        if content is not None:
+            log.write_bytes(content)
+            log.chmod(0o600)
+        assert error_of(path) == (
+            f"{lost}msgctl was killed, and the write-ahead log job.sqlite3-wal is missing or empty",
+            "Restore job.sqlite3-wal beside it. Without that file, msgctl does not know to whom the job has sent.",
+        )
+
+
+def test_a_ledger_that_another_program_reads_is_not_copied_to_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(1))
+    with closing(sqlite3.connect(path)) as reader, LEDGER.opened(path) as db:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM job").fetchall()
+        db.execute("PRAGMA busy_timeout = 1")
+        db.execute("DELETE FROM job WHERE name = 'due'")
+        db.execute("UPDATE recipient SET error = 'x'")
+        with pytest.raises(ConfigurationError) as caught:
+            schema.copy_log(db, path)
+        reader.execute("COMMIT")
+        schema.copy_log(db, path)
+    assert (caught.value.message, caught.value.hint) == (
+        "Cannot use the ledger ~/job.sqlite3: another program is reading it",
+        "Try again when it is done.",
+    )
+
+
+def test_a_value_that_is_not_text_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(3))
+    with closing(opened(path)) as ledger:
+        run(ledger, Service())
+        ledger.db.execute("UPDATE result SET status = x'00' WHERE line = 3")
+        with pytest.raises(BrokenError, match=r"is damaged: a value in line 3 is not text$"):
+            report(ledger)
+
+
+# --- reports
+
+
+def test_delivery_states_are_counted_the_most_frequent_first(tmp_path: Path) -> None:
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(6)))) as ledger:
+        run(ledger, Service())
+        with ledger.transaction():
+            for line, state in zip(range(2, 7), ("sent", "read", "queued", "sent", "read"), strict=True):
+                ledger.note_delivery(line, state)
+            ledger.note_delivery(2, None)
+        assert [*schema.deliveries(ledger.db).items()] == [("read", 2), ("sent", 2), ("queued", 1)]
+        assert (schema.undecided(ledger.db), schema.undecided(ledger.db, ["sent"])) == (4, 2)
+        checked = [(each.id, each.phones) for each in schema.to_check(ledger.db, ["sent"])]
+        assert checked == [(f"m{phone(7)}", (phone(7),)), (f"m{phone(4)}", (phone(4),))]
+
+
+def test_links_are_checked_the_least_recently_checked_first(tmp_path: Path) -> None:
+    now = [NOW]
+    spec = replace(ONE_BY_ONE, link="https://shop.example/?c={text}")
+    path = write_ledger(tmp_path / "job.sqlite3", rows(5), spec, "Hi {link}")
+    with closing(Ledger(path, clock=lambda: now[0])) as ledger:
+        ledger.db.execute("UPDATE link SET short_url = 'https://s.example/' || line, requested = 1000 + line")
+        assert schema.clicks(ledger.db) == (0, None, None)
+        run(ledger, Service(accept, refuse))
+        assert schema.clicks(ledger.db) == (4, None, None)
+        for line, count in ((5, 2), (2, 0), (4, 1)):
+            now[0] += 1
+            with ledger.transaction():
+                ledger.note_clicks(line, count)
+        found = [(each.lines, each.name, each.requested) for each in schema.sent_links(ledger.db)]
+        assert found == [([line], f"job-{line}", 1000.0 + line) for line in (6, 5, 2, 4)]
+        assert schema.clicks(ledger.db) == (4, 2, 3)
+
+
+def test_prices_are_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path) -> None:
+    people = ("57300", "57300", "57301", "57302", "57303", "57304")
+    texts = ("x" * 400, "Hi", "x" * 200, "x" * 200, "x" * 200, "Hi")
+    charges: Sequence[object] = (9, 2, 9, None, 8, None)
+    recipients = [
+        Row(line, f"{each}{line:07}", (text,)) for line, (each, text) in enumerate(zip(people, texts, strict=True), 2)
+    ]
+    costs = {row.phone: charge for row, charge in zip(recipients, charges, strict=True)}
+
+    def charge(phones: Sequence[str]) -> list[dict[str, Any]]:
+        return [entry(each, costs[each]) for each in phones]
+
+    with closing(opened(write(tmp_path / "job.sqlite3", recipients, ONE_BY_ONE))) as ledger:
+        run(ledger, Service(otherwise=charge))
+        areas = {"57300": "A", "57301": "B", "57302": "B", "57303": "B", "57304": "C"}
+        assert schema.prices(ledger.db, lambda number: areas[number[:5]]) == {
+            "A": (Fraction(3), 0),
+            "B": (Fraction(9, 2), 2),
+            "C": (None, 1),
+        }
+
+
+def test_refusals_at_the_end_are_those_of_the_newest_requests(tmp_path: Path) -> None:
+    def refuse_last(_: Sequence[str]) -> list[dict[str, Any]]:
+        raise RefusedError("the last one")
+
+    spec = replace(SPEC, batch_size=2, concurrency=1)
+    for number, (responders, wanted) in enumerate(
+        (
+            ((accept, refuse, refuse_last), "the last one"),
+            ((refuse, refuse, accept), None),
+            ((accept, accept, refuse), None),
+        )
+    ):
+        with closing(opened(write(tmp_path / f"{number}.sqlite3", rows(6), spec))) as ledger:
+            run(ledger, Service(*responders))
+            assert schema.refusals_at_the_end(ledger.db, 2) == wanted
+            assert schema.refusals_at_the_end(ledger.db, 4) is None
