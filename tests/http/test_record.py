@@ -114,7 +114,14 @@ def test_status_and_state_are_one_field() -> None:
 
 
 def test_entries_beyond_ten_times_the_recipients_are_not_kept() -> None:
-    assert len(record(ops.SEND_SMS, {"data": [{"id": "a"}] * 100})["data"]) == 20
+    by_number = {str(573_001_230_000 + number): "sent" for number in range(100)}
+    by_place = {str(number): {"status": "sent"} for number in range(100)}
+    for data in ([{"id": "a"}] * 100, by_number, by_place, {name: {"status": "sent"} for name in by_number}):
+        assert len(record(ops.SEND_SMS, {"data": data})["data"]) == 20
+    without_phone = build(ops.CHATAPP_SEND, {"template": "t"}, b"{}")
+    assert len(convert(without_phone, {"id": "x", "data": [{"id": "a"}] * 100})["data"]) == 10
+    for document in ([{"state": "Enviado"}] * 1001, {"data": [{"state": "Enviado"}] * 1001}):
+        assert len(states(document)) == 1000
 
 
 def test_a_chatapp_record_is_one_entry_unless_its_data_has_entries() -> None:
@@ -232,6 +239,13 @@ def test_metrics_may_be_keyed_by_category() -> None:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
 
 
+def test_a_record_may_be_at_the_third_level() -> None:
+    for operation, found in ((ops.BALANCE, {"status": "7"}), (ops.URL_SHORT, {"urlShort": "s"})):
+        assert record(operation, {"data": [{"data": found}]}) == found
+        with pytest.raises(ShapeError):
+            record(operation, {"data": {"data": {"data": found}}})
+
+
 def test_too_many_metrics_are_refused() -> None:
     metrics = [{"country": {"property": "CO"}}]
     assert len(record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics * 20_000})["metrics"]) == 20_000
@@ -244,6 +258,26 @@ def test_long_ids_and_states_are_cut() -> None:
     assert (entry["id"], entry["status"]) == ("x" * 256 + "…", "y" * 4096 + "…")
     (entry,) = record(ops.SEND_SMS, {"data": [{"id": "x" * 256, "status": "y" * 4096, "phone": A}]})["data"]
     assert (entry["id"], entry["status"]) == ("x" * 256, "y" * 4096)
+
+
+def test_64_fields_that_the_api_does_not_document_are_kept() -> None:
+    others = {f"x{number}": number for number in range(65)}
+    kept = {name: str(number) for name, number in others.items() if number < 64}
+    entry = {"id": "a", "phone": A}
+    found = record(ops.SEND_SMS, {**others, "id": "d", "data": [{**others, **entry}, entry]})
+    assert found == {**kept, "id": "d", "data": [{**kept, **entry}, entry]}
+    metrics = [{"city": {"property": "Cali", **others}}] * 2
+    found = record(ops.URL_STATISTIC, {**others, "urlShort": "s", "metrics": metrics})
+    of_metric = {"property": "Cali", **{name: value for name, value in kept.items() if name != "x63"}}
+    assert found == {**kept, "urlShort": "s", "metrics": [{"city": of_metric}] * 2}
+
+
+def test_10000_values_in_arrays_and_objects_are_kept() -> None:
+    half: dict[str, Any] = {"y": ["v"] * 4997}  # and the array, the field, the object: 5,000 values
+    found = record(ops.BALANCE, {"status": 7, "metrics": half, "data": [half], "x": "v"})
+    assert found == {"status": "7", "metrics": half, "data": "…", "x": "v"}
+    found = record(ops.SEND_SMS, {"id": "d", "x": half, "data": [{"id": "a", "y": half}, {"id": "b", "z": [], "x": 1}]})
+    assert found == {"id": "d", "x": half, "data": [{"id": "a", "y": half}, {"id": "b", "z": "…", "x": "1"}]}
 
 
 def test_the_level_with_the_fields_of_the_record_wins() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from msgctl import __version__
 from msgctl import operations as ops
 from msgctl.errors import UsageError
 from msgctl.http.request import build, encoded
@@ -34,6 +37,40 @@ def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> 
 def test_no_message_raises_the_limit_of_a_response_above_4_mib() -> None:
     phones = [str(573_000_000_000 + number) for number in range(1000)]
     assert build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 64_000}).max_response == 4 * 2**20
+
+
+def test_a_dry_run_describes_the_whole_request() -> None:
+    headers = {"Accept": "application/json", "User-Agent": f"msgctl/{__version__}"}
+    credentials = {"client": "***", "key": "***"}
+    call: dict[str, Any] = {
+        "phone": (PHONE, "573001230002"),
+        "voice": "Mia",
+        "leave-voicemail": False,
+        "audio-code": None,
+    }
+    assert build(ops.SEND_CALL, call).described("https://service.example/api/v1") == {
+        "method": "POST",
+        "url": "https://service.example/api/v1/call/send",
+        "headers": {**headers, "Content-Type": "application/x-www-form-urlencoded"},
+        "form": {**credentials, "phone": f"{PHONE},573001230002", "voice": "Mia", "leave-voicemail": "false"},
+    }
+    made = build(ops.CHATAPP_SEND, {"template": "t", "phone": PHONE, "body": ["Ana"]})
+    assert (made.is_own_body, build(ops.CHATAPP_SEND, {"template": "t"}, b"{}").is_own_body) == (False, True)
+    assert made.described("") == {
+        "method": "POST",
+        "url": "/chatapp/send",
+        "headers": {**headers, "Content-Type": "application/json"},
+        "query": {**credentials, "template": "t"},
+        "json": {"phone": PHONE, "body": ["Ana"]},
+    }
+    assert build(ops.BALANCE, {}).described("")["headers"] == headers
+
+
+def test_an_empty_value_is_an_error_even_of_an_optional_parameter() -> None:
+    for values, name in (({"phone": PHONE, "sms": ""}, "--message"), ({"phone": PHONE, "name": ""}, "--name")):
+        with pytest.raises(UsageError) as error:
+            build(ops.SEND_SMS if "sms" in values else ops.BLOCK_PHONE, values)
+        assert error.value.what == f"{name} is empty: give it a value, or leave it out if it is optional"
 
 
 @pytest.mark.parametrize(("values", "missing"), [({"template": "t", "body": ["x"]}, "PHONE"), ({}, "--template")])

@@ -1,0 +1,186 @@
+"""The requests that a client makes, their time limits, and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from msgctl import operations
+from msgctl.config.profiles import Credential
+from msgctl.errors import MsgctlError, NotReachedError
+from msgctl.http.client import Client
+from msgctl.http.request import USER_AGENT, build
+from msgctl.http.transport import finished
+
+SEND = build(operations.SEND_SMS, {"phone": ("573001234567",), "sms": "Hola"})
+BALANCE = build(operations.BALANCE, {})
+
+
+class Recorder(httpx.BaseTransport):
+    """Keeps the requests, and does the same after each."""
+
+    def __init__(self, behave: Callable[[], httpx.Response]) -> None:
+        self._behave = behave
+        self.requests: list[httpx.Request] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return self._behave()
+
+
+def balance() -> httpx.Response:
+    return finished(200, [], b'{"status": 7}', {})
+
+
+def recorded(behave: Callable[[], httpx.Response] = balance, **more: Any) -> tuple[Client, Recorder]:
+    recorder = Recorder(behave)
+    base_url = more.pop("base_url", "https://service.example/api/v1")
+    return Client(base_url, Credential(12, "a-long-key"), transport=lambda: recorder, **more), recorder
+
+
+def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
+    def trace(event: str, details: object) -> None: ...
+
+    client, recorder = recorded(trace=trace)
+    client.fetch(SEND)
+    (sent,) = recorder.requests
+    body = "client=12&key=a-long-key&phone=573001234567&sms=Hola"
+    assert (sent.method, str(sent.url), sent.content) == (
+        "POST",
+        "https://service.example/api/v1/send-sms",
+        body.encode(),
+    )
+    assert sent.headers.raw == [
+        (b"Host", b"service.example"),
+        (b"Accept", b"application/json"),
+        (b"User-Agent", USER_AGENT.encode()),
+        (b"Content-Type", b"application/x-www-form-urlencoded"),
+        (b"Accept-Encoding", b"identity"),
+        (b"Content-Length", str(len(body)).encode()),
+    ]
+    del sent.extensions["reserve"]
+    assert sent.extensions == {
+        "timeout": {"read": 30.0},
+        "sent": True,
+        "max_response": SEND.max_response,
+        "trace": trace,
+    }
+
+
+def test_a_client_makes_requests_of_several_urls() -> None:
+    client, recorder = recorded()
+    states = [build(operations.MESSAGES_STATE, {"id": each}) for each in ("m1", "m2")]
+    for made in (SEND, BALANCE, *states, SEND):
+        client.fetch(made)
+    assert [each.url.raw_path.decode().replace("client=12&key=a-long-key", "*") for each in recorder.requests] == [
+        "/api/v1/send-sms",
+        "/api/v1/balance?*",
+        "/api/v1/messages-state?*&id=m1",
+        "/api/v1/messages-state?*&id=m2",
+        "/api/v1/send-sms",
+    ]
+    assert "Content-Length" not in recorder.requests[1].headers
+    assert "trace" not in recorder.requests[1].extensions
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("https://Service.example:8443/api/v1", "https://service.example:8443/api/v1/send-sms"),
+        ("https://ñandú.example/a b", "https://xn--and-6ma2c.example/a%20b/send-sms"),
+        ("http://[::1]:8000", "http://[::1]:8000/send-sms"),
+    ],
+)
+def test_the_base_url_may_have_a_port_an_address_and_other_letters(base_url: str, url: str) -> None:
+    client, recorder = recorded(base_url=base_url)
+    client.fetch(SEND)
+    (sent,) = recorder.requests
+    assert str(sent.url).replace("ñandú", "xn--and-6ma2c") == url
+    assert sent.headers["Host"] == url.split("/")[2]
+
+
+class Clock:
+    """A clock that moves by a second with each request, and while a client sleeps."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.seconds = seconds
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def lose(self) -> httpx.Response:
+        self.now += self.seconds
+        raise httpx.ReadError("lost")
+
+    def be_busy(self) -> httpx.Response:
+        self.now += self.seconds
+        return finished(503, [], b"", {})
+
+
+def limits(behave: str, timeout: float, *, seconds: float = 1.0) -> tuple[list[float], list[float]]:
+    """Return the time limit of each attempt to read the balance, and the pauses between them."""
+    clock = Clock(seconds)
+    client, recorder = recorded(getattr(clock, behave), timeout=timeout, clock=clock, sleep=clock.sleep)
+    with pytest.raises(MsgctlError):
+        client.send(BALANCE)
+    return [each.extensions["timeout"]["read"] for each in recorder.requests], clock.slept
+
+
+@pytest.mark.parametrize("behave", ["lose", "be_busy"])
+def test_all_attempts_and_pauses_share_the_time_limit(behave: str) -> None:
+    given, slept = limits(behave, 10.0)
+    assert (given, slept) == ([10.0, pytest.approx(8.7), pytest.approx(6.8)], [0.3, 0.9])
+    assert limits(behave, 2.0) == ([2.0, pytest.approx(0.7)], [0.3])
+    assert limits(behave, 0.4, seconds=0)[1] == [0.3]
+    for too_short in (0.3, 0.2):
+        assert limits(behave, too_short, seconds=0) == ([too_short], [])
+
+
+def test_the_limit_of_one_request_does_not_raise_the_limit_of_the_client() -> None:
+    client, recorder = recorded(timeout=5.0)
+    client.fetch(SEND, timeout=2.0)
+    client.send(BALANCE, timeout=9.0)
+    assert [each.extensions["timeout"]["read"] for each in recorder.requests] == [2.0, 5.0]
+
+
+def test_a_request_that_was_not_sent_is_retried_unless_it_will_fail_again() -> None:
+    for retryable, tries in ((True, 3), (False, 1)):
+
+        def fail(retryable: bool = retryable) -> httpx.Response:
+            raise NotReachedError("no", retryable=retryable)
+
+        client, recorder = recorded(fail, sleep=lambda _: None)
+        with pytest.raises(NotReachedError):
+            client.fetch(SEND)
+        assert len(recorder.requests) == tries
+
+
+def test_the_log_shows_more_at_each_verbosity() -> None:
+    def respond() -> httpx.Response:
+        return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\n}\n", {})
+
+    sent, received = "> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 0 ms"
+    details = [
+        "> Host: service.example",
+        "> Accept: application/json",
+        f"> User-Agent: {USER_AGENT}",
+        "> Content-Type: application/x-www-form-urlencoded",
+        "> Accept-Encoding: identity",
+        "> Content-Length: 52",
+        "> client=***&key=***&phone=573001234567&sms=Hola",
+    ]
+    whole = [sent, *details, received, "< X-A: é", "< X-Key: ***", "< {", "< }"]
+    for verbosity, lines in ((0, []), (1, [sent, received]), (2, whole)):
+        logged: list[str] = []
+        client, _ = recorded(respond, log=logged.append, verbosity=verbosity, clock=lambda: 1.0)
+        client.fetch(SEND)
+        assert logged == lines
