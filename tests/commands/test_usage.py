@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) ->
     assert used(tool, "--since", "2026-09-22") == [{"day": "2026-09-22", "messages": 2, "credits": 4}]
     assert used(tool, "--until", "2026-09-21", "--by", "day") == [{"day": "2026-09-21", "messages": 2, "credits": 2}]
     assert used(tool, "-p", "other") == []
+
+
+def test_a_day_begins_with_its_first_moment(tool: Tool, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
+    for day, seconds in ((21, -1), (22, 0)):
+        tool.clock.now = datetime(2026, 9, 22).timestamp() + seconds
+        assert tool("sms", "send", CO, "-m", f"Hi {day}").code == 0
+        assert tool("sms", "bulk", str(home / "to.csv"), "-m", f"Day {day}", "--yes").code == 0
+    assert used(tool, "--until", "2026-09-21", "--by", "day") == [{"day": "2026-09-21", "messages": 3, "credits": 3}]
+    assert used(tool, "--since", "2026-09-22") == [{"day": "2026-09-22", "messages": 3, "credits": 3}]
 
 
 @pytest.mark.parametrize("credits", ["1e999", "-1e999", "-9223372036854775808", '"1e999"', "9" * 13])

@@ -15,6 +15,7 @@ from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.contacts import Contacts
 from msgctl.history.store import (
+    CONTACTS,
     FORMAT,
     SHARED_CONTACTS,
     History,
@@ -27,7 +28,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
 from msgctl.recipients import REFUSED, RecipientOutcome
 from msgctl.storage.database import transaction
-from msgctl.storage.records import LOCAL, Records
+from msgctl.storage.records import LOCAL, Connection, LocalRecords, Records
 from msgctl.storage.shared import SharedRecords
 from msgctl.text import timestamp
 from support.jobs import NOW
@@ -61,6 +62,13 @@ def of_job(ledger: Ledger, limit: Frequency | None = ONCE, records: Records = LO
     OPENED.append(found)
     found.open(ledger)
     return found
+
+
+class Impatient(LocalRecords):
+    """Records on this machine that wait for another process only a tenth of a second."""
+
+    def set_wait(self, db: Connection, seconds: float) -> None:
+        super().set_wait(db, min(seconds, 0.1))
 
 
 def reached(records: Records = LOCAL) -> list[str]:
@@ -132,7 +140,7 @@ def test_only_a_job_with_a_limit_stops_if_contacts_cannot_be_recorded(ledger: Le
 
 
 def test_people_who_get_messages_while_the_history_is_locked_are_recorded_later(ledger: Ledger) -> None:
-    recorded = of_job(ledger, None)
+    recorded = of_job(ledger, None, Impatient())
     with closing(sqlite3.connect(FORMAT.path(), isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
 
@@ -147,13 +155,41 @@ def test_people_who_get_messages_while_the_history_is_locked_are_recorded_later(
 
 
 def test_a_job_records_people_who_waited_for_the_history_when_it_ends(ledger: Ledger) -> None:
-    recorded = of_job(ledger, None)
+    recorded = of_job(ledger, None, Impatient())
     with closing(sqlite3.connect(FORMAT.path(), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         claimed(recorded, ledger)
         assert "locked" in str(recorded.error)
     recorded.close()
     assert (reached(), recorded.error) == ([phone(2)], None)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_recording_ends_if_more_people_wait_than_fit_in_memory(
+    most: int, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waited then is recorded, and the error remains: later people are not recorded."""
+    monkeypatch.setattr(contacts, "MAX_WAITING", most)
+    recorded = of_job(ledger, None, Impatient())
+    with closing(sqlite3.connect(FORMAT.path(), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        claimed(recorded, ledger)
+    claimed(recorded, ledger)
+    assert reached() == ([phone(2)] if most else [])
+    recorded.close()
+    assert (reached(), "locked" in str(recorded.error)) == ([phone(2)], not most)
+
+
+def test_a_damaged_history_ends_the_recording_and_not_the_job(ledger: Ledger) -> None:
+    recorded = of_job(ledger, None)
+    with closing(sqlite3.connect(FORMAT.path())) as db:
+        db.execute("DROP TABLE contacts")
+        claimed(recorded, ledger)
+        for statement in CONTACTS:
+            db.execute(statement)
+    assert run(ledger, Service(), recorded) == ""
+    assert (outcomes(ledger), reached()) == ({"accepted": 4}, [phone(2)])
+    assert "no such table" in str(recorded.error)
 
 
 def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records: Records) -> None:
@@ -194,6 +230,25 @@ def test_a_job_elsewhere_that_has_begun_counts_until_it_has_sent(postgres: Clust
         now = [(phone(0), begun), (phone(2), begun)]
         assert recent(NOW + 60) == sorted([*later, *now, *((phone(each), paused) for each in range(3))])
         assert recent(NOW + 2 * DAY) == sorted([*later, (phone(2), begun)])
+        contacts.delete_plan(records, "scheduled")
+        assert recent(NOW + 2 * DAY) == [(phone(2), begun)]
+
+
+def test_the_plan_of_a_long_job_is_deleted_after_plans_of_eight_days(postgres: Cluster) -> None:
+    with closing(SharedRecords(postgres.url(), 30)) as records:
+
+        def planned(day: int, number: int = 1) -> int:
+            """Plan a job on a day; the number of people in all plans."""
+            now = NOW + day * DAY
+            messages = ((b"digest", phone(each)) for each in range(number))
+            contacts.plan(records, ACCOUNT, f"of day {day}", messages, at=now, now=now)
+            with records.opened(SHARED_CONTACTS) as db:
+                return len(db.execute("SELECT value FROM plans, json_each(people)").fetchall())
+
+        assert planned(0, 5_001) == len({*contacts.recent(records, ACCOUNT, NOW + 1)}) == 5_001
+        assert [planned(day) for day in range(1, 9)] == [5_001 + day for day in range(1, 9)]
+        assert planned(9) == 9
+        assert [*contacts.recent(records, "another account", NOW + 9 * DAY)] == []
 
 
 @pytest.fixture

@@ -92,12 +92,14 @@ def test_one_of_two_processes_that_share_a_session_sends(postgres: Cluster) -> N
             reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as second,
         ):
             first.begin()
-            with pytest.raises(ConfigurationError, match="Another process took over"):
+            with pytest.raises(ConfigurationError) as caught:
                 second.begin()
             second.release()
             first.settle(ACCEPTED)
         with reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as again:
             assert again.earlier == ACCEPTED
+    assert caught.value.message == f'Another process took over the key "{KEY}"; nothing was sent'
+    assert caught.value.hint == "Connect to PostgreSQL directly, or through a pooler that keeps sessions."
 
 
 def test_a_job_that_is_being_created_is_not_yet_a_result(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

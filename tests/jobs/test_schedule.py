@@ -11,7 +11,7 @@ import pytest
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.schedule import Window, ZoneFinder, parse_at
+from msgctl.jobs.schedule import SendingHours, Window, ZoneFinder, parse_at, time_in
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
@@ -168,6 +168,13 @@ def test_recipients_have_the_zones_of_their_numbers() -> None:
     assert set(finder.zones("34612345678").split()) == {"Atlantic/Canary", "Europe/Madrid"}
 
 
+def test_zones_that_are_never_open_together_have_no_opening() -> None:
+    together, alone = f"{BOGOTA} {KOLKATA}", MADRID
+    hours = SendingHours(Window.parse("08:00-09:00"), [together, alone], NOW.timestamp)
+    assert (hours.next_opening([together]), hours.closed_until([together])) == (None, None)
+    assert hours.closed_until([together, alone]) == utc("2026-11-22T07:00").timestamp()
+
+
 def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
     assert ZoneFinder(DAYTIME, BOGOTA, NOW.timestamp()).zones("80012345678") == BOGOTA
 
@@ -196,6 +203,7 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
         ("23:00-14:00", BOGOTA, "2026-11-21T13:00"),
         ("tomorrow 09:00", BOGOTA, "2026-11-22T14:00"),
         ("Tomorrow  9:00", KOLKATA, "2026-11-22T03:30"),
+        ("tomorrow 9:00 -05:00", MADRID, "2026-11-22T14:00"),
         ("today 09:00", BOGOTA, "2026-11-21T14:00"),
         ("hoy 09:00", BOGOTA, "2026-11-21T14:00"),
         ("Man\u0303ana 09:00", BOGOTA, "2026-11-22T14:00"),
@@ -203,6 +211,13 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
 )
 def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
     assert parse_at(text, zone, NOW) == utc(moment)
+
+
+def test_today_is_the_day_in_the_time_zone() -> None:
+    """It is the next day in Kolkata."""
+    now = utc("2026-11-21T20:00")
+    for text in ("today 09:00", "09:00"):
+        assert parse_at(text, KOLKATA, now) == utc("2026-11-22T03:30")
 
 
 def test_at_is_later_than_now() -> None:
@@ -241,6 +256,9 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
             patch.setenv("TZ", KOLKATA)
             time.tzset()
             assert parse_at("2026-12-01 09:00", None, NOW) == utc("2026-12-01T03:30")
+            seconds = utc("2026-12-01T03:30").timestamp()
+            assert time_in(None, seconds) == "Tue 2026-12-01 09:00 IST"
+            assert time_in(BOGOTA, seconds) == f"Mon 2026-11-30 22:30 {BOGOTA}"
             patch.setenv("TZ", NEW_YORK)
             time.tzset()
             with pytest.raises(UsageError, match="exists"):

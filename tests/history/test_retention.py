@@ -1,0 +1,81 @@
+"""Old records are deleted once a day, if the profile has ``keep_days``."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.ledgers import SPEC, Service, rows, run, write
+from msgctl.config.profiles import Profile
+from msgctl.history.retention import delete_old
+from msgctl.history.store import FORMAT, History, Send
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.store import Store
+from msgctl.storage import files
+from msgctl.text import timestamp
+from support.jobs import ANA, NOW
+
+DAY = 86400
+MONTH = Profile("main", settings={"keep_days": 30})
+
+
+@pytest.fixture
+def store(home: Path) -> Store:
+    """A directory with a job of the profile and one of another, which ended five days after they were created."""
+    store = Store(files.state("jobs"))
+    store.folder.mkdir(0o700, parents=True)
+    for number, profile in enumerate(("main", "other")):
+        path = write(store.path(f"20260921-00000{number}"), rows(1), replace(SPEC, profile=profile))
+        with closing(Ledger(path, clock=lambda: NOW + 5 * DAY)) as ledger:
+            assert run(ledger, Service()) is None
+    return store
+
+
+def delete(day: float, profile: Profile = MONTH) -> None:
+    """Delete the old records on the day with this number. It must not fail."""
+    delete_old(profile, lambda: NOW + day * DAY, pytest.fail)
+
+
+def test_a_job_is_deleted_when_its_last_response_is_older(store: Store) -> None:
+    delete(35)
+    assert len(store.ids()) == 2
+    delete(36 - 1e-3)
+    assert len(store.ids()) == 2, "it was checked less than a day before"
+    delete(36)
+    assert store.ids() == ["20260921-000001"]
+
+
+def test_nothing_is_deleted_without_a_setting_or_by_a_clock_that_is_behind(store: Store) -> None:
+    delete(90, Profile("main"))
+    delete(-NOW / DAY + 7)
+    delete(31)
+    assert len(store.ids()) == 2
+
+
+def test_the_time_of_the_last_check_is_private(store: Store) -> None:
+    delete(1)
+    mark = store.folder.with_name(".kept-main").stat()
+    assert (mark.st_mode & 0o777, mark.st_mtime) == (0o600, NOW + DAY)
+
+
+def test_only_entries_that_are_older_are_deleted(home: Path) -> None:
+    with closing(History(FORMAT.path())) as history:
+        for seconds in (-1, 1):
+            sent = timestamp(NOW + seconds, "milliseconds")
+            history.begin(Send(sent, "main", "https://service.example/api/v1", "sms send", str(seconds)), [ANA])
+        delete(30)
+        assert [each["message"] for each in history.entries(10)] == ["1"]
+
+
+def test_records_that_cannot_be_deleted_are_a_warning(store: Store) -> None:
+    path = FORMAT.path()
+    path.write_bytes(b"no history at all\n" * 50)
+    path.chmod(0o600)
+    warnings: list[str] = []
+    delete_old(MONTH, lambda: NOW + 90 * DAY, warnings.append)
+    assert warnings == [
+        f"Old records were not deleted: Cannot use the history {files.shown(path)}: file is not a database."
+    ]
