@@ -144,6 +144,12 @@ def test_a_failure_around_the_record_is_part_of_it() -> None:
     found = record(ops.BLOCK_PHONE, {"status": 0, "msg": "no", "data": blocked})
     assert found == {"id": "x", "status": "0", "msg": "no"}
     assert record(ops.BLOCK_PHONE, {"error": 7, "data": blocked}) == {**blocked, "error": "7"}
+    assert record(ops.BLOCK_PHONE, {"status": "blocked", "data": {"id": "x", "status": 1}}) == {
+        "id": "x",
+        "status": "1",
+    }
+    found = record(ops.SEND_SMS, {"status": "blocked", "data": {"id": "x", "status": 1, "data": []}})
+    assert found == {"id": "x", "status": "blocked", "data": []}
     found = record(ops.SEND_SMS, {"error": 7, "data": {"status": 1, "data": [{"phone": A, "status": "sent"}]}})
     assert found["error"] == "7"
 
@@ -190,11 +196,17 @@ def test_a_status_around_the_messages_is_not_a_state() -> None:
 
 
 def test_an_error_instead_of_a_message_is_a_refusal() -> None:
-    for error in ({"status": "error", "msg": "No existe"}, {"status": 404, "message": "No encontrado", "data": []}):
+    for error in (
+        {"status": "error", "msg": "No existe"},
+        {"status": 404, "message": "No encontrado", "data": []},
+        {"status": 0, "data": []},
+        {"data": [{"id": "m1"}, {"id": "m2", "status": 0}]},
+    ):
         assert is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, error)), error
     for message in (
         {"id": "m1", "status": "Error", "msg": "Destino inaccesible"},
         {"status": "error"},
+        {"state": "Error", "status": "error", "msg": "Destino inaccesible"},
         {"status": "Rechazado", "msg": "Destino inaccesible"},
         {"status": "", "msg": "ok", "data": [{"state": "Enviado"}]},
     ):
@@ -203,6 +215,7 @@ def test_an_error_instead_of_a_message_is_a_refusal() -> None:
 
 def test_an_empty_list_has_no_state_yet() -> None:
     empty: list[Any] = [[], {"data": []}, {"data": {}}, {"status": 1, "data": None}, {"status": "success", "data": []}]
+    empty += [{"data": None}, {"data": "none"}]
     for document in empty:
         assert states(document) == [], document
 
@@ -234,6 +247,12 @@ def test_metrics_may_be_keyed_by_category() -> None:
         [{"country": country, "hour": hour, "city": None}],
     ):
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"] == expected, metrics
+    clicks = record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": {"country": {"CO": 5, "ES": 2}, "city": {}}})
+    assert clicks["metrics"] == [
+        {"country": {"property": "CO", "clicks": "5"}},
+        {"country": {"property": "ES", "clicks": "2"}},
+        {"city": {}},
+    ]
     nothing: list[Any] = [{}, [], None, [{}]]
     for empty in nothing:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []

@@ -73,6 +73,11 @@ def test_a_long_key_is_redacted_whole_and_where_it_was_cut_off(size: int) -> Non
         assert redact_body(f"<{key[:end]}".encode(), key, is_cut=True) == b"<***"
 
 
+def test_the_text_after_a_long_key_is_kept_if_another_part_was_cut_off() -> None:
+    key, rest = "long-key" * 20, " the rest" * 500
+    assert redact(f"<{key}>{rest}", key, is_cut=True) == f"<***>{rest}"
+
+
 def test_backslashes_of_a_key_do_not_multiply_the_ways_to_read_a_response() -> None:
     key = "\\" * 20 + "x"
     assert redact("\\" * 200 + "y", key) == "\\" * 200 + "y"
@@ -124,6 +129,8 @@ def test_a_number_of_any_length_or_a_mark_does_not_hide_the_key(start: str) -> N
     escaped = "".join(f"\\u{ord(each):04x}" for each in KEY)
     redacted = redact_body(f'{start}[{"1" * 5000}, "{escaped}"]'.encode(), KEY)
     assert redacted == f'{start}[{"1" * 5000}, "{MASK}"]'.encode()
+    number = redact_body(f"{start}[{'1' * 5000}, 8675309]".encode(), "8675309")
+    assert number == redacted
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,14 @@ import pytest
 from msgctl import operations as ops
 from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import build
-from msgctl.http.response import MAX_BODY, Response, credits_left, parse
+from msgctl.http.response import (
+    CHECK_A_SEND,
+    CHECK_CREDENTIALS_TOO,
+    MAX_BODY,
+    Response,
+    credits_left,
+    parse,
+)
 from msgctl.http.transport import finished
 from msgctl.jsontext import load_json
 from msgctl.operations import OPERATIONS, Effect, Operation
@@ -171,6 +178,16 @@ def test_an_incomplete_body_is_kept_and_leaves_the_outcome_unknown(operation: Op
 # --- what an error carries
 
 
+def test_the_details_of_a_success_are_those_of_an_error() -> None:
+    body = {"status": 7, "msg": "m", "more": 1.5}
+    assert parsed(ops.BALANCE, body, 201).attached() == {
+        "http_status": 201,
+        "record": {"msg": "m"},
+        "body": json.dumps(body),
+        "document": load_json(json.dumps(body).encode()),
+    }
+
+
 def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "m-77"}).details()["body"] == {"ref": "m-77"}
     assert error_of(ops.SEND_SMS, b"ref: m-77").details()["body"] == "ref: m-77"
@@ -199,6 +216,74 @@ def test_a_long_body_is_cut_to_4000_characters() -> None:
 )
 def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:
     assert quoted in error_of(ops.SEND_SMS, body, 503).what
+
+
+def test_an_error_has_its_whole_text_and_a_hint() -> None:
+    in_doubt = "it may have been carried out"
+    cannot = "he response (200) cannot be used: "
+    check_url, check_values = "Check the base URL; -v shows the request.", "Check the values and the base URL."
+    for operation, body, status, message, hint in (
+        (
+            ops.SEND_SMS,
+            {"error": "E1"},
+            400,
+            "The service refused the request (400): E1; nothing was sent",
+            check_values,
+        ),
+        (
+            *(ops.BLOCK_PHONE, {"error": "E1"}, 400),
+            *("The service refused the request (400): E1; nothing was changed", check_values),
+        ),
+        (ops.VERIFY_2FA, {"status": 0}, 200, 'The code was not verified (200): {"status":0}', None),
+        (ops.VERIFY_2FA, b"", 200, "The code was not verified (200)", None),
+        (ops.VERIFY_2FA, {"error": "E1"}, 422, "The service refused the request (422): E1", None),
+        (ops.BALANCE, {"error": "no"}, 200, "The service refused the request (200): no", None),
+        (
+            *(ops.BALANCE, {"error": "access denied"}, 200),
+            *("The service refused the request (200): access denied", "Check client and key."),
+        ),
+        (ops.BALANCE, b"", 401, "The service refused the request (401)", CHECK_CREDENTIALS_TOO),
+        (ops.BALANCE, b"", 503, "The response is status 503 without a message", "Try again a little later."),
+        (ops.BALANCE, b"", 200, f"T{cannot}it is not JSON", check_url),
+        (ops.BALANCE, [1], 200, f'T{cannot}it is JSON, but not an object. It says: "[1]"', check_url),
+        (
+            *(ops.MESSAGES_STATE, {"x": 1}, 200),
+            f"T{cannot}it has none of the fields of ResponseStatusSMS "
+            '(state, credits, phone, created, sms, dispatch_id, id). It says: "{"x":1}"',
+            check_url,
+        ),
+        (ops.MESSAGES_STATE, [1], 200, f'T{cannot}its entries are not objects. It says: "[1]"', check_url),
+        (
+            *(ops.SEND_SMS, b"", 502),
+            *(f"The request was sent, but the response is status 502 without a message; {in_doubt}", CHECK_A_SEND),
+        ),
+        (ops.SEND_SMS, b"", 200, f"The request was sent, but t{cannot}it is not JSON; {in_doubt}", CHECK_A_SEND),
+        (
+            *(ops.SEND_SMS, {"error": "Internal error"}, 520),
+            *(f"The request was sent, but the service failed (520): Internal error; {in_doubt}", CHECK_A_SEND),
+        ),
+        (
+            *(ops.URL_SHORT, {"urlShort": 0, "urlLong": "x"}, 200),
+            f"The request was sent, but the response reports a failure, or contains no short URL; {in_doubt}",
+            "Before making it again, check if it exists: msgctl url stats NAME --since today",
+        ),
+        (
+            *(ops.BLOCK_PHONE, {"status": 1, "error": "No error"}, 200),
+            f"The request was sent, but t{cannot}it contains an error instead of a ResponseSecurity. "
+            f'It says: "No error"; {in_doubt}',
+            "Block the number again: that changes nothing if it is blocked already.",
+        ),
+    ):
+        error = error_of(operation, body, status)
+        assert (error.message, error.hint) == (message, hint)
+    lost = error_of(ops.BALANCE, b"7", fault="it was lost")
+    assert (lost.message, lost.hint) == ("The request was sent, but it was lost", "Try again.")
+
+
+def test_a_message_quotes_300_characters() -> None:
+    for sent, quoted in (("x" * 300, "x" * 300), ("x" * 301, "x" * 299 + "…")):
+        for body in ({"error": sent}, sent.encode()):
+            assert error_of(ops.BALANCE, body, 500).what == f"The response is status 500: {quoted}"
 
 
 def test_a_page_with_many_tags_is_read_quickly() -> None:
@@ -234,7 +319,11 @@ def test_the_hint_about_allowed_addresses(status: int, body: Any, hinted: bool) 
 
 def test_a_redirect_shows_only_its_host() -> None:
     error = error_of(ops.BALANCE, b"", 308, headers={"Location": "https://other.example:8443/?key=secret"})
-    assert "points to https://other.example:8443." in (error.hint or "")
+    redirects = "Redirects are not followed, because they would send the key elsewhere"
+    assert error.hint == f"{redirects}; this one points to https://other.example:8443. Check the base URL."
+    assert error_of(ops.BALANCE, b"", 300).hint == f"{redirects}. Check the base URL."
+    for status in (300, 304):
+        assert error_of(ops.SEND_SMS, b"", status).hint == f"{redirects}. Check the base URL. {CHECK_A_SEND}"
 
 
 @pytest.mark.parametrize("status", [301, 304])
@@ -307,7 +396,7 @@ VERIFIED: list[Any] = [
     {"status": 1, "data": {"verified": True, "msg": "Bienvenida"}}, [{"status": "verificado"}],
     {"status": 1, "msg": "Código verificado", "error": 0}, {"status": "approved", "error": "", "message": None},
     {"status": "exitosa", "error": False, "data": None}, {"status": 1, "valid": "1", "verified": "ok", "data": []},
-    {"status": 1, "data": [{"verified": True}]},
+    {"status": 1, "data": [{"verified": True}]}, {"status": 1, "app": "Never Late"},
 ]  # fmt: skip
 ODD_VALUES: list[Any] = [404, 7, -1, 0, 0.0, "0", "0e5", 10, 1.5, "1.0", False, None, [], {}, [True]]
 NOT_VERIFIED: list[Any] = [
