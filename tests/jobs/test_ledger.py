@@ -139,9 +139,12 @@ def test_the_totals_of_a_run_are_those_of_the_stored_ledger(tmp_path: Path) -> N
                 assert stored.totals == ledger.totals
             return ledger.totals
 
-        accepted = [RecipientOutcome(None, Event.ACCEPTED, f"m{price}", "queued", price) for price in ("3", "4", None)]
-        finish(ledger, RequestResult(intend(ledger, 3), accepted))
+        prices = "3", "4", "free"
+        accepted = [RecipientOutcome(None, Event.ACCEPTED, f"m{price}", "queued", price) for price in prices]
+        finish(ledger, RequestResult(intend(ledger, 3), accepted, body="a response"))
         assert (check().credits, check().lost, check().promised) == (7, 2, 0)
+        assert [row["credits"] for row in report(ledger, Outcome.ACCEPTED)] == [3, 4, "free"]
+        assert ledger.db.execute("SELECT ended, body FROM request").fetchall() == [(NOW, "a response")]
         finish(ledger, result(intend(ledger, 2), Event.LOST))
         finish(ledger, result(intend(ledger, 2), Event.REFUSED))
         assert (check().credits, check().lost, check().requests) == (7, 6, 3)
@@ -272,8 +275,8 @@ def test_numbers_are_left_out_however_many_are_listed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def linked(tmp_path: Path) -> Path:
-    """A job of three recipients with personal links."""
-    recipients = [Row(line, phone(line), (f"p{line}",)) for line in (2, 3, 4)]
+    """A job of four recipients with personal links."""
+    recipients = [Row(line, phone(line), (f"p{line}",)) for line in range(2, 6)]
     return write_ledger(tmp_path / "job.sqlite3", recipients, replace(SPEC, link=LONG_URL), "Hi {link}")
 
 
@@ -309,9 +312,9 @@ def test_a_link_may_exist_unless_its_request_was_not_sent(linked: Path) -> None:
         assert [respond(ledger, was_sent=False) for _ in range(2)] == [
             WantedLink("job-2", "https://shop.example/?c=p2", False)
         ] * 2
-        found = [respond(ledger, error=OutcomeUnknownError("it was late")) for _ in range(4)]
+        found = [respond(ledger, error=OutcomeUnknownError("it was late")) for _ in range(5)]
         assert [(link.name, link.may_have_created) for link in found] == [
-            *[("job-2", False), ("job-3", False), ("job-4", False)],
+            *[("job-2", False), ("job-3", False), ("job-4", False), ("job-5", False)],
             ("job-2", True),
         ]
         assert respond(ledger, was_sent=False) == WantedLink("job-3", "https://shop.example/?c=p3", True)
@@ -320,22 +323,60 @@ def test_a_link_may_exist_unless_its_request_was_not_sent(linked: Path) -> None:
 
 def test_recipients_without_a_link_are_refused_with_the_reason(linked: Path) -> None:
     with closing(opened(linked)) as ledger:
+        respond(ledger, error=RefusedError("no"))
+        ledger.check()
         respond(ledger, "https://s.example/1")
         intend(ledger)
         respond(ledger, "https://s.example/1")
         for _ in range(3):
             respond(ledger, error=OutcomeUnknownError("it was late"))
-        refused = report(ledger, Outcome.REFUSED)
-        assert [(row["line"], row["error"], row["link"]) for row in refused] == [
-            (3, "the link could not be created: the service responded with the link of another recipient", None),
-            (4, "the link could not be created: it was late", None),
+        refused = [(row["line"], row["error"], row["id"], row["link"]) for row in report(ledger, Outcome.REFUSED)]
+        failed = "the link could not be created: "
+        assert refused == [
+            (2, f"{failed}no", None, None),
+            (4, f"{failed}the service responded with the link of another recipient", None, None),
+            (5, f"{failed}it was late", None, None),
         ]
         with closing(Ledger(linked, clock=lambda: NOW, read_only=True)) as stored:
             assert stored.totals == ledger.totals
         ledger.check()
         ledger.resend(Outcome.REFUSED)
         assert respond(ledger, error=RefusedError("no")).may_have_created
-        assert outcomes(ledger, running=True) == {"pending": 2, "refused": 1}
+        assert outcomes(ledger, running=True) == {"pending": 3, "refused": 1}
+
+
+def test_withdrawn_requests_for_messages_and_links_are_next_again(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        respond(ledger, "https://s.example/1")
+        before = ledger.totals.copy()
+        with ledger.transaction():
+            for _ in range(2):
+                intents = [intent for _ in range(4) if (intent := ledger.intend(1))]
+                assert [(*intent.lines, intent.link and intent.link.may_have_created) for intent in intents] == [
+                    *[(2, None), (3, False), (4, False), (5, False)],
+                ]
+                ledger.withdraw(intents)
+                assert (ledger.totals, ledger.links_in_flight) == (before, 0)
+
+
+def test_who_opts_out_while_the_link_is_created_gets_no_message(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        intent = intend(ledger)
+        with ledger.transaction():
+            assert ledger.leave_out([phone(2)], "opted out") == 1
+            ledger.record_link(LinkResult(intent, "https://s.example/1"))
+            assert ledger.upcoming(1)[1] == [phone(3)]
+        assert outcomes(ledger) == {"excluded": 1, "pending": 3}
+
+
+def test_a_link_that_is_being_created_is_not_requested_again_when_the_window_opens(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        intend(ledger)
+        with ledger.transaction():
+            ledger.open_to([])
+            assert ledger.upcoming(1) == (0, ())
+            ledger.open_to(ledger.spec.zones)
+            assert ledger.upcoming(1)[1] == [phone(3)]
 
 
 # --- facts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing
@@ -27,11 +29,12 @@ from jobs.ledgers import (
     phone,
     refuse,
     report,
+    responded,
     rows,
     run,
     write,
 )
-from msgctl import recipients
+from msgctl import operations, recipients
 from msgctl.errors import (
     ConfigurationError,
     MsgctlError,
@@ -44,12 +47,14 @@ from msgctl.http import response
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.response import Response
+from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent
 from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner, send
 from msgctl.jobs.states import Event, Outcome, State
+from support.jobs import NOW, write_ledger
 
 RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
@@ -113,6 +118,20 @@ def test_no_more_threads_start_than_there_are_recipients(tmp_path: Path) -> None
         with closing(opened(path)) as ledger:
             assert run(ledger, service) is None
         assert (service.closed, len(service.asked)) == (threads, number)
+
+
+def test_a_job_keeps_to_its_rate_and_ends_with_its_process(tmp_path: Path) -> None:
+    times: list[float] = []
+
+    def note(phones: Sequence[str]) -> list[dict[str, Any]]:
+        assert threading.current_thread().daemon, "the end of the process would wait for it"
+        times.append(time.monotonic())
+        return accept(phones)
+
+    with closing(opened(job(tmp_path, 30, rate=100.0))) as ledger:
+        assert run(ledger, Service(otherwise=note)) is None
+        assert outcomes(ledger) == {"accepted": 30}
+    assert max(times) - min(times) >= 0.15, "after the first 10, one every 10 ms"
 
 
 def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None:
@@ -302,6 +321,61 @@ def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> N
         ledger.close()
         with pytest.raises(sqlite3.ProgrammingError):
             ledger.db.execute("SELECT 1")
+
+
+def test_reading_a_ledger_whose_process_was_killed_leaves_nothing_open(tmp_path: Path) -> None:
+    killed = opened(job(tmp_path, 1))
+    with killed.transaction():
+        killed.intend(1)
+    ledger = Ledger(killed.path, clock=lambda: NOW, read_only=True)
+    assert outcomes(ledger) == {"unknown": 1}
+    ledger.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        ledger.db.execute("SELECT 1")
+    killed.close()
+    assert not schema.KEPT_OPEN
+
+
+class Shortener:
+    """Shortens each URL to its name, and sends messages; ``asked`` contains the names and the phones in turn."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        if request.operation is operations.URL_SHORT:
+            name = dict(request.form)["name"]
+            self.asked.append(name)
+            return responded({"urlShort": f"https://s.example/{name}"}, operation=request.operation)
+        (found,) = request.phones
+        assert found
+        self.asked.append(found)
+        return responded({"id": "d1", "status": "1", "data": [entry(found)]}, [found])
+
+    def close(self) -> None: ...
+
+
+def test_no_link_is_created_for_who_opts_out_during_a_slow_commit(tmp_path: Path) -> None:
+    optouts: list[str] = []
+    monotonic = iter(range(10_000))
+
+    def opted_out(numbers: Collection[str]) -> list[str]:
+        found = [each for each in numbers if each in optouts]
+        optouts[:] = [phone(2)]
+        return found
+
+    service = Shortener()
+    spec = replace(SPEC, concurrency=1, link="https://shop.example/?c={text}")
+    path = write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "Hi {link}")
+    with closing(opened(path)) as ledger:
+        runner = Runner(ledger, lambda: cast(Client, service), monotonic=lambda: next(monotonic), opted_out=opted_out)
+        runner.start()
+        assert (runner.wait(30), runner.finish()) == (True, None)
+        assert outcomes(ledger) == {"accepted": 2, "excluded": 1}
+        link = schema.link_of(ledger.db, 2)
+        assert link is not None
+        assert (link.requested, link.short_url) == (None, None)
+    assert service.asked == ["job-3", phone(3), "job-4", phone(4)]
 
 
 def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: Path) -> None:

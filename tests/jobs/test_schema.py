@@ -17,7 +17,7 @@ from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.schema import LEDGER, lock_of, writing
 from msgctl.storage.database import BrokenError
 from support.jobs import NOW, write_ledger
 
@@ -83,28 +83,62 @@ def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
         assert caught.value.message == f"The ledger ~/job is damaged: {shown}"
 
 
-def test_the_error_for_missing_changes_gives_the_reason(tmp_path: Path) -> None:
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A ledger whose process was killed while a request was in flight, in its directory."""
     path = write(tmp_path / "job.sqlite3", rows(2))
-    log = path.with_name("job.sqlite3-wal")
-    before = path.read_bytes()
-    ledger = opened(path)
-    with ledger.transaction():
-        ledger.intend(1)
-    killed = path.read_bytes()
-    ledger.close()
-    lost = "The ledger ~/job.sqlite3 lacks its last changes: "
-    path.write_bytes(before)
-    assert error_of(path) == (f"{lost}it is an older copy, or job.sqlite3-wal is damaged or missing", FIX)
-    for content in (None, b""):
-        log.unlink(missing_ok=True)
-        path.write_bytes(killed)
-        if content is not None:
-            log.write_bytes(content)
-            log.chmod(0o600)
-        assert error_of(path) == (
+    (tmp_path / "killed").mkdir(mode=0o700)
+    with closing(opened(path)) as ledger:
+        with ledger.transaction():
+            ledger.intend(1)
+        for name in ("job.sqlite3", "job.sqlite3-wal", ".job.lock"):
+            copy = tmp_path / "killed" / name
+            copy.write_bytes((tmp_path / name).read_bytes())
+            copy.chmod(0o600)
+    return tmp_path / "killed" / "job.sqlite3"
+
+
+def test_the_error_for_missing_changes_gives_the_reason(killed: Path) -> None:
+    lost = "The ledger ~/killed/job.sqlite3 lacks its last changes: "
+    log = killed.with_name("job.sqlite3-wal")
+    content = log.read_bytes()
+    lock_of(killed).write_text("2\n")
+    for _ in range(2):
+        before = killed.read_bytes(), log.read_bytes()
+        assert error_of(killed) == (f"{lost}it is an older copy, or job.sqlite3-wal is damaged or missing", FIX)
+        assert (killed.read_bytes(), log.read_bytes()) == before
+    lock_of(killed).write_text("not a number")
+    for is_empty in (False, True):
+        log.unlink()
+        if is_empty:
+            log.touch(0o600)
+        assert error_of(killed) == (
             f"{lost}msgctl was killed, and the write-ahead log job.sqlite3-wal is missing or empty",
             "Restore job.sqlite3-wal beside it. Without that file, msgctl does not know to whom the job has sent.",
         )
+        log.touch(0o600)
+    log.write_bytes(content)
+    opened(killed).close()
+
+
+def test_a_change_by_another_command_keeps_the_log_of_a_killed_process(killed: Path) -> None:
+    log = killed.with_name("job.sqlite3-wal")
+    with writing(killed) as db:
+        db.execute("INSERT INTO job VALUES ('due', '1')")
+    assert log.stat().st_size
+    with LEDGER.opened(killed) as db:
+        db.execute("ALTER TABLE job RENAME TO other")
+    assert log.stat().st_size, "a damaged ledger may need it"
+
+
+def test_the_number_of_commits_is_not_written_through_a_link(killed: Path) -> None:
+    target = killed.with_name("precious")
+    target.write_text("0")
+    lock_of(killed).unlink()
+    lock_of(killed).symlink_to(target)
+    with closing(opened(killed)) as ledger, ledger.transaction():
+        ledger.intend(1)
+    assert target.read_text() == "0"
 
 
 def test_a_ledger_that_another_program_reads_is_not_copied_to_its_file(tmp_path: Path) -> None:
@@ -169,9 +203,9 @@ def test_links_are_checked_the_least_recently_checked_first(tmp_path: Path) -> N
 
 
 def test_prices_are_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path) -> None:
-    people = ("57300", "57300", "57301", "57302", "57303", "57304")
-    texts = ("x" * 400, "Hi", "x" * 200, "x" * 200, "x" * 200, "Hi")
-    charges: Sequence[object] = (9, 2, 9, None, 8, None)
+    people = ("57300", "57300", "57301", "57302", "57303", "57304", "57305")
+    texts = ("x" * 400, "Hi", "x" * 200, "x" * 200, "x" * 200, "Hi", "x" * 200)
+    charges: Sequence[object] = (9, 2, 9, None, 8, None, 1)
     recipients = [
         Row(line, f"{each}{line:07}", (text,)) for line, (each, text) in enumerate(zip(people, texts, strict=True), 2)
     ]
@@ -182,11 +216,12 @@ def test_prices_are_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path
 
     with closing(opened(write(tmp_path / "job.sqlite3", recipients, ONE_BY_ONE))) as ledger:
         run(ledger, Service(otherwise=charge))
-        areas = {"57300": "A", "57301": "B", "57302": "B", "57303": "B", "57304": "C"}
+        areas = {"57300": "A", "57301": "B", "57302": "B", "57303": "B", "57304": "C", "57305": "D"}
         assert schema.prices(ledger.db, lambda number: areas[number[:5]]) == {
             "A": (Fraction(3), 0),
             "B": (Fraction(9, 2), 2),
             "C": (None, 1),
+            "D": (Fraction(1, 2), 0),
         }
 
 
