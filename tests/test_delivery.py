@@ -10,7 +10,9 @@ from msgctl.delivery import (
     Delivery,
     classify,
     contradicts_success,
+    is_delivered,
     is_failure,
+    is_same,
     is_success,
     is_verified_word,
     negates,
@@ -27,7 +29,7 @@ STATES = {
         answered | Answered | call-answered | contestada | Contestado | CONTESTADAS | llamada contestada
         atendida | Atendido | completed | Completed | callCompleted | completado | completada | Completados
         Error 0: delivered | error:0 entregado | sin error. Entregado | Entregado; leído | ｄｅｌｉｖｅｒｅｄ
-        deli\u200bvered
+        deli\u200bvered | ya nos fue entregado
         """,
     Delivery.NOT_ANSWERED: """
         busy | Busy | BUSY | line busy | ocupado | Ocupada | OCUPADOS | Teléfono ocupado | voicemail | Voicemail left
@@ -60,9 +62,9 @@ STATES = {
         not yet delivered | aún no entregado | Aun no entregada | todavía no entregado | yet to be delivered
         no leído | not read | NOT_READ | notRead | not seen | never seen | delivered, not read | entregado (no leído)
         aún no leído | delivered to operator | Entregado al operador | DeliveredToCarrier | delivered to gateway
-        entregado a la red | read timeout | Delivered: operator timeout | no error | sin errores | without errors
-        not rejected | no rechazado | error 0 | Error: 0 | ERROR_0 | error:000 | not blocked | no expirado
-        terror | rejectable | deliver | entrega | redelivery | undecided | shipped
+        entregado a las redes | entregado a la red | read timeout | Delivered: operator timeout | no error | sin errores
+        without errors | not rejected | no rechazado | error 0 | Error: 0 | ERROR_0 | error:000 | not blocked
+        no expirado | terror | rejectable | deliver | entrega | redelivery | undecided | shipped
         """,
 }
 
@@ -105,6 +107,15 @@ def test_the_state_to_wait_for_is_reached() -> None:
         ("not yet sent", "sent"),
     ):
         assert not reaches(state, wanted), (state, wanted)
+
+
+def test_states_are_the_same_if_they_are_spelled_alike_or_end_alike() -> None:
+    same = (("Entregado", "delivered"), ("Rechazado", "FAILED"), ("EN_COLA", "En cola"), ("enviada", "sent"))
+    for state, wanted in same:
+        assert is_same(state, wanted), (state, wanted)
+    for state, wanted in (("queued", "sent"), ("delivered", "failed"), ("busy", "failed"), ("delivered", "sent")):
+        assert not is_same(state, wanted), (state, wanted)
+    assert [is_delivered(state) for state, _ in same] == [True, False, False, False]
 
 
 def test_an_unknown_status_with_a_negation_is_doubtful() -> None:

@@ -10,7 +10,17 @@ import pytest
 
 from msgctl import operations as ops
 from msgctl.jsontext import load_json
-from msgctl.recipients import is_refusal, outcomes, states, unclaimed
+from msgctl.recipients import (
+    RecipientOutcome,
+    charge,
+    charged,
+    exit_code,
+    is_refusal,
+    is_zero,
+    outcomes,
+    states,
+    unclaimed,
+)
 
 A, B, C = "573001234567", "573007654321", "573009999999"
 
@@ -81,7 +91,8 @@ def test_a_recipient_without_an_entry_is_unknown(data: object, expected: list[st
 
 
 def test_a_number_may_lack_its_country_code_in_the_request_or_the_response() -> None:
-    for sent, named in (("79161234567", "9161234567"), ("5712345", "12345"), ("3001234567", A), ("12345", "5712345")):
+    for sent, named in (("79161234567", "9161234567"), ("5712345", "12345"), ("3001234567", A), ("12345", "5712345"),
+                        ("12025550123", "2025550123"), ("593991234567", "991234567")):  # fmt: skip
         assert of({"data": [entry(named)]}, [sent]) == ["accepted"], named
     assert of({"data": [entry("1234")]}, ["571234"]) == of({"data": [entry("571234")]}, ["1234"]) == ["unknown"]
 
@@ -91,13 +102,30 @@ def test_a_string_without_visible_digits_or_with_other_characters_is_not_a_numbe
         assert of({"data": [entry(named)]}, [A]) == ["unknown"], named
 
 
+def test_a_masked_number_has_at_most_40_characters_and_3_runs_of_masks() -> None:
+    for named, expected in (
+        ("57300" + "*" * 34 + "7", "accepted"),
+        ("57300" + "*" * 35 + "7", "unknown"),
+        ("573*1*4*7", "accepted"),
+        ("57*0*1*4*7", "unknown"),
+    ):
+        assert of({"data": [entry(named)]}) == [expected, "unknown"], named
+
+
+def test_two_masked_numbers_are_looked_up_for_each_recipient() -> None:
+    for others, expected in ((1, "accepted"), (2, "unknown")):
+        assert of({"data": [*[entry("9*")] * others, entry("*4567")]}, [A]) == [expected]
+
+
 def test_an_entry_that_could_be_for_two_recipients_is_for_neither() -> None:
     assert of({"data": [entry("1234567")]}, ("573001234567", "583001234567")) == ["unknown", "unknown"]
 
 
 @pytest.mark.parametrize("document", [{"id": "d1"}, {"id": "d1", "status": "1"}, {"id": "d1", "data": None}])
 def test_an_id_without_data_accepts_everyone(document: dict[str, Any]) -> None:
-    assert of(document) == ["accepted", "accepted"]
+    found = outcomes(ops.SEND_SMS, read(document), (A, None))
+    status = document.get("status")
+    assert found == [RecipientOutcome(A, "accepted", "d1", status), RecipientOutcome(None, "accepted", "d1", status)]
 
 
 def test_without_entries_a_word_for_success_accepts_everyone() -> None:
@@ -110,7 +138,9 @@ def test_without_entries_a_word_for_success_accepts_everyone() -> None:
 
 
 def test_a_failure_of_the_whole_record_leaves_everyone_with_an_id_unknown() -> None:
-    for failure in ({"error": 7}, {"status": 0}, {"status": False}, {"status": "error"}, {"status": "Rechazado"}):
+    failures: list[dict[str, Any]] = [{"error": 7}]
+    failures += [{"status": status} for status in (0, False, "error", "Rechazado", "blocked")]
+    for failure in failures:
         assert of({"id": "d", **failure}) == ["unknown", "unknown"], failure
         assert of({"id": "d", **failure, "data": [entry(A), entry(B, "failed")]}) == ["unknown", "refused"], failure
 
@@ -137,6 +167,7 @@ DOUBTFUL: list[dict[str, Any]] = [
     # numbers that never mean success, and an unknown status with a negation
     {"id": "x", "status": 400}, {"id": "x", "status": "500"}, {"id": "x", "status": -1}, {"id": "x", "statusCode": 401},
     {"id": "x", "status": "NO_CREDITS"}, {"id": "x", "status": "No autorizado"},
+    {"id": "x", "message": "blocked"}, {"id": "x", "result": {"status": "blocked"}},
     # at any depth
     {"id": "x", "result": {"status": "failed"}}, {"id": "x", "messages": [{"phone": A, "status": "rejected"}]},
     {"id": "x", "recipients": [{"error": "no credits"}]}, {"id": "x", "status": {"name": "REJECTED"}},
@@ -157,6 +188,7 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
         {"id": "x", "status": "Sin errores", "result": {"status": "sent", "pages": 0}},
         {"id": "x", "status": 202, "code": "200", "failover": "sms"},
         {"id": "x", "status": "Aún no entregado"},
+        {"id": "x", "blocked": False},
         {"id": "x", "statusReport": False, "errorUrl": "https://shop.example/error", "fail_over": "sms"},
         {"id": "x", "country": {"code": 502}, "failedAttempts": 1, "msg": "Sent: 1, failed: 0"},
     ):
@@ -166,7 +198,7 @@ def test_a_sign_of_failure_beside_an_acceptance_leaves_everyone_unknown() -> Non
 def test_a_sign_of_failure_in_an_entry_leaves_its_recipient_unknown() -> None:
     signs: list[dict[str, Any]] = [
         {"estado": "Rechazado"}, {"Status": "rejected"}, {"status": None, "msg": "Numero invalido"},
-        {"reason": "rejected"},
+        {"reason": "rejected"}, {"estado": "Bloqueado"},
         {"sent": False}, {"hasError": True}, {"result": {"status": "failed"}}, {"data": [{"status": "rejected"}]},
     ]  # fmt: skip
     for sign in signs:
@@ -174,6 +206,8 @@ def test_a_sign_of_failure_in_an_entry_leaves_its_recipient_unknown() -> None:
     for status in (404, -3, "No credits", {"name": "REJECTED"}):
         assert of({"id": "d", "data": [entry(A, status), entry(B)]}) == ["unknown", "accepted"], status
     assert of({"id": "d", "status": 1, "msg": "Saldo insuficiente"}, [A], ops.CHATAPP_SEND) == ["unknown"]
+    assert of({"data": [entry(A, blocked=False)]}, [A]) == ["accepted"]
+    assert of({"status": "blocked", "data": [entry(A)]}, [A]) == ["unknown"]
     for name in ("msg", "mensaje", "sms"):
         assert of({"data": [entry(A, **{name: "Su pago fue rechazado"})]}, [A]) == ["accepted"], name
     call = {"id": "d", "data": [{"id": "c", "phone": A, "state": "No contesta", "message": "Su pago fue rechazado"}]}
@@ -189,9 +223,10 @@ def test_a_refused_entry_explains_the_failure_beside_it() -> None:
 
 
 def test_an_error_value_that_means_none_is_not_a_refusal() -> None:
-    for none in ("Ninguno", "N/A", "-", "No hay errores", "No errors found", {"code": 0, "message": ""}, [None]):
+    for none in ("Ninguno", "N/A", "-", "No hay errores", "No errors found", {"code": 0, "x": ""}, [None], ["none"]):
         assert of({"data": [entry(A, error=none)]}, [A]) == ["unknown"], none
-    assert of({"data": [entry(A, error={"code": 7})]}, [A]) == ["refused"]
+    for error in ({"code": 7}, ["none", "no such number"], "X"):
+        assert of({"data": [entry(A, error=error)]}, [A]) == ["refused"], error
 
 
 def test_order_does_not_count_if_an_entry_contains_the_number_of_another_recipient() -> None:
@@ -222,10 +257,15 @@ def test_a_record_of_a_body_that_the_user_wrote_applies_to_its_recipient() -> No
     assert of(entry(C), [A], ops.CHATAPP_SEND) == ["unknown"]
 
 
+def test_two_entries_for_a_recipient_that_the_sender_does_not_know_are_for_neither() -> None:
+    assert of({"data": [entry(A)]}, [None]) == ["accepted"]
+    assert of({"data": [entry(A), entry(B)]}, [None]) == ["unknown"]
+
+
 @pytest.mark.parametrize("phone", [A, None])
 def test_a_record_without_entries_is_the_entry_of_its_recipient(phone: str | None) -> None:
-    (found,) = outcomes(ops.CHATAPP_SEND, entry(A), [phone])
-    assert (found.outcome, found.id, found.phone) == ("accepted", "m1", A)
+    (found,) = outcomes(ops.CHATAPP_SEND, read(entry(A)), [phone])
+    assert found == RecipientOutcome(A, "accepted", "m1", "queued", "1")
 
 
 @pytest.mark.parametrize("status", [0, False, "0", "false", "False"])
@@ -253,13 +293,59 @@ def test_entries_without_a_recipient_are_kept() -> None:
     document = {"data": [entry(C, id="x"), entry(A), *[entry(C, id="y")] * 200]}
     found = unclaimed(ops.SEND_SMS, document, [A])
     assert (found[0].id, found[0].phone, len(found)) == ("x", C, 100)
+    document = {"data": [entry(A), entry(C, id="x"), entry(C, "Rejected", id="y"), entry(C, 0, id="z")]}
+    assert [(each.id, each.outcome) for each in unclaimed(ops.SEND_SMS, read(document), [A])] == [
+        ("x", "unknown"),
+        ("y", "refused"),
+        ("z", "unknown"),
+    ]
     assert unclaimed(ops.BLOCK_PHONE, {"status": "1", "data": "no entries"}, [A]) == []
 
 
 def test_numbers_keep_their_digits() -> None:
-    document = load_json(f'{{"data": [{{"id": 17, "status": 1, "credits": 1.50, "phone": {A}}}]}}'.encode())
-    (found,) = outcomes(ops.SEND_SMS, document, [A])
-    assert found[:5] == (A, "accepted", "17", "1", "1.50")
+    for price in ("1.50", "1.0"):
+        document = load_json(f'{{"data": [{{"id": 17, "status": 1, "credits": {price}, "phone": {A}}}]}}'.encode())
+        assert outcomes(ops.SEND_SMS, document, [A]) == [(A, "accepted", "17", "1", price)]
+
+
+def test_an_outcome_is_text_that_a_database_can_store() -> None:
+    document = {"data": [entry(A, True, id="\ud800"), entry(B, False, id="ñ")]}
+    found = outcomes(ops.SEND_SMS, read(document), (A, B))
+    assert [(each.id, each.status) for each in found] == [("\\ud800", "true"), ("ñ", "false")]
+    (call,) = outcomes(ops.SEND_CALL, read({"data": [{"id": "c", "phone": A, "state": "En cola"}]}), [A])
+    assert call.status == "En cola"
+
+
+def test_0_is_a_number_without_another_digit_whatever_its_power_of_ten() -> None:
+    for text in ("0", "-0", "0.00", "0e5", "0E5", '"0"', '" False "', "false"):
+        assert is_zero(load_json(text.encode())), text
+    for text in ("1", "0.01", "1e0", "10", '"0.0"', '"no"', "true", "null", "[]"):
+        assert not is_zero(load_json(text.encode())), text
+
+
+# --- what a send costs, and how it ends
+
+
+def test_credits_count_if_they_are_a_whole_number_of_at_most_12_digits() -> None:
+    counted: dict[str | None, int | None] = {"2": 2, "1.00": 1, "9" * 12: 10**12 - 1, "0": 0}
+    others: dict[str | None, int | None] = dict.fromkeys((None, "", "1.5", "1" * 13, "-1", "1e3", "many", "1."))
+    assert {text: charged(text) for text in (*counted, *others)} == counted | others
+
+
+def test_the_estimate_counts_until_the_service_reports_a_price() -> None:
+    def of_credits(credits: str | None, outcome: str = "accepted") -> tuple[int, int]:
+        return charge(RecipientOutcome(A, outcome, credits=credits), 3)
+
+    assert of_credits("2") == of_credits("2", "refused") == (2, 0)
+    assert of_credits("0", "refused") == of_credits(None, "refused") == (0, 0)
+    assert of_credits("0") == of_credits(None) == of_credits("many") == of_credits("1.5") == of_credits("2.5") == (0, 3)
+    assert of_credits("7.5", "unknown") == (0, 8)
+    assert charge(RecipientOutcome(A, "accepted"), 0) == (0, 0)
+
+
+def test_the_exit_code_of_a_send_is_that_of_its_worst_outcome() -> None:
+    for kinds, expected in (("", 0), ("accepted", 0), ("accepted refused", 6), ("refused unknown accepted", 5)):
+        assert exit_code([RecipientOutcome(A, kind) for kind in kinds.split()]) == expected, kinds
 
 
 # --- a refusal of the whole request
@@ -277,6 +363,8 @@ def test_a_failure_without_an_id_is_a_refusal() -> None:
         {"status": 1},
         {"status": 0, "id": "d"},
         {"error": 7, "data": [entry(A)]},
+        {"error": 7, "data": [{"phone": A, "id": "m1"}]},
+        {"status": 0, "data": [{"phone": A, "status": 1}]},
         {"status": 0, "data": [{"phone": A, "state": "Enviado"}]},
         {"status": 0, "data": [{"phone": A, "status": "Enviado"}]},
         {"status": 0, "data": [{"phone": A, "state": "Rechazado"}]},
@@ -299,7 +387,13 @@ def test_blocked_is_a_success_of_block_alone() -> None:
         assert of({"status": status}, [A], ops.BLOCK_PHONE) == ["accepted"]
     for contradiction in ({"phone": B}, {"blocked": False}, {"result": {"bloqueado": 0}}):
         assert of({"id": "b", **contradiction}, [A], ops.BLOCK_PHONE) == ["unknown"], contradiction
-    assert of({"id": "b", "phone": "3001234567", "blocked": True}, [A], ops.BLOCK_PHONE) == ["accepted"]
+    for more in (
+        {"phone": "3001234567", "blocked": True},
+        {"message": "blocked"},
+        {"result": {"status": "blocked"}},
+        {"status": {"name": "Bloqueado"}},
+    ):
+        assert of({"id": "b", **more}, [A], ops.BLOCK_PHONE) == ["accepted"], more
     for status in ("error", "not blocked", "no bloqueado", "unblocked", "Desbloqueado"):
         assert is_refusal(ops.BLOCK_PHONE, {"status": status}), status
         assert of({"id": "b", "status": status}, [A], ops.BLOCK_PHONE) == ["unknown"], status

@@ -64,9 +64,10 @@ def test_an_empty_entry_has_no_id() -> None:
 
 
 def test_an_object_in_place_of_a_status_is_kept_only_if_it_means_failure() -> None:
-    for status, kept in (({"name": "PENDING"}, {}), ({"name": "REJECTED"}, {"status": {"name": "REJECTED"}})):
-        found = record(ops.SEND_SMS, {"data": [{"id": "a", "phone": A, "status": status}]})
-        assert found["data"] == [{"id": "a", "phone": A, **kept}]
+    for name, is_kept in (("PENDING", False), ("REJECTED", True), ("BLOCKED", True)):
+        status = {"status": {"name": name}}
+        found = record(ops.SEND_SMS, {"data": [{"id": "a", "phone": A, **status}]})
+        assert found["data"] == [{"id": "a", "phone": A, **(status if is_kept else {})}]
 
 
 def test_one_object_without_a_phone_applies_to_all_recipients() -> None:
