@@ -324,6 +324,19 @@ def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path
         assert tool(command, "--json").error["kind"] == "configuration"
 
 
+def test_a_damaged_value_of_a_job_does_not_hide_the_rest(
+    tool: Tool, sandbox: Sandbox, path: Path, everyone: str
+) -> None:
+    sandbox.done(*SEND)
+    job = sandbox.document("sms", "bulk", everyone, "-m", "Hello", "--yes")["job"]
+    with closing(sqlite3.connect(path.parent / "jobs" / f"{job}.sqlite3")) as db, db:
+        db.execute("UPDATE result SET status = x'00' WHERE line = 3")
+    done = tool("history", "--json")
+    assert (done.code, [each["command"] for each in done.document]) == (3, ["sms send"])
+    why = f"The ledger ~/state/msgctl/jobs/{job}.sqlite3 is damaged: a value is not text"
+    assert done.error["message"] == f"Job {job} is not included: {why}"
+
+
 # --- clear
 
 

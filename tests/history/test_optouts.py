@@ -80,6 +80,21 @@ def test_after_a_removal_for_one_channel_the_others_still_count(records: Records
     assert list(optouts.every(records)) == []
 
 
+def test_a_job_reads_the_list_as_it_is_now(open_records: Callable[[], Records], path: Path) -> None:
+    """The list may not exist yet, and its file may be replaced by a backup."""
+    records, others = open_records(), open_records()
+    with closing(optouts.Watch(records, "sms")) as watch:
+        assert (watch.among([]), watch.among([ANA])) == ([], [])
+        optouts.add(others, [(ANA, "sms"), (LUIS, "call")], 1.0)
+        assert watch.among([ANA, LUIS]) == watch.among([ANA]) == [ANA]
+        if not records.is_shared:
+            path.rename(path.with_name("backup"))
+        optouts.add(others, [(LUIS, "all")], 2.0)
+        assert sorted(watch.among([ANA, LUIS])) == ([ANA, LUIS] if records.is_shared else [LUIS])
+        optouts.remove(others, [ANA, LUIS])
+        assert watch.among([ANA, LUIS]) == []
+
+
 def test_a_list_of_the_first_version_is_for_all_channels(path: Path) -> None:
     optouts.add(LOCAL, [], 0.0)
     with closing(sqlite3.connect(path)) as db:

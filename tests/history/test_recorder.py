@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from msgctl import operations as ops
-from msgctl.history.store import MAX_RESPONSE, Send, message_of, reading, recorded
+from msgctl.errors import OutcomeUnknownError, RefusedError
+from msgctl.history import contacts
+from msgctl.history.store import MAX_RESPONSE, Contact, Send, message_of, reading, recorded
+from msgctl.jobs.frequency import Frequency
 from msgctl.recipients import RecipientOutcome
-from msgctl.storage.records import LOCAL
+from msgctl.storage.records import LOCAL, Records
+from msgctl.text import timestamp
+from support.jobs import NOW
 
 
 @pytest.mark.usefixtures("home")
@@ -22,6 +29,39 @@ def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> Non
         (entry,) = history.entries(1)
     assert entry["response"].startswith(f'{{"sms": "{stored} is your Shop code.", "more": "xxx')
     assert len(entry["response"]) == MAX_RESPONSE
+
+
+@pytest.mark.usefixtures("home")
+def test_people_count_as_reached_unless_they_were_refused(records: Records) -> None:
+    """Each request is for two people: one was refused, the response was lost, and both were refused."""
+    now = timestamp(NOW, "milliseconds")
+    responses: list[tuple[list[RecipientOutcome], Exception | None]] = [
+        ([RecipientOutcome("1", "accepted"), RecipientOutcome("2", "refused")], None),
+        ([], OutcomeUnknownError("the connection broke", body="half")),
+        ([], RefusedError("no")),
+    ]
+    for place, (entries, error) in enumerate(responses, 1):
+        send = Send(now, "main", "https://a.example", "sms send", f"message {place}")
+        people = [f"{place}{number}" for number in (1, 2)]
+        contact = Contact("an account", b"%d" % place, people, timestamp(0))
+        with (
+            suppress(RefusedError, OutcomeUnknownError),
+            recorded(
+                records, send, ["1", "2"], lambda error: pytest.fail(str(error)), is_kept=True, contact=contact
+            ) as result,
+        ):
+            result.entries = entries
+            if error:
+                raise error
+    counted = [(b"1", "11", None), (b"2", "21", None), (b"2", "22", None)]
+    assert sorted(contacts.recent(records, "an account", NOW + 1)) == counted
+    for limit, reached in (("1/day", ["11", "21", "22"]), ("2/day", [])):
+        found = contacts.reached(records, "an account", Frequency.parse(limit), NOW + 1, None)
+        assert sorted(found) == reached
+    with reading() as history:
+        assert history is not None
+        outcomes = [(each["outcome"], each["response"]) for each in history.entries(6)[::2]]
+    assert outcomes == [("accepted", None), ("unknown", "half"), ("refused", None)]
 
 
 def test_the_body_of_a_file_is_its_message() -> None:
