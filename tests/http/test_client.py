@@ -164,6 +164,28 @@ def test_a_request_that_was_not_sent_is_retried_unless_it_will_fail_again() -> N
         assert len(recorder.requests) == tries
 
 
+def test_the_key_is_masked_in_every_part_of_a_response() -> None:
+    name, encoding = (b"X-a-long-key", b"b"), (b"Content-Encoding", b"a-long-key")
+    reason = {"reason_phrase": b"No a-long-key", "http_version": b"HTTP/1.1"}
+    client, _ = recorded(lambda: finished(400, [name, encoding], b"a-long-key.", reason))
+    response = client.fetch(SEND)
+    assert (response.status_code, response.content) == (400, b"***.")
+    assert response.headers.raw[0] == (b"X-***", b"b")
+    assert response.extensions == {
+        "headers": [(b"X-***", b"b"), (b"Content-Encoding", b"***")],
+        "reason_phrase": b"No ***",
+        "http_version": b"HTTP/1.1",
+    }
+
+
+def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> None:
+    extensions: dict[str, Any] = {}
+    client, _ = recorded(lambda: finished(400, [], b"the key is a-lon", extensions))
+    assert client.fetch(SEND).content == b"the key is a-lon"
+    extensions["fault"] = "it is over 9 bytes"
+    assert client.fetch(SEND).content == b"the key is ***"
+
+
 def test_the_log_shows_more_at_each_verbosity() -> None:
     def respond() -> httpx.Response:
         return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\n}\n", {})

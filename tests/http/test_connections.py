@@ -504,6 +504,26 @@ def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.Mon
         assert service.connections == 2
 
 
+@pytest.mark.parametrize(
+    ("proxy", "raised", "expected"),
+    [
+        ("", KeyboardInterrupt, Interrupted),
+        ("http://127.0.0.1:9", KeyboardInterrupt, Interrupted),
+        ("", ZeroDivisionError, ZeroDivisionError),
+    ],
+)
+def test_ctrl_c_or_a_bug_before_a_request_is_sent_is_not_a_failure_to_reach_the_service(
+    proxy: str, raised: type[BaseException], expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise raised
+
+    monkeypatch.setattr(transport, "look_up", fail)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with calling("https://service.invalid/api/v1") as client, pytest.raises(expected):
+        client.fetch(SEND)
+
+
 def test_an_ipv6_address_has_its_brackets_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise httpcore.ConnectError
@@ -519,10 +539,10 @@ def test_the_process_ends_despite_an_abandoned_lookup(monkeypatch: pytest.Monkey
 
     def look(*_: object) -> list[Any]:
         is_daemon.append(threading.current_thread().daemon)
-        return [(0, 0, 0, "", ("127.0.0.1", 80))]
+        return [(0, 0, 0, "", (each, 80)) for each in ("127.0.0.2", "127.0.0.1", "127.0.0.2")]
 
     monkeypatch.setattr(socket, "getaddrinfo", look)
-    assert (transport.look_up("service.example", 80, 5), is_daemon) == (["127.0.0.1"], [True])
+    assert (transport.look_up("service.example", 80, 5), is_daemon) == (["127.0.0.2", "127.0.0.1"], [True])
 
 
 def test_each_piece_of_a_request_gets_the_remaining_time(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,6 +259,20 @@ def test_metrics_may_be_keyed_by_category() -> None:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
 
 
+@pytest.mark.parametrize(
+    ("metrics", "fault"),
+    [
+        ("x", "its field metrics is not an array of objects"),
+        ([{}, 7], "its field metrics is not an array of objects"),
+        ({"country": 7}, "its field metrics contains a category that is not an object"),
+        ([{"country": [{}, {"property": "CO"}, 7]}], "its field metrics contains a category that is not an object"),
+    ],
+)
+def test_other_metrics_are_not_a_record(metrics: Any, fault: str) -> None:
+    with pytest.raises(ShapeError, match=f"^{fault}$"):
+        record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})
+
+
 def test_a_record_may_be_at_the_third_level() -> None:
     for operation, found in ((ops.BALANCE, {"status": "7"}), (ops.URL_SHORT, {"urlShort": "s"})):
         assert record(operation, {"data": [{"data": found}]}) == found

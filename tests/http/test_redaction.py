@@ -73,6 +73,11 @@ def test_a_long_key_is_redacted_whole_and_where_it_was_cut_off(size: int) -> Non
         assert redact_body(f"<{key[:end]}".encode(), key, is_cut=True) == b"<***"
 
 
+def test_the_longest_spelling_of_a_key_is_redacted_where_it_was_cut_off() -> None:
+    cut = (r"\\ud83d\\ude00" * 6)[:-1]
+    assert redact(cut, "😀" * 6, is_cut=True) == MASK
+
+
 def test_the_text_after_a_long_key_is_kept_if_another_part_was_cut_off() -> None:
     key, rest = "long-key" * 20, " the rest" * 500
     assert redact(f"<{key}>{rest}", key, is_cut=True) == f"<***>{rest}"

@@ -192,6 +192,7 @@ def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "m-77"}).details()["body"] == {"ref": "m-77"}
     assert error_of(ops.SEND_SMS, b"ref: m-77").details()["body"] == "ref: m-77"
     assert error_of(ops.SEND_SMS, b"", 502).details()["body"] == ""
+    assert error_of(ops.SEND_SMS, b"ref: \xff", 502).details()["body"] == "ref: \ufffd"
 
 
 def test_a_long_body_is_cut_to_4000_characters() -> None:
@@ -301,6 +302,7 @@ def test_a_page_with_many_tags_is_read_quickly() -> None:
         (520, {"msg": "no"}, True),
         (520, {"error": "INVALID_PARAMETER", "msg": "phone"}, False),
         (520, {"error": "NOT_FOUND"}, False),
+        (520, {"error": "E1", "msg": "Saldo"}, False),
         (520, {"error": "parámetro inválido"}, False),
         (520, {"error": "NO_CREDITS"}, False),
         (400, {"error": "bad"}, False),

@@ -40,15 +40,19 @@ def service(authority: trustme.CA) -> Iterator[Service]:
 
 
 class Socks(Proxy):
-    """A SOCKS5 proxy (RFC 1928)."""
+    """A SOCKS5 proxy (RFC 1928), which accepts any password (RFC 1929)."""
 
     def __init__(self, port: int, reply: bytes) -> None:
         super().__init__(port)
         self._reply = reply
 
     def opens(self, client: socket.socket) -> bool:
-        client.recv(65536)
-        client.sendall(GREETING)
+        if b"\x02" in client.recv(65536)[2:]:
+            client.sendall(b"\x05\x02")
+            self.asked.append(client.recv(65536))
+            client.sendall(b"\x01\x00")
+        else:
+            client.sendall(GREETING)
         self.asked.append(client.recv(65536))
         client.sendall(self._reply)
         return self._reply == CONNECTED
@@ -78,6 +82,14 @@ def test_requests_go_through_a_socks_proxy_which_looks_up_the_name(
         assert send() == "d1"
     assert HOST.encode() in asked[0]
     assert len(service.received) == 1
+
+
+def test_a_socks_proxy_gets_its_password(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.will(respond({"id": "d1", "data": []}))
+    with socks(service.port) as (url, asked):
+        monkeypatch.setenv("ALL_PROXY", url.replace("//", "//ana:p%40ss@"))
+        assert send() == "d1"
+    assert asked[0] == b"\x01\x03ana\x04p@ss"
 
 
 def test_a_socks_proxy_that_refuses_exits_with_4(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
