@@ -170,7 +170,7 @@ def test_the_lock_file_of_a_job_contains_the_number_of_its_commits(tmp_path: Pat
     assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o600
 
 
-def test_requests_that_a_killed_process_left_are_unknown(tmp_path: Path) -> None:
+def test_requests_in_flight_when_a_process_ended_are_unknown(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(3))
     with closing(opened(path)) as ledger:
         finish(ledger, result(intend(ledger), Event.LOST))
@@ -305,6 +305,15 @@ def test_a_message_follows_the_request_for_its_link(linked: Path) -> None:
             None,
         )
         assert respond(ledger, "https://s.example/3").name == "job-3"
+
+
+def test_messages_whose_links_are_longer_than_assumed_cost_more_and_are_counted(linked: Path) -> None:
+    with closing(opened(linked)) as ledger:
+        for length, cost, counted in ((160, 2, 1), (10, 1, 1), (320, 3, 2)):
+            assert respond(ledger, f"https://s.example/{'x' * length}")
+            assert ledger.upcoming(1)[0] == cost
+            assert (intend(ledger).cost, ledger.underestimated) == (cost, counted)
+        assert ledger.totals.promised == 6
 
 
 def test_a_link_may_exist_unless_its_request_was_not_sent(linked: Path) -> None:

@@ -221,7 +221,9 @@ def test_a_job_stops_if_another_process_changes_its_ledger(tmp_path: Path) -> No
 
     service = Service(otherwise=meddle)
     with closing(opened(path)) as ledger:
-        assert "another process has changed it" in str(run(ledger, service))
+        error = run(ledger, service)
+    assert isinstance(error, ConfigurationError)
+    assert error.message.endswith("Cannot use the ledger ~/job.sqlite3: another process has changed it")
     assert len(service.asked) == 1
 
 
@@ -323,7 +325,7 @@ def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> N
             ledger.db.execute("SELECT 1")
 
 
-def test_reading_a_ledger_whose_process_was_killed_leaves_nothing_open(tmp_path: Path) -> None:
+def test_reading_an_interrupted_job_leaves_nothing_open(tmp_path: Path) -> None:
     killed = opened(job(tmp_path, 1))
     with killed.transaction():
         killed.intend(1)

@@ -121,7 +121,7 @@ def test_the_error_for_missing_changes_gives_the_reason(killed: Path) -> None:
     opened(killed).close()
 
 
-def test_a_change_by_another_command_keeps_the_log_of_a_killed_process(killed: Path) -> None:
+def test_a_change_by_another_command_keeps_the_log_of_an_interrupted_job(killed: Path) -> None:
     log = killed.with_name("job.sqlite3-wal")
     with writing(killed) as db:
         db.execute("INSERT INTO job VALUES ('due', '1')")
