@@ -16,6 +16,22 @@ LUIS = "573007654321"
 UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
 
 
+class Broken(io.RawIOBase):
+    """A file on a medium that fails after some bytes."""
+
+    def __init__(self, content: bytes, good: int) -> None:
+        self._content = io.BytesIO(content)
+        self._good = good
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        if self._content.tell() >= self._good:
+            raise OSError(5, "Input/output error")
+        return self._content.readinto(cast(bytearray, buffer))
+
+
 class Outcome(NamedTuple):
     """What was read from a file."""
 

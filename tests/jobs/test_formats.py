@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from jobs.reading import ANA, LUIS, read, read_from, refused, source
+from jobs.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import Row, opened
 
@@ -50,23 +49,22 @@ def test_a_file_that_is_not_text_of_one_encoding_is_refused(content: bytes, expe
     assert "Save it" in message or "save the file" in message
 
 
+def test_a_line_with_as_many_stray_bytes_as_other_letters_is_windows_1252() -> None:
+    outcome = read(b"phone,name\n%s,\xc3\xa9 \xe9\n" % ANA.encode())
+    assert outcome.rows == [Row(2, ANA, (ANA, "Ã© é"))]
+
+
+def test_a_record_of_1_048_576_characters_is_too_long() -> None:
+    row = f'{{"phone": "{ANA}", "name": "Ana"}}\n'
+    longest = row.replace("Ana", "a" * (2**20 - 1 - len(row) + len("Ana")))
+    assert [found.line for found in read(row + longest).rows] == [1, 2]
+    assert refused(row + longest.replace("aa", "aaa", 1)) == (
+        "line 2 of standard input begins a record longer than 1,048,576 characters "
+        "Is a quotation mark not closed, or is it another kind of file?"
+    )
+
+
 # --- sources
-
-
-class Broken(io.RawIOBase):
-    """A file on a medium that fails after some bytes."""
-
-    def __init__(self, content: bytes, good: int) -> None:
-        self._content = io.BytesIO(content)
-        self._good = good
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        if self._content.tell() >= self._good:
-            raise OSError(5, "Input/output error")
-        return self._content.readinto(cast(bytearray, buffer))
 
 
 @pytest.mark.parametrize("good", [0, 1, 10_000, 100_000])
@@ -74,6 +72,12 @@ def test_a_failed_read_refuses_the_file(good: int) -> None:
     content = b"phone,name\n" + b"57300,%s\n" % (b"x" * 500) * 250
     with pytest.raises(UsageError, match=r"Cannot read standard input: Input/output error"):
         read_from(io.BufferedReader(Broken(content, good)))
+
+
+def test_a_file_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(UsageError) as caught, opened("a\0b", source(b"")):
+        pass
+    assert caught.value.message == 'Cannot read "a\\x00b": it is not a file of recipients'
 
 
 def test_an_endless_device_is_refused() -> None:

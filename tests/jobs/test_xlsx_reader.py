@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from datetime import datetime
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 
-from jobs.reading import ANA, LUIS, read, refused, source
+from jobs.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs import workbook as limits
 from msgctl.jobs.reader import numbers_in
@@ -122,15 +124,53 @@ def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, expected: str) -> 
     assert caught.value.hint == "Copy the recipients to a new workbook, or save them as CSV in UTF-8."
 
 
+def test_a_row_of_1_048_576_characters_is_read() -> None:
+    (row,) = read(workbook(["phone", "name"], [ANA, "x" * (MIB - len(ANA))])).rows
+    assert len(row.values[1]) == MIB - len(ANA)
+
+
+def refusal(content: bytes) -> str:
+    """Return why a workbook is refused before its rows are read; an empty text if it is not."""
+    try:
+        limits.check(io.BytesIO(content))
+    except limits.WorkbookError as error:
+        return str(error)
+    return ""
+
+
 def test_cells_are_counted_in_the_whole_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_CHUNK", 64), ("MAX_ROW", 10), ("MAX_CELLS", 100)):
+    for name, value in (("MAX_ROW", 10), ("MAX_CELLS", 100)):
         monkeypatch.setattr(limits, name, value)
-    limits.check(source(of_rows(f'<row r="1">{cell("A1") * 90}</row>')))
-    with pytest.raises(limits.WorkbookError, match=r"has 1[0-9]{2} cells up to the last row and column; the limit is"):
-        limits.check(source(of_rows(f'<row r="1">{cell("A1") * 120}</row>')))
-    monkeypatch.setattr(limits, "MAX_UNPACKED", MIB)
-    with pytest.raises(limits.WorkbookError, match="unpacks to more than 1 MiB, the limit"):
-        limits.check(source(of_rows(" " * MIB)))
+    limit = "cells up to the last row and column; the limit is 100"
+    assert refusal(b"PK\x03\x04") == "is not a workbook that can be read"
+    assert refusal(of_rows(f'<row r="1">{cell("A1") * 109}</row>')) == ""
+    assert refusal(of_rows(f'<row r="1">{cell("A1") * 110}</row>')) == f"has 101 {limit}"
+    assert refusal(of_rows('<row r="11"><c><v>1</v></c></row>')) == "has a row 11; the last row of a sheet is 10"
+    for chunk in (limits._CHUNK, 16):  # the parts of a tag can be in several chunks
+        monkeypatch.setattr(limits, "_CHUNK", chunk)
+        assert refusal(of_rows(f'<row r="1">{cell("A1") * 90}</row>')) == ""
+        assert limit in refusal(of_rows(f'<row r="1">{cell("A1") * 120}</row>'))
+        for references, expected in (
+            (("A10", "J1"), ""),
+            (("J1", "A10"), ""),
+            (("A10", "K1"), f"has 110 {limit}"),
+            (("K1", "A10"), f"has 110 {limit}"),
+            (("ab4", "A1"), f"has 112 {limit}"),
+        ):
+            far_apart = (" " * 1000).join(map(cell, references))
+            assert refusal(of_rows(f"<row>{far_apart}</row>")) == expected, references
+
+
+def test_the_sizes_of_all_parts_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = of_rows(" " * 3 * MIB)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    too_large = "unpacks to more than 3 MiB, the limit"
+    for limit, expected in ((size, ""), (size - 1, too_large)):
+        monkeypatch.setattr(limits, "MAX_UNPACKED", limit)
+        assert refusal(content) == expected
+    for pieces, stated in ((1, 2**31), (4, 1000)):  # the stated size may be wrong
+        assert refusal(bomb("xl/sharedStrings.xml", b"<sst>", b" " * MIB, pieces, size=stated)) == too_large
 
 
 @pytest.mark.slow
@@ -151,7 +191,67 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(part: str, begin: bytes,
 
 def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
     content = workbook(["phone"], [ANA])
-    assert "is larger than 64 MiB, the limit for workbooks" in refused(content + bytes(65 * MIB))
+    expected = "standard input is larger than 64 MiB, the limit for workbooks Save it as CSV in UTF-8."
+    assert refused(content + bytes(65 * MIB)) == expected
+
+
+def test_a_workbook_of_exactly_the_maximum_size_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = workbook(["phone"], [ANA])
+    monkeypatch.setattr(limits, "MAX_SIZE", len(content))
+    assert read(content).rows == [(2, ANA, (ANA,))]
+    monkeypatch.setattr(limits, "MAX_SIZE", len(content) - 1)
+    longer = source(content + bytes(5 * MIB))
+    with pytest.raises(UsageError, match="is larger than"):
+        read_from(longer)
+    assert longer.tell() <= MIB, "the rest is not read"
+
+
+def test_a_failed_read_refuses_the_workbook() -> None:
+    with pytest.raises(UsageError, match=r"^Cannot read standard input: Input/output error$"):
+        read_from(io.BufferedReader(Broken(workbook(["phone"], [ANA]) + bytes(MIB), 10_000)))
+
+
+PACKAGE = """
+import sys
+
+class Panic(BaseException):
+    pass
+
+class CalamineWorkbook:
+    @staticmethod
+    def from_filelike(content):
+        assert content.read(2) == b"PK"
+        return CalamineWorkbook()
+
+    def get_sheet_by_index(self, index):
+        return [self, None][index]
+
+    def iter_rows(self):
+        print("a panic of Rust", file=sys.stderr)
+        yield ["phone"]
+        {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        (f"yield [{ANA}.0]", ""),
+        ("raise Panic", "standard input is not a workbook that can be read Save it as .xlsx without a password, or"),
+        ("raise MemoryError", "standard input needs more than 1,024 MiB of memory, the limit Copy the recipients to a"),
+    ],
+    ids=["row", "panic", "memory"],
+)
+def test_the_child_process_finds_the_same_package_and_reports_its_failures(
+    then: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "python_calamine.py").write_text(PACKAGE.format(then=then))
+    monkeypatch.syspath_prepend(tmp_path)
+    if expected:
+        assert refused(workbook(["name"])).startswith(expected)
+    else:
+        assert read(workbook(["name"])).rows == [(2, ANA, (ANA,))]
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.slow
@@ -170,7 +270,7 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
         (f"echo '[\"phone\"]'; printf '[\"{ANA}'; kill -ABRT $$", "needs more than 1,024 MiB of memory, the limit"),
         ("kill -XCPU $$", "needs more than 60 seconds of processor time, the limit"),
         (f"echo '[\"phone\"]'; printf '[\"{ANA}'", "is not a workbook that can be read"),
-        (None, "does not start: No such file"),
+        (None, "does not start: No such file or directory Save it as CSV in UTF-8."),
     ],
     ids=["error", "kill", "abort", "too slow", "half a line", "missing"],
 )
