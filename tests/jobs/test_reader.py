@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from jobs.reading import ANA, LUIS, UNSHOWN, read, refused
+from jobs.reading import ANA, LUIS, UNSHOWN, read, refused, source
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, PhoneCells, Row
+from msgctl.jobs.reader import InvalidRow, PhoneCells, Row, numbers_in, values_in
 from msgctl.jobs.template import Template
 
 # --- round trips
@@ -117,9 +117,10 @@ def test_columns_come_from_the_header(header: str, columns: tuple[str, ...]) -> 
         ("name,Móvil", "MÓVIL", "Móvil"),
         ("name,Mo\u0301vil", "m\u00f3vil", "Mo\u0301vil"),
         ("phone,name", " phone ", "phone"),
+        ("Phone,phone,PHONE", None, "phone"),
     ],
 )
-def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, asked: str, found: str) -> None:
+def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, asked: str | None, found: str) -> None:
     assert read(header, asked).phone_column == found
 
 
@@ -132,6 +133,7 @@ def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, aske
         (f'{{"who": "Ana", "contact": {ANA}}}\n', "contact"),
         (f"id,contact\n12,{ANA}\n", "contact"),
         (f"name,contact\nAna,{ANA}\nLuis\n", "contact"),
+        ("name,contact\nAna,1234567\n", "contact"),
     ],
 )
 def test_the_phone_column_is_found_by_its_name_or_content(content: str, found: str) -> None:
@@ -178,6 +180,19 @@ def test_blank_rows_are_skipped_and_counted() -> None:
     assert found.blank == 2
 
 
+def test_cells_that_a_row_does_not_have_are_empty() -> None:
+    assert read(f"phone,name,city\n{ANA}\n{LUIS},Luis\n").rows == [
+        Row(2, ANA, (ANA, "", "")),
+        Row(3, LUIS, (LUIS, "Luis", "")),
+    ]
+
+
+def test_a_row_with_too_many_cells_is_invalid() -> None:
+    reason = "3 cells, but the header has 2: quote cells that contain the delimiter"
+    for phone, shown in ((ANA, ANA), ("1" * 41, "1" * 39 + "…")):
+        assert read(f"phone,name\n{phone},Ruiz, Ana\n").found == [InvalidRow(2, shown, reason)]
+
+
 def test_phones_are_normalised_and_values_are_not() -> None:
     assert read("phone\n+57 (300) 123-4567\n").rows == [Row(2, ANA, ("+57 (300) 123-4567",))]
 
@@ -186,8 +201,8 @@ def test_phones_are_normalised_and_values_are_not() -> None:
 
 
 def test_numbers_keep_every_digit() -> None:
-    line = f'{{"phone": {ANA}, "price": 12345678901234567890.10, "paid": true, "note": null}}'
-    assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", ""))]
+    line = f'{{"phone": {ANA}, "price": 12345678901234567890.10, "paid": true, "sent": false, "note": null}}'
+    assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", "false", ""))]
 
 
 def test_columns_are_the_fields_of_the_first_object() -> None:
@@ -218,6 +233,24 @@ def test_a_nested_value_is_not_text(value: str) -> None:
             Template.parse(text, ["phone", "address"]).fill(row)
 
 
+# --- numbers without messages, for a list of opt-outs or of people who are excluded
+
+
+def test_the_numbers_of_any_file_may_be_national_and_fixed_lines() -> None:
+    for content in ("300 123 4567\n601 234 5678\n", "office,mobile\n,300 123 4567\n1,601 234 5678\n"):
+        column = "mobile" if "," in content else None
+        assert [*numbers_in("-", source(content), "CO", column)] == [ANA, "576012345678"]
+    with pytest.raises(UsageError, match="has no column"):
+        [*numbers_in("-", source("office,number\n1,300 123 4567\n"), "CO", "mobile")]
+
+
+def test_the_values_of_a_column_come_with_their_lines_and_numbers() -> None:
+    content = f"phone,mobile,Channel\n1,300 123 4567,call\n\n2,{LUIS}\n"
+    found = values_in("channel", "-", source(content), "CO", "mobile")
+    assert [*found] == [(2, ANA, "call"), (4, LUIS, "")]
+    assert [value for *_, value in values_in("other", "-", source(content), "CO", "mobile")] == ["", ""]
+
+
 # --- several numbers in a cell
 
 TWO = "300 123 4567 / 310 987 6543"
@@ -239,7 +272,7 @@ def cell(text: str, *, first_number: bool | None = None) -> str:
             "3001234567 o 3109876543",
         ),
         *("300 123 4567\n310 987 6543", "+57 300 123 4567 +57 310 987 6543", "300 123 4567 - 310 987 6543"),
-        *("601 234 5678 y 300 123 4567", "12345678 & 3001234567", "3001234567 / 3001234567"),
+        *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 / 3001234567"),
     ],
 )
 def test_several_numbers_in_a_cell_are_an_error_unless_the_first_is_wanted(text: str) -> None:
