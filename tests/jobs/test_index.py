@@ -167,7 +167,8 @@ def of_an_older_version(path: Path) -> None:
 
 def with_other_values(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.execute("UPDATE entry SET value = '[1]'")
+        for query, value in (("facts", "[]"), ("sums", "[1]"), ("open", "{")):
+            db.execute("UPDATE entry SET value = ? WHERE query = ?", (value, query))
         db.commit()
 
 
@@ -197,8 +198,10 @@ def test_jobs_are_listed_without_a_usable_index(store: Store, tmp_path: Path, mo
         for each in store.folder.iterdir():
             (disk.path / each.name).write_bytes(each.read_bytes())
             (disk.path / each.name).chmod(0o600)
-        with disk.read_only():
-            assert every(copy) == before
+        for content in (b"not an index", (store.folder / NAME).read_bytes()):
+            (disk.path / NAME).write_bytes(content)
+            with disk.read_only():
+                assert every(copy) == before
 
 
 def test_a_deleted_job_is_removed_from_the_index(store: Store) -> None:
@@ -211,6 +214,26 @@ def test_a_deleted_job_is_removed_from_the_index(store: Store) -> None:
     with store.locked(JOB):
         store.delete(JOB)
     assert not index.exists()
+
+
+def test_a_job_that_was_deleted_without_msgctl_is_removed_with_the_next_change(store: Store) -> None:
+    store.path(OTHER).unlink()
+    send_one(store)
+    age(store)
+    every(store)
+    content = (store.folder / NAME).read_bytes()
+    assert (f"name of {OTHER}".encode() in content, f"name of {JOB}".encode() in content) == (False, True)
+
+
+def test_a_job_can_be_deleted_without_a_usable_index(store: Store) -> None:
+    overwrite(store.folder / NAME)
+    with store.locked(OTHER):
+        store.delete(OTHER)
+    (store.folder / NAME).unlink()
+    (store.folder / NAME).mkdir()
+    with store.locked(JOB):
+        store.delete(JOB)
+    assert store.ids() == []
 
 
 # --- what commands find with it

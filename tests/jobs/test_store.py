@@ -238,6 +238,13 @@ def test_the_most_expensive_message_is_the_first_of_those_that_cost_most() -> No
     assert (tally.messages, tally.segments, tally.saved, tally.first) == (5, 14, 5, Message({}, 2, 2, 1))
 
 
+def test_numbers_without_a_country_are_counted_together() -> None:
+    tally = Tally()
+    for phone in ("881234567890", "12345", "573001234567"):
+        tally.add(Row(2, phone, ()), Message({}, 1, 1))
+    assert tally.countries == {"other": 2, "CO": 1}
+
+
 def test_a_discarded_import_leaves_nothing(store: Store) -> None:
     importer = Importer(store.path(JOB), SPEC, created=NOW)
     assert store.ids() == []
