@@ -166,6 +166,26 @@ def test_skip_invalid_exits_with_0_if_all_others_are_accepted(broken: str, jobs:
     ]
 
 
+def test_rows_that_are_left_out_keep_their_columns_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    rows = (f"{ANA},Ana,Cali", "nobody,Luis,Cali", f"{EVA},,Cali", f"{ANA},Ana,Quito", f"{LUIS},Luis")
+    done = jobs.sms(table(home, "phone,name,city", *rows), "--skip-invalid", "--yes", "--json", text="Hello {name}")
+    assert [(row["outcome"], row["name"], row["city"]) for row in jobs.report(done.document["job"])] == [
+        ("accepted", "Ana", "Cali"),
+        ("invalid", "Luis", "Cali"),
+        ("invalid", "", "Cali"),
+        ("duplicate", "Ana", "Quito"),
+        ("accepted", "Luis", ""),
+    ]
+
+
+def test_blank_rows_are_counted_and_the_rows_after_them_are_sent(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    file = table(home, "phone,name", ",", f"{ANA},Ana", " , ", ",", f"{LUIS},Luis")
+    plan = jobs.sms(file, "--dry-run", "--json").document
+    assert (plan["blank"], plan["recipients"], plan["messages"]) == (3, 2, 2)
+
+
 # --- templates and options
 
 
@@ -227,6 +247,7 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
     assert done.document["segments"] == 1
     assert "--gsm7 would save 1 credit\n" in jobs("sms", "bulk", file, "-m", text, "--dry-run").err
     assert done.document["first"] == {"sms": 'Mañana, "José": ' + "a" * 100}
+    assert "would save" not in jobs("sms", "bulk", file, "-m", text, "--gsm7", "--dry-run").err
     jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y").refused(2, "☺")
 
 
@@ -266,6 +287,8 @@ def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
     few.refused(
         2, "2 of 4 rows of ", "are invalid, starting with line 2: not a valid phone number: read as +30, too short"
     )
+    wrong = jobs("sms", "bulk", table(home, "phone", *national[:2]), *HELLO, "--yes", "--country-code", "ES")
+    wrong.refused(2, "2 of 2 rows of ", "are invalid, starting with line 2:", "too long for Spain")
     none = jobs("sms", "bulk", table(home, "phone", *national), *HELLO, "--yes", "--skip-invalid")
     none.refused(2, "7 of 7 rows are valid in Colombia: add --country-code CO")
 

@@ -104,7 +104,9 @@ def test_a_dry_run_shows_a_made_up_link_of_the_assumed_length_and_creates_none(
         ("Hi", SHOP, (), "does not contain {link}"),
         ("Hi {link}", "ftp://shop.example/", (), "not an absolute http or https URL"),
         ("Hi {link}", "https://{id}.example/", (), "column in its host"),
+        ("Hi {link}", "HTTP://{id}.example/", (), "column in its host"),
         ("Hi {link}", "https://shop.example{id}", (), "column in its host"),
+        ("Hi {link}", "https://a b.example/?c={id}", (), 'The URL "https://a b.example/?c=0" contains a space'),
         ("Hi {link}", "https://shop.example:{id}/", (), "column in its host"),
         ("Hi {link}", "https://shop.example\\{id}", (), "column in its host"),
         ("Hi {link}", "{id}://shop.example/", (), "not an absolute http or https URL"),
@@ -200,6 +202,19 @@ def test_a_test_message_has_its_own_link(tool: Tool, home: Path) -> None:
     texts = inbox(Sandbox(tool))
     assert texts.keys() == {ANA, EVA}
     assert texts[ANA] != texts[EVA]
+
+
+def test_a_test_message_has_its_own_link_after_repeats_were_left_out(tool: Tool, home: Path) -> None:
+    sandbox = Sandbox(tool)
+    send(sandbox, table(home, "phone,id", f"{ANA},a"))
+    file = table(home, "phone,id", f"{ANA},a", f"{LUIS},l")
+    command = ("sms", "bulk", file, *LINKED, "--exclude-repeats", "--test-to", EVA)
+    done = tool("-p", "sandbox", *command, terminal=True)
+    assert done.code == 0, done.err
+    texts = inbox(sandbox)
+    assert texts.keys() == {ANA, LUIS, EVA}
+    assert len({*texts.values()}) == 3
+    assert all(text.startswith("Hi http") for text in texts.values()), texts
 
 
 def test_a_message_whose_link_is_longer_than_assumed_is_reported_and_counts_for_max_credits(

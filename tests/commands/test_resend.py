@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, folder, of_phones, sent_to
+from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, folder, of_phones, sent_to, table
 from support.service import Service, drop, respond
 from support.tool import Tool, process
 
@@ -48,6 +48,34 @@ def test_each_new_job_has_its_own_name(jobs: Jobs, service: Service, home: Path)
     job = jobs.send(of_phones(home, EVERYONE), "--name", "orders", code=6)
     names = [jobs.shown(refusing(service, lambda: resent(jobs, job, code=6)))["name"] for _ in range(2)]
     assert (names, jobs.shown(job)["name"]) == (["orders-2", "orders-3"], "orders")
+
+
+def test_a_resend_keeps_the_messages_segments_and_columns(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(respond({"status": 1000}), REFUSAL, REFUSAL)
+    file = table(home, "phone,text,city", f"{ANA},Hola,", f"{LUIS},{'x' * 161},Cali", f"{EVA},Hola,Quito")
+    job = jobs.send(file, text="{text}", code=6)
+    service.always(accepting(service))
+    plan = jobs("job", "resend", job, *RESEND, "--dry-run", "--json").document
+    assert (plan["messages"], plan["segments"], plan["credits"]) == (3, 4, 4)
+    new = jobs.report(resent(jobs, job))
+    assert [(row["phone"], row["text"], row["city"]) for row in new] == [
+        (ANA, "Hola", ""),
+        (LUIS, "x" * 161, "Cali"),
+        (EVA, "Hola", "Quito"),
+    ]
+
+
+def test_only_the_recipients_of_an_earlier_resend_are_left_out(jobs: Jobs, service: Service, home: Path) -> None:
+    """The recipients who were refused later are resent to, although an earlier one is left out."""
+    service.will(respond({"status": 1000}), REFUSAL)
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, EVERYONE), "--canary", "1", code=6)
+    resent(jobs, job)
+    service.will(REFUSAL)
+    assert jobs("job", "resume", job, "--yes").code == 6
+    service.received.clear()
+    resent(jobs, job)
+    assert sent_to(service) == EVERYONE[1:]
 
 
 # --- twice, in any order
