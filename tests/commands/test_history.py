@@ -302,6 +302,15 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
     tool("history", "--job", "nothing").refused(2, "nothing")
 
 
+def test_the_newest_entry_may_be_of_an_older_job(tool: Tool, sandbox: Sandbox, everyone: str) -> None:
+    first, second = (("sms", "bulk", everyone, "-m", text, "--yes", "--canary", "1") for text in ("Hi", "Hello"))
+    job = sandbox.document(*first)["job"]
+    for line in (second, SEND, SEND, ("job", "resume", job)):
+        tool.clock.now += 86400
+        sandbox.done(*line)
+    assert [(each["time"][:10], each["job"]) for each in recorded(tool, "--limit", "1")] == [("2026-09-25", job)]
+
+
 def test_an_unknown_outcome_of_a_job_is_in_the_history(tool: Tool, service: Service, home: Path) -> None:
     service.will(respond({"status": 1000}), respond(b"<p>no</p>", 504))
     file = home / "customers.csv"
