@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
 from msgctl.http.request import build
@@ -70,6 +70,13 @@ def test_a_result_that_was_not_stored_is_unknown(path: Path, records: Records) -
     assert sent(path) == 0
 
 
+def test_a_key_that_was_only_claimed_is_free(path: Path, records: Records) -> None:
+    with reserved(records, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
+        assert reservation.earlier is None
+    assert send(path, records=records, wanted="e" * 64) is None
+    assert send(path, records=records, wanted="e" * 64) == ACCEPTED
+
+
 def test_the_files_are_private_and_no_lock_stays_behind(path: Path) -> None:
     with reserved(LOCAL, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
         (lock,) = path.parent.glob(".once-*.lock")
@@ -114,6 +121,52 @@ def test_a_job_that_is_being_created_is_not_yet_a_result(postgres: Cluster, monk
         monkeypatch.setattr("msgctl.storage.shared.time.sleep", lambda _: first.settle(created))
         with reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as second:
             assert (second.earlier, second.is_held) == (created, False)
+
+
+def test_other_machines_know_the_machine_and_the_summary_of_a_job(postgres: Cluster) -> None:
+    with closing(SharedRecords(postgres.url(), 30)) as one, closing(SharedRecords(postgres.url(), 30)) as other:
+        one.owner = "machine1"
+        for is_finished in (False, True):
+            with reserved(one, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
+                if reservation.earlier is None:
+                    reservation.begin()
+                    reservation.settle(StoredResult(0, body=b"20261123-aaaaaa"))
+            if is_finished:
+                with once.running(one, ACCOUNT, "20261123-aaaaaa") as finish:
+                    finish(StoredResult(6, what="It stopped"), '{"state": "paused"}')
+            with reserved(other, ACCOUNT, KEY, WANTED, now=NOW) as found:
+                assert (found.owner, found.summary) == ("machine1", b'{"state": "paused"}' if is_finished else None)
+        assert found.earlier == StoredResult(6, body=b"20261123-aaaaaa", what="It stopped")
+
+
+def test_a_resend_that_was_refused_leaves_the_first_outcome(path: Path, records: Records) -> None:
+    unknown = StoredResult(5, 504, b"half", "The response was cut off", "Look it up.")
+    assert send(path, unknown, records=records) is None
+    assert send(path, None, records=records, resend_unknown=True) is None
+    assert send(path, records=records) == unknown
+    assert send(path, ACCEPTED, records=records, resend_unknown=True) is None
+    assert send(path, records=records, resend_unknown=True) == ACCEPTED
+    assert sent(path) == 3
+
+
+def test_a_key_is_for_one_message(path: Path, records: Records) -> None:
+    send(path, records=records)
+    assert send(path, records=records, account="another") is None
+    assert send(path, records=records, key="another") is None
+    assert send(path, records=records) == ACCEPTED
+    with pytest.raises(UsageError) as caught:
+        send(path, records=records, wanted="e" * 64)
+    assert caught.value.message == f'--once "{KEY}" was used for another message or other recipients'
+    assert caught.value.hint == "Choose another key for this message."
+
+
+def test_a_key_has_at_most_200_characters() -> None:
+    assert [once.check_key(key) for key in ("k" * 200, "a key \ud800")] == ["k" * 200, r"a key \ud800"]
+    for key, shown in (("", ""), (" \t", " \\t"), ("k" * 201, f"{'k' * 59}…")):
+        with pytest.raises(UsageError) as caught:
+            once.check_key(key)
+        assert caught.value.message == f'--once needs a key of 1 to 200 characters, not "{shown}"'
+        assert caught.value.hint == 'Choose one for each message, for example --once "disk-$(date +%F)"'
 
 
 def test_nothing_may_be_sent_if_the_file_cannot_be_used(path: Path) -> None:

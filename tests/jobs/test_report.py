@@ -21,7 +21,7 @@ from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Renderer
-from support.jobs import NOW, of_texts
+from support.jobs import NOW, of_texts, write_ledger
 
 BOGOTA = "America/Bogota"
 HOUR = 3600
@@ -125,6 +125,10 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(8), replace(SPEC, batch_size=1, concurrency=1, canary=5))
     with closing(opened(path)) as ledger:
         run(ledger, Service(accept, refuse, reject, lose, accept_another))
+        assert [row["error"] for row in report(ledger, Outcome.UNKNOWN)] == [
+            "the connection broke",
+            "the response does not show whether this number was accepted",
+        ]
         ledger.resend(Outcome.UNKNOWN)
         with ledger.transaction():
             ledger.leave_out([phone(9)], "opted out")
@@ -158,3 +162,19 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
             ledger.note_delivery(3, "rejected")
         assert [row["line"] for row in Report(ledger, [UNDELIVERED, Outcome.EXCLUDED], running=False)] == [2, 9]
         assert [*Report(ledger, [CLICKED], running=False)] == []
+
+
+def test_the_clicks_on_personal_links_are_in_the_summary_and_the_report(tmp_path: Path) -> None:
+    spec = replace(SPEC, link="https://shop.example/")
+    with closing(opened(write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "{text} {link}"))) as ledger:
+        ledger.db.execute("UPDATE link SET requested = 1.0, short_url = 'https://s.example/' || line")
+        run(ledger, Service())
+        for clicks in (None, 0, 3):
+            if clicks is not None:
+                ledger.note_clicks(2, clicks)
+            shown = summary("the-job", ledger, running=False)
+            counted = {"links": 3, **({} if clicks is None else {"clicked": clicks // 3, "clicks": clicks})}
+            assert {name: shown[name] for name in ("links", "clicked", "clicks") if name in shown} == counted
+        (row,) = Report(ledger, [CLICKED], running=False)
+        assert (row["line"], row["link"], row["clicks"], row["text"]) == (2, "https://s.example/2", 3, "Hello")
+        assert [*Report(ledger, [UNDELIVERED], running=False)] == []
