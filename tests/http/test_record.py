@@ -21,6 +21,7 @@ MORE: dict[Operation, dict[str, Any]] = {
     ops.MESSAGES_STATE: {"id": "d1"},
     ops.BALANCE: {},
     ops.BLOCK_PHONE: {"phone": A},
+    ops.VERIFY_2FA: {"phone": A, "app-name": "Shop", "code": "123456"},
     ops.URL_SHORT: {"name": "n", "url-long": "https://example.com"},
     ops.URL_STATISTIC: {"name-url": "n", "since": "2026-01-01", "until": "2026-01-02"},
 }
@@ -48,7 +49,7 @@ def test_entries_may_be_a_list_an_object_or_an_object_of_objects() -> None:
         {"status": 1, "data": {A: a, B: b}},
         {"status": 1, "data": {"0": a, "1": b}},
         {"status": 1, "data": {"1": b, "0": a}},
-        {"status": 1, "data": {"0": {**a, "phone": A}, "1": {**b, "phone": B}}},
+        {"status": 1, "data": {"0": {**b, "phone": B}, "1": {**a, "phone": A}}},
         {"data": {"status": 1, "data": [{**a, "phone": A}, {**b, "phone": B}]}},
         {"status": 1, "data": {"id": "d", "data": [{**a, "phone": A}, {**b, "phone": B}]}},
     ):
@@ -72,6 +73,7 @@ def test_an_object_in_place_of_a_status_is_kept_only_if_it_means_failure() -> No
 
 def test_one_object_without_a_phone_applies_to_all_recipients() -> None:
     assert entries({"id": "d", "data": {"state": "Enviado"}}) == [("d", "Enviado", f"{A},{B}")]
+    assert entries({"status": 1, "data": {"id": "a", "status": "sent"}}) == [("a", "sent", f"{A},{B}")]
     assert entries({"id": "d", "data": {"state": "Enviado", "phone": ["x"]}}) == [("d", "Enviado", f"{A},{B}")]
     assert entries({"id": "d", "data": {"state": "Enviado", "phone": None}}) == [("d", "Enviado", None)]
     assert entries({"id": "d", "data": [{"state": "Enviado"}]}) == [("d", "Enviado", "none")]
@@ -177,7 +179,14 @@ def test_messages_may_be_one_record_or_a_list() -> None:
         ("m1", "Enviado"),
         ("m2", "Rechazado"),
     ]
-    assert states({"state": "Enviado", "created": {"date": "2026-11-22"}, "id": {}}) == [("d1", "Enviado")]
+    odd = {"state": "Enviado", "created": {"date": "2026-11-22"}, "id": {"a": "b"}, "phone": ["x"]}
+    found = record(ops.MESSAGES_STATE, odd)["data"]
+    assert found == [{"state": "Enviado", "created": {"date": "2026-11-22"}, "id": "d1"}]
+    assert states({"id": "m1", "state": "", "status": "Enviado"}) == [("m1", "Enviado")]
+    nested: dict[str, Any] = {"state": "Enviado"}
+    for _ in range(6):
+        nested = {"data": nested}
+    assert states(nested) == [("d1", None)]
 
 
 def test_a_status_of_0_or_1_is_not_a_state() -> None:
@@ -194,6 +203,7 @@ def test_a_status_around_the_messages_is_not_a_state() -> None:
         assert states(document) == [("m1", "Rechazado")], document
     assert states({"status": "Entregado", "data": {}}) == [("d1", "Entregado")]
     assert states({"id": "m1", "status": "Entregado", "data": {"state": "Rechazado"}}) == [("m1", "Entregado")]
+    assert states({"state": "Entregado", "data": {"state": "Rechazado"}}) == [("d1", "Entregado")]
 
 
 def test_an_error_instead_of_a_message_is_a_refusal() -> None:
@@ -210,6 +220,9 @@ def test_an_error_instead_of_a_message_is_a_refusal() -> None:
         {"state": "Error", "status": "error", "msg": "Destino inaccesible"},
         {"status": "Rechazado", "msg": "Destino inaccesible"},
         {"status": "", "msg": "ok", "data": [{"state": "Enviado"}]},
+        {"data": [{"id": "m1", "state": "Enviado"}, {"id": "m2", "status": 0}]},
+        {"id": "m1", "status": 1},
+        [],
     ):
         assert not is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, message)), message
 
@@ -238,6 +251,13 @@ def test_the_credits_left_are_the_balance_or_else_the_status() -> None:
         assert record(ops.BALANCE, document)["status"] == "1234", document
 
 
+def test_the_result_of_a_code_check_is_its_status() -> None:
+    for name in ("verified", "valid"):
+        assert record(ops.VERIFY_2FA, {"data": {name: True, "status": None}}) == {name: True, "status": True}
+    with pytest.raises(ShapeError, match=r"none of the fields of ResponseSucces \(status\)"):
+        record(ops.VERIFY_2FA, {"msg": "ok"})
+
+
 def test_metrics_may_be_keyed_by_category() -> None:
     expected = [{"country": {"property": "CO"}}, {"country": {"property": "MX"}}, {"hour": {"property": "13"}}]
     country, hour = [{"property": "CO"}, {"property": "MX"}], {"property": 13}
@@ -248,12 +268,19 @@ def test_metrics_may_be_keyed_by_category() -> None:
         [{"country": country, "hour": hour, "city": None}],
     ):
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"] == expected, metrics
-    clicks = record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": {"country": {"CO": 5, "ES": 2}, "city": {}}})
-    assert clicks["metrics"] == [
-        {"country": {"property": "CO", "clicks": "5"}},
-        {"country": {"property": "ES", "clicks": "2"}},
-        {"city": {}},
-    ]
+    metrics = {"country": {"CO": 5, "ES": 2}, "city": {}, "browser": {"x": "many"}, "lang": {"x": True}}
+    assert record(ops.URL_STATISTIC, {"metrics": metrics, "msg": "ok"}) == {
+        "metrics": [
+            {"country": {"property": "CO", "clicks": "5"}},
+            {"country": {"property": "ES", "clicks": "2"}},
+            {"city": {}},
+            {"browser": {"x": "many"}},
+            {"lang": {"x": True}},
+        ],
+        "msg": "ok",
+    }
+    with pytest.raises(ShapeError):
+        record(ops.URL_STATISTIC, {"urlShort": {"a": 1}, "urlLong": ["x"]})
     nothing: list[Any] = [{}, [], None, [{}]]
     for empty in nothing:
         assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
@@ -310,6 +337,10 @@ def test_10000_values_in_arrays_and_objects_are_kept() -> None:
     half: dict[str, Any] = {"y": ["v"] * 4997}  # and the array, the field, the object: 5,000 values
     found = record(ops.BALANCE, {"status": 7, "metrics": half, "data": [half], "x": "v"})
     assert found == {"status": "7", "metrics": half, "data": "…", "x": "v"}
+    for size, kept in ((3331, True), (3332, False)):  # three arrays in an array
+        nested = [["v"] * size] * 3
+        assert record(ops.BALANCE, {"status": 7, "x": nested}) == {"status": "7", "x": nested if kept else "…"}
+    assert record(ops.SEND_SMS, {"data": [{"y": ["v"] * 10_000}]}) == {"data": [{"y": "…"}]}
     found = record(ops.SEND_SMS, {"id": "d", "x": half, "data": [{"id": "a", "y": half}, {"id": "b", "z": [], "x": 1}]})
     assert found == {"id": "d", "x": half, "data": [{"id": "a", "y": half}, {"id": "b", "z": "…", "x": "1"}]}
 
