@@ -222,7 +222,7 @@ def test_an_error_instead_of_a_message_is_a_refusal() -> None:
         {"status": "", "msg": "ok", "data": [{"state": "Enviado"}]},
         {"data": [{"id": "m1", "state": "Enviado"}, {"id": "m2", "status": 0}]},
         {"id": "m1", "status": 1},
-        [],
+        {"data": []},
     ):
         assert not is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, message)), message
 
