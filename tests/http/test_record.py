@@ -214,7 +214,7 @@ def test_an_error_instead_of_a_message_is_a_refusal() -> None:
         {"data": [{"id": "m1"}, {"id": "m2", "status": 0}]},
     ):
         assert is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, error)), error
-    for message in (
+    messages: list[dict[str, Any]] = [
         {"id": "m1", "status": "Error", "msg": "Destino inaccesible"},
         {"status": "error"},
         {"state": "Error", "status": "error", "msg": "Destino inaccesible"},
@@ -223,7 +223,8 @@ def test_an_error_instead_of_a_message_is_a_refusal() -> None:
         {"data": [{"id": "m1", "state": "Enviado"}, {"id": "m2", "status": 0}]},
         {"id": "m1", "status": 1},
         {"data": []},
-    ):
+    ]
+    for message in messages:
         assert not is_refusal(ops.MESSAGES_STATE, record(ops.MESSAGES_STATE, message)), message
 
 
