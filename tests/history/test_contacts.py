@@ -25,6 +25,7 @@ from msgctl.history.store import (
 )
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import LinkResult, RequestResult
 from msgctl.jobs.runner import Runner
 from msgctl.recipients import REFUSED, RecipientOutcome
 from msgctl.storage.database import transaction
@@ -34,7 +35,7 @@ from msgctl.text import timestamp
 from support.jobs import NOW
 from support.postgres import Cluster
 
-ACCOUNT = "https://service.example/api/v1 1"
+ACCOUNT, JOB = "https://service.example/api/v1 1", "20261123-aaaaaa"
 DAY = 86400
 ONCE = Frequency.parse("1/day", "America/Bogota")
 
@@ -58,7 +59,7 @@ def closed_contacts() -> Iterator[None]:
 
 
 def of_job(ledger: Ledger, limit: Frequency | None = ONCE, records: Records = LOCAL) -> Contacts:
-    found = Contacts(records, ACCOUNT, "20261123-aaaaaa", limit, lambda: NOW)
+    found = Contacts(records, ACCOUNT, JOB, limit, lambda: NOW)
     OPENED.append(found)
     found.open(ledger)
     return found
@@ -112,6 +113,42 @@ def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Led
     service = Service()
     assert run(ledger, service, of_job(ledger, records=records)) == ""
     assert (outcomes(ledger), len(service.asked)) == ({"accepted": 4}, 4)
+
+
+def test_contacts_of_a_killed_process_are_corrected_once_even_if_they_are_many(
+    ledger: Ledger, records: Records
+) -> None:
+    """The job has not sent to the first person, who got a single message."""
+    people = [phone(2), *(phone(number) for number in range(1_000, 6_000))]
+    with records.opened(kind_of_contacts(records)) as db, transaction(db):
+        for source, reached_by in ((contacts.source_of(records, JOB), people), ("a single send", people[:1])):
+            add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, source, 1, reached_by)
+    for _ in range(2):
+        of_job(ledger, records=records).close()
+    assert reached(records) == people
+    twice = Frequency.parse("2/day", "America/Bogota")
+    assert [*contacts.reached(records, ACCOUNT, twice, NOW, None)] == []
+
+
+def test_people_who_have_reached_the_limit_are_not_claimed(ledger: Ledger, open_records: Callable[[], Records]) -> None:
+    records, others = open_records(), open_records()
+    recorded = of_job(ledger, records=records)
+    for number in (2, 3):
+        with others.opened(kind_of_contacts(others)) as db, transaction(db):
+            add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, f"a single send {number}", 1, [phone(number)])
+        assert claimed(recorded, ledger) == {phone(2)}
+        assert recorded.reached([phone(number), phone(5)]) == {phone(number)}
+    twice = Frequency.parse("2/day", "America/Bogota")
+    assert [*contacts.reached(records, ACCOUNT, twice, NOW, None)] == []
+
+
+def test_a_single_send_counts_as_a_repeat_for_24_hours(records: Records) -> None:
+    with records.opened(kind_of_contacts(records)) as db, transaction(db):
+        for at, digest in ((0.5, b"later"), (0.4, b"before"), (0.5, None)):
+            sent = timestamp(NOW + at, "milliseconds")
+            add_contact(db, sent, ACCOUNT, f"{at} {digest!r}", 1, [phone(2), None], digest)
+    assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.4)] == [(b"later", phone(2), None)]
+    assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.5)] == []
 
 
 def test_a_refusal_that_a_killed_process_has_not_recorded_does_not_count(ledger: Ledger, records: Records) -> None:
@@ -195,9 +232,31 @@ def test_a_damaged_history_ends_the_recording_and_not_the_job(ledger: Ledger) ->
 def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records: Records) -> None:
     recorded = of_job(ledger, records=records)
     recorded.close()
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match=r"^The contacts are closed"):
         claimed(recorded, ledger)
     assert reached(records) == []
+
+
+def test_a_closed_record_of_a_job_without_a_limit_records_nothing(ledger: Ledger) -> None:
+    recorded = of_job(ledger, None)
+    recorded.close()
+    assert (claimed(recorded, ledger), reached()) == ((), [])
+
+
+def test_a_refusal_after_the_result_of_a_link_takes_the_contact_back(ledger: Ledger, records: Records) -> None:
+    recorded = of_job(ledger, records=records)
+    with ledger.transaction():
+        sent, refused = intents = [intent for _ in range(2) if (intent := ledger.intend(1))]
+        assert recorded.claim(intents) == set()
+    results = (
+        RequestResult(sent, [RecipientOutcome(None, "accepted")]),
+        LinkResult(refused),
+        RequestResult(refused, [RecipientOutcome(None, REFUSED)]),
+    )
+    recorded.settle(results)
+    assert reached(records) == [phone(2), phone(3)]
+    recorded.close()
+    assert reached(records) == [phone(2)]
 
 
 def test_a_send_is_taken_back_only_once(records: Records) -> None:
@@ -246,9 +305,9 @@ def test_the_plan_of_a_long_job_is_deleted_after_plans_of_eight_days(postgres: C
                 return len(db.execute("SELECT value FROM plans, json_each(people)").fetchall())
 
         assert planned(0, 5_001) == len({*contacts.recent(records, ACCOUNT, NOW + 1)}) == 5_001
-        assert [planned(day) for day in range(1, 9)] == [5_001 + day for day in range(1, 9)]
-        assert planned(9) == 9
-        assert [*contacts.recent(records, "another account", NOW + 9 * DAY)] == []
+        assert [planned(day) for day in (*range(1, 8), 20)] == [5_001 + number for number in range(1, 9)]
+        assert planned(21) == 9
+        assert [*contacts.recent(records, "another account", NOW + 21 * DAY)] == []
 
 
 @pytest.fixture

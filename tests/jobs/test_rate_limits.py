@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 from threading import Event
@@ -34,10 +35,11 @@ from jobs.ledgers import (
     write,
 )
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.jobs.model import JobSpec, Totals
-from msgctl.jobs.rate_limits import Budget, RateLimiter
+from msgctl.jobs.model import Intent, JobSpec, RequestResult, Totals
+from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
 from msgctl.jobs.reader import Row
-from msgctl.jobs.states import Outcome
+from msgctl.jobs.states import Outcome, State
+from msgctl.recipients import RecipientOutcome
 
 SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -166,6 +168,84 @@ def test_the_budget_is_never_exceeded(
         assert f"--max-credits {budget}" in stopped_by.message
     # The first message is sent if its estimate fits: its price is not known before.
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
+
+
+CO, ES, MX = "573001234567", "34600000001", "525512345678"
+
+
+def request(number: int, *phones: str, cost: int = 1) -> Intent:
+    return Intent(number, State.PENDING, range(len(phones)), phones, {"sms": "Hello"}, cost)
+
+
+def charged(request: Intent, *prices: str) -> RequestResult:
+    """Return the result of a request whose recipients were all accepted."""
+    return RequestResult(request, [RecipientOutcome(None, "accepted", credits=price) for price in prices])
+
+
+def test_a_budget_counts_the_highest_price_and_the_doubtful_credits_of_each_country() -> None:
+    budget = Budget(100, {"CO": (Fraction(1, 2), 3), "ES": (Fraction(3), 2), "MX": (None, 4)})
+    assert str(budget.used_up(Totals(credits=50))) == (
+        "Stopped: the next request could exceed --max-credits 100 "
+        "(50 used, and up to 13 more without a reported charge)"
+    )
+    for used, cost, phones, allowed in (
+        (50, 1, [ES] * 10, 10),
+        (75, 1, [ES] * 10, 4),
+        (76, 1, [ES] * 10, 3),
+        (75, 2, [ES] * 10, 2),
+        (75, 1, [CO] * 20, 12),
+        (87, 1, [CO], 0),
+        (75, 1, [CO, ES, MX, CO], 2),
+        (75, 1, [MX, MX], 1),
+        (87, 1, [MX], 0),
+        (200, 0, [ES, MX], 2),
+    ):
+        assert budget.allows(cost, phones, Totals(credits=used)) == allowed, (used, cost, phones)
+
+
+def test_only_one_request_at_a_time_goes_to_a_country_without_a_price() -> None:
+    budget, totals = Budget(20, {}), Totals()
+    first, free = request(1, CO), request(2, ES, cost=0)
+    for each in (first, free):
+        budget.reserve(each)
+    assert (budget.allows(1, [CO], totals), budget.allows(1, [ES], totals)) == (None, None)
+    budget.release(free)
+    assert budget.allows(1, [CO], totals) is None
+    budget.release(first)
+    assert (budget.allows(1, [CO], totals), budget.allows(20, [CO], totals)) == (1, 1)
+    budget.reserve(first)
+    budget.learn(charged(first, "2"), Totals(credits=2))
+    assert budget.allows(1, [CO] * 20, Totals(credits=2)) == 9
+    second = request(3, CO, CO, cost=2)
+    budget.reserve(second)
+    assert budget.allows(1, [CO] * 20, Totals(credits=2)) == 5, "8 credits are reserved"
+    budget.learn(charged(second, "5", "3"), Totals(credits=10))
+    assert budget.allows(2, [CO] * 20, Totals(credits=10)) == 2, "the highest price remains: 2.5 times the estimate"
+    third = request(4, CO, cost=2)
+    budget.reserve(third)
+    budget.learn(charged(third, "0"), Totals(credits=10))
+    assert budget.allows(2, [CO] * 20, Totals(credits=10)) == 1, "the estimate counts without a charge"
+
+
+def test_the_first_message_over_the_limit_is_reported() -> None:
+    budget, both = Budget(8, {}), request(1, ES, CO)
+    found: list[ConditionError] = []
+    for prices in (("6", "2"), ("6", "2"), ("2", "6")):
+        budget.reserve(both)
+        budget.learn(charged(both, *prices), totals := Totals(credits=8 * (len(found) + 1)))
+        found.append(budget.used_up(totals))
+    excess = "Stopped: 16 credits used, more than --max-credits 8: a message to Spain cost 6"
+    used_up = "Stopped: the next request could exceed --max-credits 8 (8 used)"
+    assert [str(each) for each in found] == [used_up, excess, excess]
+    assert {each.reason for each in found} == {"credit_limit"}
+
+
+def test_five_errors_of_one_kind_in_a_row_stop_a_job() -> None:
+    failures, stops = FailureCounter(), []
+    for error in (*[RefusedError("no")] * 4, None, *[RefusedError("no")] * 4, *[NotReachedError("no")] * 5, None):
+        stops.append(failures.add(error))
+    assert stops == [*[False] * 13, True, False]
+    assert not any(FailureCounter().add(None) for _ in range(9))
 
 
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
