@@ -246,6 +246,22 @@ def test_who_opts_out_during_a_slow_commit_gets_nothing(tmp_path: Path) -> None:
     assert sorted(each for phones in service.asked for each in phones) == [phone(3), phone(4)]
 
 
+def test_the_optout_list_is_not_read_again_for_requests_that_follow_their_intents(
+    tmp_path: Path,
+) -> None:
+    readers: list[str] = []
+
+    def opted_out(_: Collection[str]) -> list[str]:
+        readers.append(threading.current_thread().name)
+        return []
+
+    with closing(opened(job(tmp_path, 9))) as ledger:
+        runner = Runner(ledger, Service().connect, monotonic=lambda: 0.0, opted_out=opted_out)
+        runner.start()
+        assert (runner.wait(30), runner.finish()) == (True, None)
+    assert {*readers} == {"ledger"}, "each reading takes time"
+
+
 def test_nothing_is_sent_if_the_optout_list_cannot_be_read_after_a_slow_commit(tmp_path: Path) -> None:
     checks = 0
     monotonic = iter(range(10_000))
@@ -479,7 +495,8 @@ def test_the_outcome_follows_from_the_error(error: Exception, event: Event) -> N
         raise error
 
     result = send(Service(fail).connect(), SPEC, intent(phone(1), phone(2)))
-    assert [each.outcome for each in result.outcomes] == ["refused" if event is Event.REFUSED else "unknown"] * 2
+    outcome = "refused" if event is Event.REFUSED else "unknown"
+    assert [(each.phone, each.outcome) for each in result.outcomes] == [(phone(1), outcome), (phone(2), outcome)]
     assert result.was_sent == (event is not Event.NOT_SENT)
     assert isinstance(result.error, MsgctlError)
 
