@@ -501,6 +501,13 @@ def test_the_outcome_follows_from_the_error(error: Exception, event: Event) -> N
     assert isinstance(result.error, MsgctlError)
 
 
+def test_an_operation_for_one_number_gets_one_number() -> None:
+    service = Service()
+    spec = replace(SPEC, operation=operations.BLOCK_PHONE.name)
+    result = send(service.connect(), spec, intent(phone(1), name="Ana"))
+    assert ([each.outcome for each in result.outcomes], service.asked) == (["accepted"], [(phone(1),)])
+
+
 def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:
     assert send(Service().connect(), SPEC, intent(phone(1), phone(2))).body is None
     incomplete = Service(lambda phones: [entry(phones[0])])

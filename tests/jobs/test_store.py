@@ -131,6 +131,7 @@ def test_only_the_remains_of_an_import_that_is_not_running_are_deleted(store: St
         assert len([*store.folder.iterdir()]) == 6
     store.tidy()
     assert {*store.folder.iterdir()} == {store.path(OTHER), mine}
+    Store(store.folder / "missing").tidy()
 
 
 # --- which job
