@@ -77,6 +77,8 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("1234567890", "CO", "no such number exists in Colombia"),
         ("+383 44", None, "too short for XK"),
         ("5550123", "US", "too short for the United States"),
+        ("5550123", "CA", "too short for Canada"),
+        ("9" * 20, "CO", "it has too few or too many digits"),
         ("3001234567", None, "read as +30, too short for Greece"),
         ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
@@ -109,9 +111,11 @@ def test_the_error_of_a_number_quotes_it_and_ends_with_the_way_to_send_anyway() 
                 phones.read(text, country, unchecked=unchecked)
             assert caught.value.what == f'"{text}" is not a valid phone number: {caught.value.problem}'
             assert caught.value.hint == f"{hint} {unchecked}".strip()
-    with pytest.raises(InvalidPhoneError) as default:
-        phones.read("1234567890", "CO")
-    assert default.value.hint == full
+    for number, quoted in (("9" * 40, "9" * 40), ("9" * 41, "9" * 39 + "…")):
+        with pytest.raises(InvalidPhoneError) as caught:
+            phones.read(number, "CO")
+        assert caught.value.what == f'"{quoted}" is not a valid phone number: it has too few or too many digits'
+        assert caught.value.hint == full
 
 
 def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
@@ -252,6 +256,9 @@ def test_the_country_of_national_numbers_is_the_one_in_which_most_are_valid() ->
     assert found(colombian) == phones.Valid("CO", 3, ("PK",))
     assert found([*spanish, *colombian, "Ana"], ["PK"]) == phones.Valid("PK", 3, ("CO",))
     assert (found([*colombian, *spanish * 2]) or ())[:2] == ("ES", 4)
+
+
+def test_without_a_national_number_there_is_no_country() -> None:
     assert found(["Ana", "+573001234567", "12", ""]) is None
     assert found([]) is None
 
