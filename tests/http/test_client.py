@@ -188,7 +188,7 @@ def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> N
 
 def test_the_log_shows_more_at_each_verbosity() -> None:
     def respond() -> httpx.Response:
-        return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\n}\n", {})
+        return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\r\n}\n", {})
 
     sent, received = "> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 0 ms"
     details = [

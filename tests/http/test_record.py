@@ -56,6 +56,10 @@ def test_entries_may_be_a_list_an_object_or_an_object_of_objects() -> None:
         assert sorted(entries(document)) == listed, document
 
 
+def test_a_number_in_an_entry_counts_more_than_its_place() -> None:
+    assert entries({"data": {"0": {"id": "b", "phone": B}, "1": {"id": "a"}}}) == [("b", None, B), ("a", None, "none")]
+
+
 def test_data_may_contain_the_status_of_each_number() -> None:
     assert entries({"id": "d", "data": {f"+{A}": "sent", B: 0}}) == [("d", "sent", f"+{A}"), ("d", "0", B)]
 
@@ -306,6 +310,8 @@ def test_a_record_may_be_at_the_third_level() -> None:
         assert record(operation, {"data": [{"data": found}]}) == found
         with pytest.raises(ShapeError):
             record(operation, {"data": {"data": {"data": found}}})
+    message = {"id": "m1", "state": "Enviado"}
+    assert states({"data": {"data": message}}) == [("m1", "Enviado")]
 
 
 def test_too_many_metrics_are_refused() -> None:
@@ -361,3 +367,19 @@ def test_other_json_is_not_a_record(operation: Operation) -> None:
             continue  # one entry, which applies to all
         with pytest.raises(ShapeError):
             record(operation, document)
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        (ops.BALANCE, "ResponseBalance (status)"),
+        (ops.SEND_SMS, "ResponseSMS (id, status, data)"),
+        (ops.URL_SHORT, "ResponseURLShort (urlShort, urlLong)"),
+        (ops.MESSAGES_STATE, "ResponseStatusSMS (state, credits, phone, created, sms, dispatch_id, id)"),
+    ],
+)
+def test_the_error_for_another_record_lists_the_fields(operation: Operation, fields: str) -> None:
+    for document, fault in (({"x": 1}, f"it has none of the fields of {fields}"), (7, "it is JSON, but not an object")):
+        with pytest.raises(ShapeError) as error:
+            record(operation, document)
+        assert str(error.value) == fault

@@ -17,6 +17,7 @@ from msgctl.http.response import (
     Response,
     credits_left,
     parse,
+    read,
 )
 from msgctl.http.transport import finished
 from msgctl.jsontext import load_json
@@ -178,6 +179,13 @@ def test_an_incomplete_body_is_kept_and_leaves_the_outcome_unknown(operation: Op
 # --- what an error carries
 
 
+def test_a_stored_body_is_read_as_it_was_when_it_arrived() -> None:
+    body = b'[{"state": "Enviado"}]'
+    assert read(build(ops.MESSAGES_STATE, {"id": "x"}), body, 201) == Response(
+        ops.MESSAGES_STATE, 201, body, {"data": [{"state": "Enviado", "id": "x"}]}
+    )
+
+
 def test_the_details_of_a_success_are_those_of_an_error() -> None:
     body = {"status": 7, "msg": "m", "more": 1.5}
     assert parsed(ops.BALANCE, body, 201).attached() == {
@@ -193,6 +201,8 @@ def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
     assert error_of(ops.SEND_SMS, b"ref: m-77").details()["body"] == "ref: m-77"
     assert error_of(ops.SEND_SMS, b"", 502).details()["body"] == ""
     assert error_of(ops.SEND_SMS, b"ref: \xff", 502).details()["body"] == "ref: \ufffd"
+    for status in (200, 404, 500):
+        assert error_of(ops.BALANCE, b"x", status).details() == {"http_status": status, "body": "x"}
 
 
 def test_a_long_body_is_cut_to_4000_characters() -> None:
@@ -245,6 +255,7 @@ def test_an_error_has_its_whole_text_and_a_hint() -> None:
         ),
         (ops.BALANCE, b"", 401, "The service refused the request (401)", CHECK_CREDENTIALS_TOO),
         (ops.BALANCE, b"", 503, "The response is status 503 without a message", "Try again a little later."),
+        (ops.BALANCE, HTML, 500, "The response is status 500: Web server is down", "Try again a little later."),
         (ops.BALANCE, b"", 200, f"T{cannot}it is not JSON", check_url),
         (ops.BALANCE, [1], 200, f'T{cannot}it is JSON, but not an object. It says: "[1]"', check_url),
         (
@@ -399,6 +410,7 @@ VERIFIED: list[Any] = [
     {"status": 1, "msg": "Código verificado", "error": 0}, {"status": "approved", "error": "", "message": None},
     {"status": "exitosa", "error": False, "data": None}, {"status": 1, "valid": "1", "verified": "ok", "data": []},
     {"status": 1, "data": [{"verified": True}]}, {"status": 1, "app": "Never Late"},
+    {"status": 1, "expired": False, "locked": 0}, {"status": 1, "failedAttempts": 1},
 ]  # fmt: skip
 ODD_VALUES: list[Any] = [404, 7, -1, 0, 0.0, "0", "0e5", 10, 1.5, "1.0", False, None, [], {}, [True]]
 NOT_VERIFIED: list[Any] = [
@@ -484,6 +496,7 @@ def test_a_short_url_beside_a_failure_is_not_a_success() -> None:
 INTERNAL = (
     {"error": 1000, "msg": "Error interno del sistema"},
     {"error": "Internal error"},
+    {"error": "Internal", "msg": "failure"},
     {"message": "Unexpected failure", "error": 1},
     {"msg": "Fallo inesperado", "status": 0},
     {"error": "TIMEOUT"},
@@ -503,7 +516,7 @@ NOT_INTERNAL = (
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.BLOCK_PHONE, ops.VERIFY_2FA, ops.CHATAPP_SEND])
 def test_a_failure_of_the_service_leaves_the_outcome_of_a_send_unknown(operation: Operation) -> None:
     for status in (200, 400, 520):
-        for body in INTERNAL[: 7 if status == 520 else None]:
+        for body in INTERNAL[: 8 if status == 520 else None]:
             error = error_of(operation, body, status)
             assert isinstance(error, OutcomeUnknownError), (status, body)
             assert error.consequence == "it may have been carried out"
