@@ -186,9 +186,28 @@ def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> N
     assert client.fetch(SEND).content == b"the key is ***"
 
 
+def test_the_log_shows_each_attempt() -> None:
+    clock, logged = Clock(), list[str]()
+    client, _ = recorded(clock.lose, log=logged.append, clock=clock, sleep=clock.sleep)
+    with pytest.raises(MsgctlError):
+        client.fetch(BALANCE)
+    attempt = ["> GET /api/v1/balance", "< no response GET /api/v1/balance 1000 ms"]
+    assert logged == [*attempt, "* trying again in 0.3 s", *attempt, "* trying again in 0.9 s", *attempt]
+
+
+def test_the_log_shows_a_query_without_the_key_and_no_empty_body() -> None:
+    logged: list[str] = []
+    client, _ = recorded(log=logged.append, verbosity=2)
+    client.fetch(BALANCE)
+    assert logged[0] == "> GET /api/v1/balance"
+    assert logged[4:6] == ["> Accept-Encoding: identity", "> ?client=***&key=***"]
+    assert logged[6].startswith("< 200 GET /api/v1/balance ")
+    assert logged[7:] == ['< {"status": 7}']
+
+
 def test_the_log_shows_more_at_each_verbosity() -> None:
     def respond() -> httpx.Response:
-        return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\r\n}\n", {})
+        return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\r\n 7}\n", {})
 
     sent, received = "> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 0 ms"
     details = [
@@ -200,7 +219,7 @@ def test_the_log_shows_more_at_each_verbosity() -> None:
         "> Content-Length: 52",
         "> client=***&key=***&phone=573001234567&sms=Hola",
     ]
-    whole = [sent, *details, received, "< X-A: é", "< X-Key: ***", "< {", "< }"]
+    whole = [sent, *details, received, "< X-A: é", "< X-Key: ***", "< {", "<  7}"]
     for verbosity, lines in ((0, []), (1, [sent, received]), (2, whole)):
         logged: list[str] = []
         client, _ = recorded(respond, log=logged.append, verbosity=verbosity, clock=lambda: 1.0)

@@ -130,18 +130,19 @@ def test_a_url_has_a_maximum_length(keeper: Service, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr("msgctl.http.client.MAX_URL", length)
         client.fetch(BALANCE)
         monkeypatch.setattr("msgctl.http.client.MAX_URL", length - 1)
-        with pytest.raises(UsageError, match="A value is too long for a URL"):
+        with pytest.raises(UsageError, match=f"A value is too long for a URL of at most {length - 1:,} bytes") as error:
             client.fetch(BALANCE)
+        assert error.value.hint == "Shorten it."
 
 
 def test_the_log_shows_the_milliseconds_of_a_request(keeper: Service) -> None:
     logged: list[str] = []
     keeper.always(WHOLE)
-    times = iter([100.0, 100.0, 100.25, 100.25])
+    times = iter([100.0, 100.0, 102.5, 102.5])
     client = Client(keeper.base_url, Credential(1, KEY), log=logged.append, clock=lambda: next(times))
     with contextlib.closing(client):
         client.fetch(SEND)
-    assert logged == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
+    assert logged == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 2500 ms"]
 
 
 def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
@@ -173,8 +174,9 @@ def test_any_json_is_accepted_only_on_request(keeper: Service) -> None:
     keeper.always(respond(b"[1, 2]"))
     with calling(keeper.base_url) as client:
         assert client.send(build(operations.BALANCE, {}), any_json=True).body == b"[1, 2]"
-        with pytest.raises(UnreadableError):
-            client.send(build(operations.BALANCE, {}))
+        for ask in (client.send, lambda made: perform(client, made)):
+            with pytest.raises(UnreadableError):
+                ask(build(operations.BALANCE, {}))
 
 
 # --- a connection is kept

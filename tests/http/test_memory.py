@@ -28,11 +28,13 @@ def test_a_body_over_64_kib_reserves_memory_until_its_request_ends(
     shared = memory.Memory(SEND.max_response)
     monkeypatch.setattr(memory, "bodies", shared)
     large, small = b"{}".ljust(64 * 1024 + 1), b"{}".ljust(64 * 1024)
-    server.will(*[respond(large)] * 3, respond(small), respond(large))
+    server.will(*[respond(large)] * 4, respond(small), respond(large))
     client = Client(server.base_url, Credential(1, "a-long-key"))
     for _ in range(3):
         assert client.fetch(SEND).content == large
+    assert client.sibling().fetch(SEND).content == large
     assert shared.reserve(SEND.max_response, 0)
+    assert not shared.reserve(1, 0)
     assert client.fetch(SEND).content == small
     response = client.fetch(SEND, timeout=0.1)
     assert response.extensions["fault"] == "no whole response came within 0.1 seconds"

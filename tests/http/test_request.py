@@ -54,6 +54,7 @@ def test_a_dry_run_describes_the_whole_request() -> None:
         "headers": {**headers, "Content-Type": "application/x-www-form-urlencoded"},
         "form": {**credentials, "phone": f"{PHONE},573001230002", "voice": "Mia", "leave-voicemail": "false"},
     }
+    assert ("leave-voicemail", "true") in build(ops.SEND_CALL, {**call, "leave-voicemail": True}).form
     made = build(ops.CHATAPP_SEND, {"template": "t", "phone": PHONE, "body": ["Ana"]})
     assert (made.is_own_body, build(ops.CHATAPP_SEND, {"template": "t"}, b"{}").is_own_body) == (False, True)
     assert made.described("") == {
