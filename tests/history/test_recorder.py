@@ -70,6 +70,18 @@ def test_the_body_of_a_file_is_its_message() -> None:
     assert message_of(ops.CHATAPP_SEND, values, None) == "hello"
 
 
+def test_the_message_is_the_content_of_a_request() -> None:
+    for operation, values, message in (
+        (ops.SEND_SMS, {"phone": ["1"], "sms": "Hi"}, "Hi"),
+        (ops.SEND_CALL, {"message": "Hello", "audio-code": None, "voice": "Mia"}, "Hello"),
+        (ops.SEND_CALL, {"message": None, "audio-code": "77"}, "audio 77"),
+        (ops.SMS_2FA, {"phone": "1", "app-name": "Shop"}, "verification code for Shop"),
+        (ops.CHATAPP_SEND, {"template": "hello", "body": ["Ana", "8:00"]}, "hello: Ana, 8:00"),
+        (ops.CHATAPP_ORDER, {"template": "order", "body": ["A-7"], "name": "Ana"}, "order: A-7"),
+    ):
+        assert message_of(operation, values, None) == message
+
+
 def test_the_name_of_a_blocked_contact_is_its_message() -> None:
     assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": "Ana"}, None) == "Ana"
     assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": None}, None) == ""

@@ -11,7 +11,7 @@ import pytest
 from jobs.ledgers import SPEC, Service, rows, run, write
 from msgctl.config.profiles import Profile
 from msgctl.history.retention import delete_old
-from msgctl.history.store import FORMAT, History, Send
+from msgctl.history.store import FORMAT, Contact, History, Send
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.store import Store
 from msgctl.storage import files
@@ -61,13 +61,15 @@ def test_the_time_of_the_last_check_is_private(store: Store) -> None:
     assert (mark.st_mode & 0o777, mark.st_mtime) == (0o600, NOW + DAY)
 
 
-def test_only_entries_that_are_older_are_deleted(home: Path) -> None:
+def test_only_older_entries_of_the_profile_and_contacts_of_eight_days_are_deleted(home: Path) -> None:
     with closing(History(FORMAT.path())) as history:
-        for seconds in (-1, 1):
+        for seconds, profile in ((-1, "main"), (1, "main"), (-1, "other"), (23 * DAY, "main")):
             sent = timestamp(NOW + seconds, "milliseconds")
-            history.begin(Send(sent, "main", "https://service.example/api/v1", "sms send", str(seconds)), [ANA])
+            contact = Contact("an account", None, [ANA], "")
+            history.begin(Send(sent, profile, "https://a.example", "sms send", f"{seconds} {profile}"), [ANA], contact)
         delete(30)
-        assert [each["message"] for each in history.entries(10)] == ["1"]
+        assert [each["message"] for each in history.entries(10)] == ["1 main", "-1 other", f"{23 * DAY} main"]
+        assert history.db.execute("SELECT count(*) FROM contacts").fetchone()[0] == 1
 
 
 def test_records_that_cannot_be_deleted_are_a_warning(store: Store) -> None:

@@ -64,6 +64,67 @@ def test_contacts_expire_with_newer_ones_and_not_with_a_clock_far_ahead(history:
     assert begin("2026-09-20", "2026-09-12") == [*week[1:], "2026-09-20", "2099-01-01"]
 
 
+@pytest.fixture
+def three(history: History) -> History:
+    """Two messages of one profile, the second with a new delivery state, and a blocked number of another."""
+    accepted = RecipientOutcome(PHONE, "accepted", "m1", "queued", "2")
+    sends = (
+        (send("2026-09-20T10:00:00.000Z"), [accepted, RecipientOutcome("34612345678", "refused", None, "no", "1.5")]),
+        (send("2026-09-21T10:00:00.000Z")._replace(command="2fa send-sms"), [accepted._replace(id="m2")]),
+        (send("2026-09-22T10:00:00.000Z", "other")._replace(command="block add"), [accepted._replace(id="m3")]),
+    )
+    for each, entries in sends:
+        number = history.begin(each, [entry.phone for entry in entries])
+        assert [entry["outcome"] for entry in history.entries(len(entries))] == ["unknown"] * len(entries)
+        history.finish(number, entries, f"response of {each.command}" if each.profile == "other" else "")
+    history.learn([("m2", None, "Entregado"), ("m1", "another", "rejected"), ("m3", PHONE, "sent")])
+    return history
+
+
+def test_the_filters_of_the_history(three: History) -> None:
+    (newest,) = three.entries(1)
+    assert newest == {
+        **{"time": "2026-09-22T10:00:00.000Z", "profile": "other", "command": "block add", "job": None},
+        **{"phone": PHONE, "outcome": "accepted", "id": "m3", "status": "queued", "state": "sent", "credits": "2"},
+        **{"message": "Hola", "response": "response of block add"},
+    }
+    filters: list[tuple[dict[str, str | None], list[str | None]]] = [
+        ({"since": None, "state": None}, ["m1", None, "m2", "m3"]),
+        ({"since": "2026-09-21T10:00:00.000Z"}, ["m2", "m3"]),
+        ({"until": "2026-09-21T10:00:00.000Z"}, ["m1", None]),
+        ({"since": "2026-09-21", "until": "2026-09-22"}, ["m2"]),
+        ({"phone": "34612345678"}, [None]),
+        ({"profile": "other"}, ["m3"]),
+        ({"command": "sms send", "phone": PHONE}, ["m1"]),
+        ({"state": "delivered"}, ["m2"]),
+    ]
+    for given, ids in filters:
+        assert [each["id"] for each in three.entries(9, **given)] == ids, given
+    assert [each["id"] for each in three.last("main", "https://service.example/api/v1")] == ["m2"]
+    assert three.last("other", "https://service.example/api/v1") == [], "a blocked number got no message"
+
+
+def test_messages_and_credits_are_summed(three: History) -> None:
+    every = dict.fromkeys(("since", "until", "profile"))
+    assert three.sums("profile", every) == [("main", 2, 5.5)]
+    assert three.sums("country", every) == [("CO", 2, 4), ("ES", 0, 1.5)]
+    assert three.sums("command", {**every, "since": "2026-09-21T10:00:00.000Z"}) == [("2fa send-sms", 1, 2)]
+    assert three.sums("command", {**every, "until": "2026-09-21T10:00:00.000Z"}) == [("sms send", 1, 3.5)]
+    assert three.sums("month", {**every, "profile": "other"}) == []
+
+
+def test_the_history_is_cleared_by_profile_and_time(three: History) -> None:
+    three.begin(send("2026-09-23"), [PHONE], Contact("account", None, [PHONE], ""))
+    assert three.clear("unknown", contacts_before="2026-09-23") == 0
+    assert three.clear("other", "2026-09-22T10:00:00.000Z") == 0
+    assert three.clear("main", "2026-09-21T10:00:00.000Z") == 2
+    assert [each["id"] for each in three.entries(9)] == ["m2", "m3", None]
+    assert three.clear("other") == 1
+    assert three.db.execute("SELECT count(*) FROM contacts").fetchone()[0] == 1
+    assert three.clear(contacts_before="2026-09-24") == 2
+    assert three.db.execute("SELECT count(*) FROM contacts").fetchone()[0] == 0
+
+
 def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> None:
     late = history.begin(send(), [PHONE])
     history.clear()

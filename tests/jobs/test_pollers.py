@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 from jobs.ledgers import SPEC, Service, opened, outcomes, phone, rows, run, write
@@ -73,6 +74,17 @@ def test_the_states_of_messages_without_a_wanted_state_are_checked(tmp_path: Pat
         assert [each["id"] for each in responses.asked] == [*states][2:]
         assert (poller.missing(), poller.status()) == (0, "3 sent, 1 delivered")
         assert StatePoller(ledger, responses.connect).missing() == 3
+
+
+def test_states_are_checked_at_the_rate_of_the_job(tmp_path: Path) -> None:
+    """The first request may use a tenth of a second, so the third one is sent after 0.3 seconds."""
+    responses = Responses({f"m{phone(line)}": {"id": "1", "state": "sent"} for line in range(2, 5)})
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(3), ONE_BY_ONE))) as ledger:
+        run(ledger, Service())
+        ledger.spec = replace(ONE_BY_ONE, rate=5.0)
+        began = monotonic()
+        assert poll(StatePoller(ledger, responses.connect)) == (3, 3, 0, "")
+        assert monotonic() - began >= 0.29
 
 
 def test_the_clicks_on_the_links_in_sent_messages_are_counted(tmp_path: Path) -> None:
