@@ -119,19 +119,22 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
     def reject(phones: Sequence[str]) -> list[dict[str, Any]]:
         return [{**entry(phones[0]), "status": "rejected"}]
 
+    def reject_silently(phones: Sequence[str]) -> list[dict[str, Any]]:
+        return [{**entry(phones[0]), "status": None, "error": "no route"}]
+
     def accept_another(_: Sequence[str]) -> list[dict[str, Any]]:
         return [entry(phone(99))]
 
-    path = write(tmp_path / "job.sqlite3", rows(8), replace(SPEC, batch_size=1, concurrency=1, canary=5))
+    path = write(tmp_path / "job.sqlite3", rows(9), replace(SPEC, batch_size=1, concurrency=1, canary=6))
     with closing(opened(path)) as ledger:
-        run(ledger, Service(accept, refuse, reject, lose, accept_another))
+        run(ledger, Service(accept, refuse, reject, reject_silently, lose, accept_another))
         assert [row["error"] for row in report(ledger, Outcome.UNKNOWN)] == [
             "the connection broke",
             "the response does not show whether this number was accepted",
         ]
         ledger.resend(Outcome.UNKNOWN)
         with ledger.transaction():
-            ledger.leave_out([phone(9)], "opted out")
+            ledger.leave_out([phone(10)], "opted out")
             for _ in range(3):
                 assert ledger.intend(1)
         refusal = "the service refused the request (520): NO: not now"
@@ -139,6 +142,7 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
             ("accepted", None),
             ("refused", refusal),
             ("refused", "the service responded rejected"),
+            ("refused", "the service refused this number"),
             ("unknown", ENDED_EARLY),
             ("unknown", ENDED_EARLY),
             ("unknown", ENDED_EARLY),
@@ -146,7 +150,7 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
             ("excluded", "opted out"),
         ]
         assert [(row["outcome"], row["error"]) for row in report(ledger)] == found
-        found[5] = ("pending", None)
+        found[6] = ("pending", None)
         assert [(row["outcome"], row["error"]) for row in report(ledger, running=True)] == found
         for only in (
             [],
@@ -160,7 +164,7 @@ def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
         with ledger.transaction():
             ledger.note_delivery(2, "rejected")
             ledger.note_delivery(3, "rejected")
-        assert [row["line"] for row in Report(ledger, [UNDELIVERED, Outcome.EXCLUDED], running=False)] == [2, 9]
+        assert [row["line"] for row in Report(ledger, [UNDELIVERED, Outcome.EXCLUDED], running=False)] == [2, 10]
         assert [*Report(ledger, [CLICKED], running=False)] == []
 
 
@@ -175,6 +179,7 @@ def test_the_clicks_on_personal_links_are_in_the_summary_and_the_report(tmp_path
             shown = summary("the-job", ledger, running=False)
             counted = {"links": 3, **({} if clicks is None else {"clicked": clicks // 3, "clicks": clicks})}
             assert {name: shown[name] for name in ("links", "clicked", "clicks") if name in shown} == counted
+            assert not {"until", "window", "opens", "at_most", "states"} & shown.keys()
         (row,) = Report(ledger, [CLICKED], running=False)
         assert (row["line"], row["link"], row["clicks"], row["text"]) == (2, "https://s.example/2", 3, "Hello")
         assert [*Report(ledger, [UNDELIVERED], running=False)] == []
