@@ -139,6 +139,13 @@ def test_the_index_contains_the_facts_of_the_ledger(store: Store) -> None:
     assert from_the_ledger[1][1:] == (True, [])
 
 
+def test_reading_a_ledger_of_the_previous_version_does_not_upgrade_it(store: Store) -> None:
+    with closing(sqlite3.connect(store.path(JOB))) as db:
+        db.executescript("DROP TABLE link; PRAGMA user_version = 6")
+        _, is_open, sums = every(store)[0]
+        assert (is_open, sums, db.execute("PRAGMA user_version").fetchone()) == (True, [], (6,))
+
+
 def test_a_ledger_that_has_just_changed_is_not_in_the_index(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another change within a tick of the file system's clock might not change its time."""
     send_one(store)
@@ -200,6 +207,7 @@ def test_jobs_are_listed_without_a_usable_index(store: Store, tmp_path: Path, mo
             (disk.path / each.name).chmod(0o600)
         for content in (b"not an index", (store.folder / NAME).read_bytes()):
             (disk.path / NAME).write_bytes(content)
+            age(copy)
             with disk.read_only():
                 assert every(copy) == before
 
