@@ -165,14 +165,14 @@ def test_a_request_that_was_not_sent_is_retried_unless_it_will_fail_again() -> N
 
 
 def test_the_key_is_masked_in_every_part_of_a_response() -> None:
-    name, encoding = (b"X-a-long-key", b"b"), (b"Content-Encoding", b"a-long-key")
+    name, encoding = (b"X-a-long-key", b"a-long-key"), (b"Content-Encoding", b"gzip")
     reason = {"reason_phrase": b"No a-long-key", "http_version": b"HTTP/1.1"}
     client, _ = recorded(lambda: finished(400, [name, encoding], b"a-long-key.", reason))
     response = client.fetch(SEND)
     assert (response.status_code, response.content) == (400, b"***.")
-    assert response.headers.raw[0] == (b"X-***", b"b")
+    assert response.headers.raw[0] == (b"X-***", b"***")
     assert response.extensions == {
-        "headers": [(b"X-***", b"b"), (b"Content-Encoding", b"***")],
+        "headers": [(b"X-***", b"***"), (b"Content-Encoding", b"gzip")],
         "reason_phrase": b"No ***",
         "http_version": b"HTTP/1.1",
     }

@@ -382,7 +382,8 @@ def test_the_certificate_behind_a_proxy_is_from_the_service(monkeypatch: pytest.
             pytest.raises(NotReachedError, match="certificate") as no,
         ):
             perform(client, SEND)
-    assert "service.invalid" in no.value.message
+    assert no.value.what.startswith("The certificate of service.invalid cannot be trusted: ")
+    assert (no.value.hint, no.value.retryable) == (transport.OWN_AUTHORITY, False)
 
 
 def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,6 +392,8 @@ def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch:
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as refused:
             perform(client, SEND)
         assert b"\r\nProxy-Authorization: Basic YW5hOnBAc3M=\r\n" in proxy.asked[0]
+    assert refused.value.what == "The proxy did not open a connection to service.invalid and responded with 407"
+    assert (refused.value.hint, refused.value.retryable) == (transport.CHECK_PROXY, False)
     assert "p@ss" not in str(refused.value)
     assert "p%40ss" not in str(refused.value)
 

@@ -183,6 +183,9 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
         ("HTTPS://service.example/api/v1", "service.example:80", False),
         ("https://service.example:8443/api/v1", "service.example:8443", True),
         ("https://service.example:8443/api/v1", "service.example:443", False),
+        ("https://127.0.0.1:8443/api/v1", "service.example", True),
+        ("https://LOCALHOST/api/v1", "service.example", True),
+        ("http://service.example/api/v1", "other.example", True),
     ],
 )
 def test_no_proxy_accepts_a_port_and_a_proxy_needs_no_scheme(

@@ -175,6 +175,11 @@ def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: st
     assert redact_body((body % sent).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
 
 
+def test_a_key_of_the_shortest_length_is_redacted_everywhere() -> None:
+    assert redact_body(b'{"a": 123456, "b": "123456"}', "123456") == b'{"a": "***", "b": "***"}'
+    assert redact_body(b'{"a": 12345, "b": "key=12345"}', "12345") == b'{"a": 12345, "b": "key=***"}'
+
+
 def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_KEY", "8675309")
     service.will(*[respond({"error": 8675309, "msg": "no"}, 520)] * 2, *[respond({"status": 8675309})] * 2)

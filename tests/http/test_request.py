@@ -56,6 +56,7 @@ def test_a_dry_run_describes_the_whole_request() -> None:
     }
     assert ("leave-voicemail", "true") in build(ops.SEND_CALL, {**call, "leave-voicemail": True}).form
     made = build(ops.CHATAPP_SEND, {"template": "t", "phone": PHONE, "body": ["Ana"]})
+    assert made.values == {"template": "t", "phone": PHONE, "body": ["Ana"]}
     assert (made.is_own_body, build(ops.CHATAPP_SEND, {"template": "t"}, b"{}").is_own_body) == (False, True)
     assert made.described("") == {
         "method": "POST",

@@ -10,13 +10,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
+import httpcore
 import pytest
 import trustme
 
+from msgctl import extras
 from msgctl import operations as ops
 from msgctl.config.profiles import Credential
-from msgctl.errors import NotReachedError, OutcomeUnknownError
+from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from support.proxy import Proxy, proxying
@@ -128,6 +131,18 @@ def test_a_silent_socks_proxy_is_given_up_in_time(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{mute.getsockname()[1]}")
         with pytest.raises(NotReachedError, match=r"0\.3 seconds"):
             send(0.3)
+
+
+def test_without_socksio_no_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("as httpcore does without socksio")
+
+    monkeypatch.setattr(httpcore, "SOCKSProxy", fail)
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:1")
+    with pytest.raises(ConfigurationError) as error:
+        send()
+    assert error.value.what == "A SOCKS proxy needs the package socksio"
+    assert error.value.hint == f"Install it: {extras.install('socks')}"
 
 
 def test_without_socksio_the_error_suggests_how_to_install_it(tmp_path: Path) -> None:
