@@ -238,6 +238,19 @@ def test_the_first_message_over_the_limit_is_reported() -> None:
     used_up = "Stopped: the next request could exceed --max-credits 8 (8 used)"
     assert [str(each) for each in found] == [used_up, excess, excess]
     assert {each.reason for each in found} == {"credit_limit"}
+    for number, where in ((CO, " to Colombia"), ("881234567890", "")):
+        budget = Budget(8, {})
+        budget.learn(charged(request(1, number), "1"), Totals(credits=9))
+        assert budget.excess == f"9 credits used, more than --max-credits 8: a message{where} cost 1"
+
+
+def test_the_first_request_is_not_delayed() -> None:
+    """Even if the machine has just started, and its monotonic clock with it."""
+    for rate in (None, 0.1, 5.0):
+        limiter = RateLimiter(rate)
+        assert limiter.delay(0.0) == 0.0
+        limiter.sent(1, 0.0)
+        assert (limiter.delay(0.0) > 0) == (rate is not None)
 
 
 def test_five_errors_of_one_kind_in_a_row_stop_a_job() -> None:
