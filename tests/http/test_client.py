@@ -10,9 +10,10 @@ import pytest
 
 from msgctl import operations
 from msgctl.config.profiles import Credential
-from msgctl.errors import MsgctlError, NotReachedError
+from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from msgctl.http.request import USER_AGENT, build
+from msgctl.http.response import CHECK_A_SEND
 from msgctl.http.transport import finished
 
 SEND = build(operations.SEND_SMS, {"phone": ("573001234567",), "sms": "Hola"})
@@ -184,6 +185,28 @@ def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> N
     assert client.fetch(SEND).content == b"the key is a-lon"
     extensions["fault"] = "it is over 9 bytes"
     assert client.fetch(SEND).content == b"the key is ***"
+
+
+@pytest.mark.parametrize(
+    ("raised", "why"),
+    [
+        (httpx.ReadError, "the connection was lost while waiting for the response"),
+        (
+            httpx.RemoteProtocolError,
+            "the connection was closed before the end of the response, or the response is not HTTP",
+        ),
+        (httpx.ReadTimeout, "no whole response came within 1 second"),
+    ],
+)
+def test_a_sent_request_without_a_response_reports_why(raised: type[httpx.TransportError], why: str) -> None:
+    def fail() -> httpx.Response:
+        raise raised("the text may quote the request")
+
+    client, _ = recorded(fail, timeout=1.0)
+    with pytest.raises(OutcomeUnknownError) as error:
+        client.send(SEND)
+    assert error.value.message == f"The request was sent, but {why}; it may have been carried out"
+    assert error.value.hint == CHECK_A_SEND
 
 
 def test_the_log_shows_each_attempt() -> None:

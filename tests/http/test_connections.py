@@ -32,6 +32,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
+from support.names import know_no_names
 from support.proxy import proxying
 from support.service import Behaviour, Service, drip, drop, hang_up, raw, respond, running, silent, then
 from support.tool import Tool
@@ -529,14 +530,43 @@ def test_ctrl_c_or_a_bug_before_a_request_is_sent_is_not_a_failure_to_reach_the_
         client.fetch(SEND)
 
 
-def test_an_ipv6_address_has_its_brackets_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_has_the_port_unless_it_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise httpcore.ConnectError
 
     monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", refuse)
-    with calling("http://[::1]:8081/api/v1") as client, pytest.raises(NotReachedError) as no:
+    for base_url, peer in (
+        ("http://[::1]:8081/api/v1", "[::1]:8081"),
+        ("http://127.0.0.1:443/api/v1", "127.0.0.1"),
+        ("http://127.0.0.1/api/v1", "127.0.0.1"),
+        ("https://192.0.2.1/api/v1", "192.0.2.1"),
+        ("https://192.0.2.1:8443/api/v1", "192.0.2.1:8443"),
+    ):
+        with calling(base_url) as client, pytest.raises(NotReachedError) as no:
+            client.fetch(SEND)
+        assert (no.value.what, no.value.hint) == (f"No connection to {peer}", transport.CHECK_ADDRESS)
+        assert no.value.retryable
+
+
+@pytest.mark.parametrize("proxy", ["", "http://service.invalid:3128"])
+def test_a_name_that_is_unknown_is_reported_even_if_it_is_the_name_of_a_proxy(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know_no_names(monkeypatch)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as no:
         client.fetch(SEND)
-    assert no.value.what == "No connection to [::1]:8081"
+    assert no.value.what == "The name service.invalid cannot be looked up"
+    assert (no.value.hint, no.value.retryable) == (transport.CHECK_ADDRESS, False)
+
+
+def test_a_compressed_body_cannot_be_used(keeper: Service) -> None:
+    keeper.will(*[respond(BODY, headers={"CONTENT-encoding": each}) for each in ("GZIP", "identity")])
+    with calling(keeper.base_url) as client:
+        response = client.fetch(SEND)
+        assert response.extensions["fault"] == "it is compressed, although msgctl did not request compression"
+        assert response.content == BODY
+        assert "fault" not in client.fetch(SEND).extensions
 
 
 def test_the_process_ends_despite_an_abandoned_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
