@@ -106,7 +106,7 @@ def test_contacts_are_on_disk_before_the_request(ledger: Ledger, open_records: C
     assert (outcomes(ledger), reached(records)) == ({"accepted": 4}, [phone(line) for line in range(2, 6)])
 
 
-def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Ledger, records: Records) -> None:
+def test_contacts_of_a_process_that_died_without_an_intent_do_not_count(ledger: Ledger, records: Records) -> None:
     killed = of_job(ledger, records=records)
     assert not claimed(killed, ledger)
     assert reached(records) == [phone(2)]
@@ -115,7 +115,7 @@ def test_contacts_of_a_killed_process_without_an_intent_do_not_count(ledger: Led
     assert (outcomes(ledger), len(service.asked)) == ({"accepted": 4}, 4)
 
 
-def test_contacts_of_a_killed_process_are_corrected_once_even_if_they_are_many(
+def test_contacts_of_a_process_that_died_are_corrected_once_even_if_they_are_many(
     ledger: Ledger, records: Records
 ) -> None:
     """The job has not sent to the first person, who got a single message."""
@@ -151,7 +151,9 @@ def test_a_single_send_counts_as_a_repeat_for_24_hours(records: Records) -> None
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.5)] == []
 
 
-def test_a_refusal_that_a_killed_process_has_not_recorded_does_not_count(ledger: Ledger, records: Records) -> None:
+def test_a_refusal_that_a_process_had_not_recorded_when_it_died_does_not_count(
+    ledger: Ledger, records: Records
+) -> None:
     def refuse(_: Sequence[str]) -> list[dict[str, object]]:
         raise RefusedError("no", http_status=520)
 
