@@ -27,6 +27,7 @@ from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import LinkResult, RequestResult
 from msgctl.jobs.runner import Runner
+from msgctl.jobs.schedule import Window
 from msgctl.recipients import REFUSED, RecipientOutcome
 from msgctl.storage.database import transaction
 from msgctl.storage.records import LOCAL, Connection, LocalRecords, Records
@@ -149,6 +150,14 @@ def test_a_single_send_counts_as_a_repeat_for_24_hours(records: Records) -> None
             add_contact(db, sent, ACCOUNT, f"{at} {digest!r}", 1, [phone(2), None], digest)
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.4)] == [(b"later", phone(2), None)]
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.5)] == []
+
+
+def test_messages_count_for_the_day_when_the_window_opens(records: Records) -> None:
+    """It is 9:13, so the next message can be sent tomorrow."""
+    with records.opened(kind_of_contacts(records)) as db, transaction(db):
+        add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, "a single send", 1, [phone(2)])
+    for window, found in ((None, [phone(2)]), (Window.parse("08:00-09:00"), []), (Window.parse("8-10"), [phone(2)])):
+        assert [*contacts.reached(records, ACCOUNT, ONCE, NOW, window)] == found
 
 
 def test_a_refusal_that_a_process_had_not_recorded_when_it_died_does_not_count(

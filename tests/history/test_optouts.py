@@ -62,6 +62,7 @@ def test_the_list_is_in_the_order_of_the_numbers(records: Records) -> None:
 
 
 def test_an_opt_out_is_for_one_channel_or_for_all(records: Records) -> None:
+    assert optouts.add(records, [], 1.0) == (0, 0)
     assert optouts.add(records, [(ANA, "sms"), (ANA, "call"), (LUIS, "all"), (ANA, "sms")], 1.0) == (4, 3)
     found = {channel: optouts.among(records, [ANA, LUIS], channel) for channel in ("sms", "call", "chatapp")}
     assert found == {"sms": [ANA, LUIS], "call": [ANA, LUIS], "chatapp": [LUIS]}
