@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -120,6 +121,7 @@ def test_contacts_of_a_process_that_died_are_corrected_once_even_if_they_are_man
     ledger: Ledger, records: Records
 ) -> None:
     """The job has not sent to the first person, who got a single message."""
+    assert contacts.source_of(records, JOB) == (f"{JOB} on {records.owner}" if records.is_shared else JOB)
     people = [phone(2), *(phone(number) for number in range(1_000, 6_000))]
     with records.opened(kind_of_contacts(records)) as db, transaction(db):
         for source, reached_by in ((contacts.source_of(records, JOB), people), ("a single send", people[:1])):
@@ -200,6 +202,17 @@ def test_people_who_get_messages_while_the_history_is_locked_are_recorded_later(
     (refused,) = ledger.not_sent_to([phone(line) for line in range(2, 6)])
     assert {*reached()} == {phone(line) for line in range(2, 6)} - {refused}
     assert recorded.error is None
+
+
+def test_a_job_with_a_limit_waits_for_a_process_that_writes_the_history(ledger: Ledger) -> None:
+    recorded = of_job(ledger)
+    with closing(sqlite3.connect(FORMAT.path(), check_same_thread=False, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = Timer(0.1, other.execute, ["COMMIT"])
+        timer.start()
+        assert claimed(recorded, ledger) == set()
+        timer.join()
+    assert reached() == [phone(2)]
 
 
 def test_a_job_records_people_who_waited_for_the_history_when_it_ends(ledger: Ledger) -> None:
