@@ -270,17 +270,18 @@ def test_a_closed_record_of_a_job_without_a_limit_records_nothing(ledger: Ledger
 def test_a_refusal_after_the_result_of_a_link_takes_the_contact_back(ledger: Ledger, records: Records) -> None:
     recorded = of_job(ledger, records=records)
     with ledger.transaction():
-        sent, refused = intents = [intent for _ in range(2) if (intent := ledger.intend(1))]
+        sent, refused, also_single = intents = [intent for _ in range(3) if (intent := ledger.intend(1))]
         assert recorded.claim(intents) == set()
-    results = (
-        RequestResult(sent, [RecipientOutcome(None, "accepted")]),
-        LinkResult(refused),
-        RequestResult(refused, [RecipientOutcome(None, REFUSED)]),
+    recorded.settle([RequestResult(sent, [RecipientOutcome(None, "accepted")]), LinkResult(refused)])
+    recorded.settle(
+        [LinkResult(each) for each in intents]
+        + [RequestResult(each, [RecipientOutcome(None, REFUSED)]) for each in (refused, also_single)]
     )
-    recorded.settle(results)
-    assert reached(records) == [phone(2), phone(3)]
+    with records.opened(kind_of_contacts(records)) as db, transaction(db):
+        add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, "a single send", 1, also_single.people)
+    assert reached(records) == [phone(2), phone(3), phone(4)]
     recorded.close()
-    assert reached(records) == [phone(2)]
+    assert reached(records) == [phone(2), phone(4)]
 
 
 def test_a_send_is_taken_back_only_once(records: Records) -> None:
