@@ -195,15 +195,19 @@ def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
     assert refused(content + bytes(65 * MIB)) == expected
 
 
-def test_a_workbook_of_exactly_the_maximum_size_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workbook_is_read_up_to_the_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     content = workbook(["phone"], [ANA])
     monkeypatch.setattr(limits, "MAX_SIZE", len(content))
     assert read(content).rows == [(2, ANA, (ANA,))]
     monkeypatch.setattr(limits, "MAX_SIZE", len(content) - 1)
-    longer = source(content + bytes(5 * MIB))
-    with pytest.raises(UsageError, match="is larger than"):
-        read_from(longer)
-    assert longer.tell() <= MIB, "the rest is not read"
+    assert "is larger than" in refused(content)
+    monkeypatch.setattr(limits, "MAX_SIZE", 2 * MIB)
+    endless = source(content + bytes(9 * MIB))
+    with pytest.raises(UsageError) as caught:
+        read_from(endless)
+    assert caught.value.message == "standard input is larger than 2 MiB, the limit for workbooks"
+    assert caught.value.hint == "Save it as CSV in UTF-8."
+    assert endless.tell() < 4 * MIB, "the rest is not read"
 
 
 def test_a_failed_read_refuses_the_workbook() -> None:
