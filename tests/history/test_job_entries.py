@@ -6,16 +6,20 @@ import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.ledgers import SPEC, Service, accept, lose, opened, phone, refuse, rows, run, write
-from msgctl.history.job_entries import RESPONSE, of_job
+from msgctl.errors import MsgctlError
+from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
 from msgctl.history.store import HISTORY_FIELDS
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import Store
+from msgctl.text import timestamp
 from support.jobs import NOW
 
 JOB = "20260921-000000"
@@ -94,3 +98,24 @@ def test_the_time_of_a_lost_request_is_the_last_change_of_the_log(store: Store) 
             os.utime(log, (NOW, NOW + seconds))
             times = {each["time"] for each in entries(store) if each["outcome"] == "unknown"}
             assert times == {LOST if seconds > 20 else "2026-09-21T14:13:30.000Z"}
+
+
+def test_the_newest_entries_may_be_of_any_job(tmp_path: Path) -> None:
+    store, week = Store(tmp_path), 7 * 86400
+    for number, time in ((1, NOW + week), (2, NOW), (3, NOW - week), (4, None)):
+        path = write(store.path(f"20260921-00000{number}"), [rows(number)[-1]])
+        if time is not None:
+            with closing(Ledger(path, clock=partial(float, time))) as ledger:
+                run(ledger, Service())
+    every = dict.fromkeys(FILTERS)
+    sent, failures = timestamp(NOW - 1, "milliseconds"), list[MsgctlError]()
+    for most, others, given, lines in (
+        (1, 1, {}, {2}),
+        (2, 1, {}, {2, 3}),
+        (9, 1, {}, {2, 3, 4}),
+        (9, 0, {"since": ENDED}, {2, 3}),
+        (9, 0, {"until": ENDED}, {4}),
+    ):
+        found = of_jobs(store, most, {**every, **given}, [{"time": sent}] * others, failures)
+        assert {each["phone"] for each in found} == {phone(line) for line in lines}, (most, given)
+    assert failures == []
