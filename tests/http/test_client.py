@@ -159,10 +159,12 @@ def test_a_request_that_was_not_sent_is_retried_unless_it_will_fail_again() -> N
         def fail(retryable: bool = retryable) -> httpx.Response:
             raise NotReachedError("no", retryable=retryable)
 
-        client, recorder = recorded(fail, sleep=lambda _: None)
+        logged: list[str] = []
+        client, recorder = recorded(fail, sleep=lambda _: None, log=logged.append, clock=lambda: 0.0)
         with pytest.raises(NotReachedError):
             client.fetch(SEND)
         assert len(recorder.requests) == tries
+        assert logged[:2] == ["> POST /api/v1/send-sms", "< not sent POST /api/v1/send-sms 0 ms"]
 
 
 def test_the_key_is_masked_in_every_part_of_a_response() -> None:
