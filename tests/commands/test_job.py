@@ -574,7 +574,8 @@ def test_reading_a_job_leaves_its_files_as_they_are(jobs: Jobs, service: Service
     for path, content in zip(paths, left, strict=True):
         path.write_bytes(content)
     assert jobs.shown(job)["states"] == {"sent": 1}
-    assert jobs("job", "list").code == jobs("job", "report", job).code == 0
+    for line in (("job", "list"), ("job", "report", job), ("history",), ("job", "resend", job, "--dry-run")):
+        assert jobs(*line).code == 0, line
     jobs.sms(file, "--yes").refused(2, job)
     jobs.tool.clock.now += 2 * 86_400
     jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask")
