@@ -149,7 +149,7 @@ def test_a_single_send_counts_as_a_repeat_for_24_hours(records: Records) -> None
     with records.opened(kind_of_contacts(records)) as db, transaction(db):
         for at, digest in ((0.5, b"later"), (0.4, b"before"), (0.5, None)):
             sent = timestamp(NOW + at, "milliseconds")
-            add_contact(db, sent, ACCOUNT, f"{at} {digest!r}", 1, [phone(2), None], digest)
+            add_contact(db, sent, ACCOUNT, f"{at} {digest!r}", 1, [phone(2), None, "3 words"], digest)
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.4)] == [(b"later", phone(2), None)]
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.5)] == []
 
