@@ -76,7 +76,10 @@ def test_a_link_is_looked_up_only_if_it_may_exist() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [RefusedError("no", "Try later.", http_status=401), UnreadableError("what?", "Look.", http_status=200)],
+    [
+        RefusedError("no", "Wait.", http_status=401),
+        UnreadableError("it is not JSON", "Check it.", http_status=200),
+    ],
     ids=["another refusal", "unreadable"],
 )
 def test_a_link_that_cannot_be_looked_up_may_exist(error: ServiceError) -> None:
@@ -92,7 +95,7 @@ def test_a_link_that_cannot_be_looked_up_may_exist(error: ServiceError) -> None:
         (NotReachedError("no connection"), False),
         (ConfigurationError("the certificates cannot be read"), False),
         (RefusedError("no", http_status=520), True),
-        (OutcomeUnknownError("it broke"), True),
+        (OutcomeUnknownError("the connection broke"), True),
         (UsageError("the URL is too long"), True),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -103,7 +106,7 @@ def test_a_failed_request_for_a_link_reports_whether_it_was_sent(error: MsgctlEr
 
 
 def test_a_bug_leaves_it_unknown_whether_a_link_exists() -> None:
-    result, _ = create(NEW, ZeroDivisionError("a mistake of ours"))
+    result, _ = create(NEW, ZeroDivisionError("a bug"))
     assert isinstance(result.error, OutcomeUnknownError)
     assert (result.short_url, result.was_sent) == (None, True)
 
@@ -122,13 +125,32 @@ def test_the_error_for_a_short_url_that_cannot_be_used_quotes_it() -> None:
     assert caught.value.message == 'the short URL job-2 leads to another URL, "https://other.example/"'
 
 
-def test_urls_that_lead_to_the_same_page_are_the_same() -> None:
-    def is_same(one: str, other: str) -> bool:
-        try:
-            return checked_short_url("n", one, {"urlShort": SHORT, "urlLong": other}) == SHORT
-        except RefusedError:
-            return False
+def is_same(one: str, other: str) -> bool:
+    """Return whether a short URL is accepted for ``one`` if it leads to ``other``."""
+    try:
+        return checked_short_url("n", one, {"urlShort": SHORT, "urlLong": other}) == SHORT
+    except RefusedError as error:
+        if "leads to another URL" not in error.message:
+            raise
+        return False
 
+
+def test_equivalent_spellings_of_a_url_are_the_same() -> None:
+    url = "https://ñandú.example/caf%C3%A9?c=a%26b"
+    for spelling in ("https://xn--and-6ma2c.example:443/café?c=a%26b", "HTTPS://ÑANDÚ.example/caf%c3%a9?%63=a%26b"):
+        assert is_same(url, spelling), spelling
+    for other in (
+        "https://ñandú.example/café?c=a&b",
+        "https://nandu.example/café?c=a%26b",
+        "https://[",
+        "x",
+        "https://x/\ud800",
+    ):
+        assert not is_same(url, other), other
+    assert is_same("https://[", "https://[")
+
+
+def test_urls_that_differ_in_any_part_are_not_the_same() -> None:
     url = "https://ana@shop.example:8443/a%2fb~?c=1#d"
     for spelling in ("%7e", "%7E"):
         assert is_same(url, f"HTTPS://ana@SHOP.example:8443/a%2Fb{spelling}?c=1#d")
@@ -142,4 +164,3 @@ def test_urls_that_lead_to_the_same_page_are_the_same() -> None:
         "https://ana@shop.example:8443/a%2fb~?c=1#e",
     ):
         assert not is_same(url, other), other
-    assert is_same("https://[", "https://[")
