@@ -81,6 +81,18 @@ def miss(_: Sequence[str]) -> list[dict[str, Any]]:
     raise NotReachedError("no connection")
 
 
+class Ticker:
+    """A monotonic clock that advances a little each time it is read."""
+
+    def __init__(self, step: float) -> None:
+        self._step = step
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += self._step
+        return self.now
+
+
 class Service:
     """Responds to the first requests of a job with ``responders``, to the others with ``otherwise``, in any threads.
 

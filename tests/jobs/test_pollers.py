@@ -1,4 +1,4 @@
-"""Delivery states and clicks of a job's messages: which are requested, what is known, and errors."""
+"""Checks of delivery states and clicks: which messages are checked, the counts, and the errors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from time import monotonic
 from typing import Any, cast
 
-from jobs.ledgers import SPEC, Service, opened, outcomes, phone, rows, run, write
+from jobs.ledgers import SPEC, Service, Ticker, opened, outcomes, phone, rows, run, write
 from msgctl.errors import RefusedError
 from msgctl.http import response
 from msgctl.http.client import Client
@@ -24,18 +23,29 @@ ONE_BY_ONE = replace(SPEC, concurrency=1)
 
 
 class Responses:
-    """Responds to the request about each item with a record, or raises an error. ``asked`` are the values sent."""
+    """Responds to the request about each item with a record, or raises an error.
 
-    def __init__(self, records: Mapping[str, Mapping[str, Any] | Exception], name: str = "id") -> None:
+    ``asked`` contains the values of the requests, and ``times`` their times.
+    """
+
+    def __init__(
+        self,
+        records: Mapping[str, Mapping[str, Any] | Exception],
+        name: str = "id",
+        clock: Ticker | None = None,
+    ) -> None:
         self._records = records
         self._name = name
+        self._clock = clock or Ticker(0.0)
         self.asked: list[Mapping[str, Any]] = []
+        self.times: list[float] = []
 
     def connect(self) -> Client:
         return cast(Client, self)
 
     def send(self, request: Request) -> Response:
         self.asked.append(request.values)
+        self.times.append(self._clock.now)
         found = self._records[str(request.values[self._name])]
         if isinstance(found, Exception):
             raise found
@@ -77,14 +87,13 @@ def test_the_states_of_messages_without_a_wanted_state_are_checked(tmp_path: Pat
 
 
 def test_states_are_checked_at_the_rate_of_the_job(tmp_path: Path) -> None:
-    """The first request may use a tenth of a second, so the third one is sent after 0.3 seconds."""
-    responses = Responses({f"m{phone(line)}": {"id": "1", "state": "sent"} for line in range(2, 5)})
+    clock = Ticker(1 / 10_000)
+    responses = Responses({f"m{phone(line)}": {"id": "1", "state": "sent"} for line in range(2, 5)}, clock=clock)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(3), ONE_BY_ONE))) as ledger:
         run(ledger, Service())
-        ledger.spec = replace(ONE_BY_ONE, rate=5.0)
-        began = monotonic()
-        assert poll(StatePoller(ledger, responses.connect)) == (3, 3, 0, "")
-        assert monotonic() - began >= 0.29
+        ledger.spec = replace(ONE_BY_ONE, rate=1000.0)
+        assert poll(StatePoller(ledger, responses.connect, monotonic=clock)) == (3, 3, 0, "")
+    assert all(time >= due for time, due in zip(responses.times, (0, 0.001, 0.002), strict=True)), responses.times
 
 
 def test_the_clicks_on_the_links_in_sent_messages_are_counted(tmp_path: Path) -> None:
