@@ -12,15 +12,13 @@ import pytest
 
 from jobs.ledgers import SPEC, opened, outcomes, phone, report, rows, write
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError
-from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import MAX_DIGESTS, Ledger, facts
 from msgctl.jobs.model import Intent, LinkResult, RequestResult, Totals, WantedLink
 from msgctl.jobs.reader import Row
 from msgctl.jobs.schema import lock_of
 from msgctl.jobs.states import Event, Outcome, State
-from msgctl.jobs.template import Renderer
 from msgctl.recipients import RecipientOutcome
-from support.jobs import NOW, of_texts, write_ledger
+from support.jobs import NOW, write_ledger
 
 LONG_URL = "https://shop.example/?c={text}"
 
@@ -210,12 +208,9 @@ def test_a_job_of_many_recipients_is_read_in_parts_and_sent_completely(tmp_path:
 
 
 def unchecked(path: Path, phones: Sequence[str]) -> Path:
-    """Make a job for national numbers that are not checked."""
-    importer = Importer(path, SPEC, created=NOW, international="57{}".format)
-    reader = of_texts([Row(line, each, ("Hello",)) for line, each in enumerate(phones, 2)])
-    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
-    importer.finish()
-    return path
+    """Create a job for national numbers that are not checked."""
+    recipients = [Row(line, each, ("Hello",)) for line, each in enumerate(phones, 2)]
+    return write_ledger(path, recipients, SPEC, international="57{}".format)
 
 
 def test_unchecked_numbers_keep_their_international_numbers(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Renderer
-from support.jobs import NOW, of_texts
+from support.jobs import NOW, imported
 
 FIRST, SECOND, THIRD, NEW = (f"2026092{number}-000000" for number in range(1, 5))
 DAY = 86400
@@ -30,15 +29,13 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def imported(
+def planned(
     store: Store, job: str, lines: Iterable[int], text: str = "Hello", spec: JobSpec = SPEC, *, national: bool = False
 ) -> Importer:
-    """Read the recipients of a job; a ``national`` job does not check their numbers."""
+    """Import the recipients of a job. A ``national`` job has national numbers, and does not check them."""
     international = "57{}".format if national else None
-    importer = Importer(store.path(job), spec, created=NOW, international=international, may_exclude_repeats=True)
-    reader = of_texts([Row(line, phone(line)[2 * national :], (text,)) for line in lines])
-    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
-    return importer
+    recipients = [Row(line, phone(line)[2 * national :], (text,)) for line in lines]
+    return imported(store.path(job), recipients, spec, international=international, may_exclude_repeats=True)
 
 
 def sent(store: Store, importer: Importer, service: Service | None = None) -> str:
@@ -53,16 +50,16 @@ def sent(store: Store, importer: Importer, service: Service | None = None) -> st
 @pytest.fixture
 def new(store: Store) -> Iterator[Importer]:
     """A new job to ten people, which has not begun."""
-    importer = imported(store, NEW, range(2, 12))
+    importer = planned(store, NEW, range(2, 12))
     yield importer
     importer.discard()
 
 
 def test_messages_from_jobs_other_machines_and_single_sends_are_repeats(store: Store, new: Importer) -> None:
     digest = next(new.messages())[0]
-    sent(store, imported(store, FIRST, range(2, 4)))
-    sent(store, imported(store, SECOND, range(3, 6), spec=replace(SPEC, canary=1, batch_size=1)))
-    sent(store, imported(store, THIRD, range(2, 12), spec=replace(SPEC, client=2)))
+    sent(store, planned(store, FIRST, range(2, 4)))
+    sent(store, planned(store, SECOND, range(3, 6), spec=replace(SPEC, canary=1, batch_size=1)))
+    sent(store, planned(store, THIRD, range(2, 12), spec=replace(SPEC, client=2)))
     elsewhere = "20260920-000000 on a", "20260921-000000 on b"
     contacts: list[Contact] = [
         (digest, phone(5), elsewhere[0]),
@@ -81,17 +78,16 @@ def test_messages_from_jobs_other_machines_and_single_sends_are_repeats(store: S
 
 
 def test_a_larger_job_with_national_numbers_has_the_same_people(store: Store, new: Importer) -> None:
-    responders = Service(accept, refuse, lose)
     spec = replace(SPEC, batch_size=4, concurrency=1)
-    sent(store, imported(store, FIRST, range(2, 30), spec=spec, national=True), responders)
-    sent(store, imported(store, SECOND, range(2, 30), "Good morning"))
+    sent(store, planned(store, FIRST, range(2, 30), spec=spec, national=True), Service(accept, refuse, lose))
+    sent(store, planned(store, SECOND, range(2, 30), "Good morning"))
     assert new.repeats(store, [], NOW) == Repeats(6, {FIRST: True}, [], has_singles=False)
     new.exclude_repeats()
     assert new.lines() == [6, 7, 8, 9]
 
 
 def test_a_ledger_that_cannot_be_read_stops_the_check_for_a_day(store: Store, new: Importer) -> None:
-    sent(store, imported(store, FIRST, [2]))
+    sent(store, planned(store, FIRST, [2]))
     path = store.path(SECOND)
     path.write_bytes(b"not a ledger" * 1000)
     path.chmod(0o600)

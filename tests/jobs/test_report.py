@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from jobs.ledgers import SPEC, Service, accept, entry, lose, opened, phone, refuse, report, rows, run, write
-from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.report import CLICKED, UNDELIVERED, Report, finished, summary
@@ -20,8 +19,7 @@ from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Renderer
-from support.jobs import NOW, of_texts, write_ledger
+from support.jobs import NOW, write_ledger
 
 BOGOTA = "America/Bogota"
 HOUR = 3600
@@ -29,13 +27,9 @@ WINDOW = replace(SPEC, name="offer", window="10:00-12:00", days="mon-sat", at_mo
 
 
 def made(path: Path, spec: JobSpec, number: int = 4) -> Path:
-    """Make a job with a window, to people in Bogota. It is 9:13 there."""
+    """Create a job with a window, for people in Bogota. It is 9:13 there."""
     zones = ZoneFinder(Window.parse(spec.window or "", spec.days), BOGOTA, NOW)
-    importer = Importer(path, spec, created=NOW, zones=zones)
-    reader = of_texts(rows(number))
-    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
-    importer.finish()
-    return path
+    return write_ledger(path, rows(number), spec, zones=zones)
 
 
 def at(path: Path, time: float, *, running: bool = False) -> dict[str, Any]:

@@ -16,14 +16,12 @@ import pytest
 
 from jobs.ledgers import SPEC, Service, accept, miss, opened, outcomes
 from msgctl.jobs import runner
-from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
 from msgctl.jobs.report import summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
-from msgctl.jobs.template import Renderer
-from support.jobs import of_texts
+from support.jobs import write_ledger
 from support.tool import Clock
 
 HOURS = replace(SPEC, window="08:00-19:00", days="mon-sat", batch_size=3, concurrency=1)
@@ -51,13 +49,10 @@ def at(text: str) -> float:
 
 
 def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> Path:
-    """Make a job that sends one text to some phones."""
-    window = Window.parse(HOURS.window or "", HOURS.days)
-    importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
-    reader = of_texts([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
-    importer.read(reader, Renderer(reader, {"sms": "{text}"}, str, None))
-    importer.finish()
-    return path
+    """Create a job that sends one text to some phones."""
+    zones = ZoneFinder(Window.parse(HOURS.window or "", HOURS.days), None, now)
+    recipients = [Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)]
+    return write_ledger(path, recipients, HOURS, created=now, zones=zones)
 
 
 class Watcher:

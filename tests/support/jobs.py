@@ -94,20 +94,32 @@ def accepting(
     return behave
 
 
-def of_texts(found: Iterable[Row | InvalidRow]) -> Recipients:
-    """Return recipients with one value, the column ``text``."""
-    return Recipients(("text",), "phone", iter(found))
+def imported(
+    path: Path,
+    recipients: Iterable[Row | InvalidRow],
+    spec: JobSpec,
+    template: str = "{text}",
+    *,
+    created: float = NOW,
+    **options: Any,
+) -> Importer:
+    """Import recipients with one value, the column ``text``. ``options`` are arguments of `Importer`."""
+    importer = Importer(path, spec, created=created, **options)
+    reader = Recipients(("text",), "phone", iter(recipients))
+    link = LinkTemplate(spec.link, spec.link_length) if spec.link else None
+    importer.read(reader, Renderer(reader, {"sms": template}, str, None, link=link))
+    return importer
 
 
 def write_ledger(
-    path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec, template: str, *, created: float = NOW
+    path: Path,
+    recipients: Iterable[Row | InvalidRow],
+    spec: JobSpec,
+    template: str = "{text}",
+    **options: Any,
 ) -> Path:
-    """Make a job that has not begun."""
-    importer = Importer(path, spec, created=created)
-    reader = of_texts(recipients)
-    link = LinkTemplate(spec.link, spec.link_length) if spec.link else None
-    importer.read(reader, Renderer(reader, {"sms": template}, str, None, link=link))
-    importer.finish()
+    """Create a job that has not begun, with the arguments of `imported`."""
+    imported(path, recipients, spec, template, **options).finish()
     return path
 
 
