@@ -74,8 +74,9 @@ def test_a_long_key_is_redacted_whole_and_where_it_was_cut_off(size: int) -> Non
 
 
 def test_the_longest_spelling_of_a_key_is_redacted_where_it_was_cut_off() -> None:
-    cut = (r"\\ud83d\\ude00" * 6)[:-1]
-    assert redact(cut, "😀" * 6, is_cut=True) == MASK
+    for length in (6, 40):
+        cut = (r"\\ud83d\\ude00" * length)[:-1]
+        assert redact(cut, "😀" * length, is_cut=True) == MASK
 
 
 def test_the_text_after_a_long_key_is_kept_if_another_part_was_cut_off() -> None:

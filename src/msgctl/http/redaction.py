@@ -22,7 +22,7 @@ _CHUNK = 32
 repeats it could take seconds for a key like "aaa…ab"."""
 _MAX_OPTIONAL = 100
 """Maximum depth of nested groups in a pattern, because Python's pattern parser is recursive."""
-_MAX_SPELLING = 13
+_MAX_SPELLING = 14
 """Length of the longest spelling of a character: a surrogate pair as two escapes, each with a second backslash."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
