@@ -109,7 +109,7 @@ def test_the_state_to_wait_for_is_reached() -> None:
         assert not reaches(state, wanted), (state, wanted)
 
 
-def test_states_are_the_same_if_they_are_spelled_alike_or_end_alike() -> None:
+def test_states_are_the_same_if_they_have_the_same_spelling_or_the_same_final_meaning() -> None:
     same = (("Entregado", "delivered"), ("Rechazado", "FAILED"), ("EN_COLA", "En cola"), ("enviada", "sent"))
     for state, wanted in same:
         assert is_same(state, wanted), (state, wanted)

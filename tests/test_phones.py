@@ -96,7 +96,7 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.problem == reason
 
 
-def test_the_error_of_a_number_quotes_it_and_ends_with_the_way_to_send_anyway() -> None:
+def test_the_error_for_an_invalid_number_quotes_it_and_its_hint_allows_to_send_anyway() -> None:
     full = "Write it with + and its country code, for example '+57 300 123 4567'."
     national = "If it is a national number, name its country with --country-code CO."
     for text, country, hint in (
@@ -214,9 +214,9 @@ def test_a_reader_reads_the_usual_spellings_the_fast_way(country: str | None, te
     assert reader.quick(text) == phones.read(text, country).digits
 
 
-def test_a_reader_reads_the_rare_spellings_as_read_does() -> None:
+def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
     american = phones.Reader("US")
-    for _ in range(2):  # the second time, it knows the country
+    for _ in range(2):  # the second time, the reader knows the country
         assert american.read("573001234567") == ("573001234567", "Colombia")
     assert phones.Reader("CO").read("300123456\uff17") == ("573001234567", "")
     with pytest.raises(InvalidPhoneError, match="fixed line"):  # in Germany, it is the number of a town
@@ -229,7 +229,7 @@ def test_the_price_of_a_number_depends_on_its_country_or_else_its_first_digits()
     assert [phones.price_area(text) for text in ("573001234567", "80012345678", "87654")] == ["CO", "800", "876"]
 
 
-def test_a_country_is_named_as_in_a_sentence() -> None:
+def test_the_name_of_a_country_fits_into_a_sentence() -> None:
     names = {"CO": "Colombia", "US": "the United States", "XK": "XK", "001": "an international service"}
     assert {region: phones.country_name(region) for region in names} == names
     assert phones.country_name(None) == "an international service"
@@ -271,7 +271,7 @@ def test_after_twenty_numbers_only_the_countries_that_fit_best_are_tried() -> No
 
 
 def test_spain_and_latin_america_come_first_among_many_countries() -> None:
-    """Chile comes second: there, the number may be a fixed line too."""
+    """Chile comes second, because the number may also be a fixed line there."""
     assert found(["612 345 678"]) == phones.Valid("ES", 1, ("CL", "DZ"))
     assert found(["612 345 678"], ["CL"]) == phones.Valid("CL", 1, ("ES", "DZ"))
 

@@ -102,7 +102,7 @@ def test_a_string_without_visible_digits_or_with_other_characters_is_not_a_numbe
         assert of({"data": [entry(named)]}, [A]) == ["unknown"], named
 
 
-def test_a_masked_number_has_at_most_40_characters_and_3_runs_of_masks() -> None:
+def test_a_masked_number_has_at_most_40_characters_and_3_runs_of_asterisks() -> None:
     for named, expected in (
         ("57300" + "*" * 34 + "7", "accepted"),
         ("57300" + "*" * 35 + "7", "unknown"),
@@ -112,7 +112,7 @@ def test_a_masked_number_has_at_most_40_characters_and_3_runs_of_masks() -> None
         assert of({"data": [entry(named)]}) == [expected, "unknown"], named
 
 
-def test_two_masked_numbers_are_looked_up_for_each_recipient() -> None:
+def test_at_most_two_masked_numbers_are_looked_up_for_each_recipient() -> None:
     for others, expected in ((1, "accepted"), (2, "unknown")):
         assert of({"data": [*[entry("9*")] * others, entry("*4567")]}, [A]) == [expected]
 
@@ -257,7 +257,7 @@ def test_a_record_of_a_body_that_the_user_wrote_applies_to_its_recipient() -> No
     assert of(entry(C), [A], ops.CHATAPP_SEND) == ["unknown"]
 
 
-def test_two_entries_for_a_recipient_that_the_sender_does_not_know_are_for_neither() -> None:
+def test_two_entries_for_one_recipient_without_a_known_number_leave_the_outcome_unknown() -> None:
     assert of({"data": [entry(A)]}, [None]) == ["accepted"]
     assert of({"data": [entry(A), entry(B)]}, [None]) == ["unknown"]
 
@@ -308,7 +308,7 @@ def test_numbers_keep_their_digits() -> None:
         assert outcomes(ops.SEND_SMS, document, [A]) == [(A, "accepted", "17", "1", price)]
 
 
-def test_an_outcome_is_text_that_a_database_can_store() -> None:
+def test_an_outcome_contains_only_strings_that_a_database_can_store() -> None:
     document = {"data": [entry(A, True, id="\ud800"), entry(B, False, id="ñ")]}
     found = outcomes(ops.SEND_SMS, read(document), (A, B))
     assert [(each.id, each.status) for each in found] == [("\\ud800", "true"), ("ñ", "false")]
@@ -316,7 +316,7 @@ def test_an_outcome_is_text_that_a_database_can_store() -> None:
     assert call.status == "En cola"
 
 
-def test_0_is_a_number_without_another_digit_whatever_its_power_of_ten() -> None:
+def test_zero_has_no_digit_but_0_except_in_its_exponent() -> None:
     for text in ("0", "-0", "0.00", "0e5", "0E5", '"0"', '" False "', "false"):
         assert is_zero(load_json(text.encode())), text
     for text in ("1", "0.01", "1e0", "10", '"0.0"', '"no"', "true", "null", "[]"):
@@ -343,7 +343,7 @@ def test_the_estimate_counts_until_the_service_reports_a_price() -> None:
     assert charge(RecipientOutcome(A, "accepted"), 0) == (0, 0)
 
 
-def test_the_exit_code_of_a_send_is_that_of_its_worst_outcome() -> None:
+def test_the_exit_code_of_a_send_depends_on_its_worst_outcome() -> None:
     for kinds, expected in (("", 0), ("accepted", 0), ("accepted refused", 6), ("refused unknown accepted", 5)):
         assert exit_code([RecipientOutcome(A, kind) for kind in kinds.split()]) == expected, kinds
 

@@ -302,7 +302,7 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
     tool("history", "--job", "nothing").refused(2, "nothing")
 
 
-def test_the_newest_entry_may_be_of_an_older_job(tool: Tool, sandbox: Sandbox, everyone: str) -> None:
+def test_the_newest_entry_is_found_even_if_an_older_job_sent_it(tool: Tool, sandbox: Sandbox, everyone: str) -> None:
     first, second = (("sms", "bulk", everyone, "-m", text, "--yes", "--canary", "1") for text in ("Hi", "Hello"))
     job = sandbox.document(*first)["job"]
     for line in (second, SEND, SEND, ("job", "resume", job)):
@@ -333,7 +333,7 @@ def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path
         assert tool(command, "--json").error["kind"] == "configuration"
 
 
-def test_a_damaged_value_of_a_job_does_not_hide_the_rest(
+def test_a_damaged_value_in_a_ledger_does_not_hide_the_other_messages(
     tool: Tool, sandbox: Sandbox, path: Path, everyone: str
 ) -> None:
     sandbox.done(*SEND)

@@ -65,8 +65,7 @@ def test_a_resend_keeps_the_messages_segments_and_columns(jobs: Jobs, service: S
     ]
 
 
-def test_only_the_recipients_of_an_earlier_resend_are_left_out(jobs: Jobs, service: Service, home: Path) -> None:
-    """The recipients who were refused later are resent to, although an earlier one is left out."""
+def test_recipients_refused_after_a_resend_are_in_the_next_resend(jobs: Jobs, service: Service, home: Path) -> None:
     service.will(respond({"status": 1000}), REFUSAL)
     service.always(accepting(service))
     job = jobs.send(of_phones(home, EVERYONE), "--canary", "1", code=6)

@@ -61,7 +61,7 @@ def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) ->
     assert used(tool, "-p", "other") == []
 
 
-def test_a_day_begins_with_its_first_moment(tool: Tool, service: Service, home: Path) -> None:
+def test_a_day_begins_at_midnight(tool: Tool, service: Service, home: Path) -> None:
     service.always(accepting(service))
     (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
     for day, seconds in ((21, -1), (22, 0)):

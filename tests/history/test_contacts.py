@@ -108,7 +108,7 @@ def test_contacts_are_on_disk_before_the_request(ledger: Ledger, open_records: C
     assert (outcomes(ledger), reached(records)) == ({"accepted": 4}, [phone(line) for line in range(2, 6)])
 
 
-def test_contacts_of_a_process_that_died_without_an_intent_do_not_count(ledger: Ledger, records: Records) -> None:
+def test_contacts_of_a_crashed_process_without_an_intent_do_not_count(ledger: Ledger, records: Records) -> None:
     killed = of_job(ledger, records=records)
     assert not claimed(killed, ledger)
     assert reached(records) == [phone(2)]
@@ -117,15 +117,13 @@ def test_contacts_of_a_process_that_died_without_an_intent_do_not_count(ledger: 
     assert (outcomes(ledger), len(service.asked)) == ({"accepted": 4}, 4)
 
 
-def test_contacts_of_a_process_that_died_are_corrected_once_even_if_they_are_many(
-    ledger: Ledger, records: Records
-) -> None:
-    """The job has not sent to the first person, who got a single message."""
+def test_many_contacts_of_a_crashed_process_are_corrected_only_once(ledger: Ledger, records: Records) -> None:
+    """The first person got a message from a single send, but not from the job."""
     assert contacts.source_of(records, JOB) == (f"{JOB} on {records.owner}" if records.is_shared else JOB)
     people = [phone(2), *(phone(number) for number in range(1_000, 6_000))]
     with records.opened(kind_of_contacts(records)) as db, transaction(db):
-        for source, reached_by in ((contacts.source_of(records, JOB), people), ("a single send", people[:1])):
-            add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, source, 1, reached_by)
+        for source, contacted in ((contacts.source_of(records, JOB), people), ("a single send", people[:1])):
+            add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, source, 1, contacted)
     for _ in range(2):
         of_job(ledger, records=records).close()
     assert reached(records) == people
@@ -154,17 +152,15 @@ def test_a_single_send_counts_as_a_repeat_for_24_hours(records: Records) -> None
     assert [*contacts.recent(records, ACCOUNT, NOW + DAY + 0.5)] == []
 
 
-def test_messages_count_for_the_day_when_the_window_opens(records: Records) -> None:
-    """It is 9:13, so the next message can be sent tomorrow."""
+def test_messages_count_for_the_day_on_which_the_window_opens(records: Records) -> None:
+    """It is 9:13 in Bogota. The window from 8:00 to 9:00 opens again tomorrow."""
     with records.opened(kind_of_contacts(records)) as db, transaction(db):
         add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, "a single send", 1, [phone(2)])
     for window, found in ((None, [phone(2)]), (Window.parse("08:00-09:00"), []), (Window.parse("8-10"), [phone(2)])):
         assert [*contacts.reached(records, ACCOUNT, ONCE, NOW, window)] == found
 
 
-def test_a_refusal_that_a_process_had_not_recorded_when_it_died_does_not_count(
-    ledger: Ledger, records: Records
-) -> None:
+def test_a_refusal_that_a_crashed_process_had_not_recorded_does_not_count(ledger: Ledger, records: Records) -> None:
     def refuse(_: Sequence[str]) -> list[dict[str, object]]:
         raise RefusedError("no", http_status=520)
 
@@ -204,7 +200,7 @@ def test_people_who_get_messages_while_the_history_is_locked_are_recorded_later(
     assert recorded.error is None
 
 
-def test_a_job_with_a_limit_waits_for_a_process_that_writes_the_history(ledger: Ledger) -> None:
+def test_a_job_with_a_limit_waits_while_another_process_writes_the_history(ledger: Ledger) -> None:
     recorded = of_job(ledger)
     with closing(sqlite3.connect(FORMAT.path(), check_same_thread=False, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -226,10 +222,10 @@ def test_a_job_records_people_who_waited_for_the_history_when_it_ends(ledger: Le
 
 
 @pytest.mark.parametrize("most", [0, 1])
-def test_recording_ends_if_more_people_wait_than_fit_in_memory(
+def test_recording_ends_if_too_many_people_wait_to_be_recorded(
     most: int, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waited then is recorded, and the error remains: later people are not recorded."""
+    """The people who are waiting are recorded later. After the error, nobody else is recorded."""
     monkeypatch.setattr(contacts, "MAX_WAITING", most)
     recorded = of_job(ledger, None, Impatient())
     with closing(sqlite3.connect(FORMAT.path(), isolation_level=None)) as other:
@@ -241,7 +237,7 @@ def test_recording_ends_if_more_people_wait_than_fit_in_memory(
     assert (reached(), "locked" in str(recorded.error)) == ([phone(2)], not most)
 
 
-def test_a_damaged_history_ends_the_recording_and_not_the_job(ledger: Ledger) -> None:
+def test_a_damaged_history_ends_the_recording_but_not_the_job(ledger: Ledger) -> None:
     recorded = of_job(ledger, None)
     with closing(sqlite3.connect(FORMAT.path())) as db:
         db.execute("DROP TABLE contacts")
@@ -253,7 +249,7 @@ def test_a_damaged_history_ends_the_recording_and_not_the_job(ledger: Ledger) ->
     assert "no such table" in str(recorded.error)
 
 
-def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records: Records) -> None:
+def test_closed_contacts_allow_no_request_of_a_job_with_a_limit(ledger: Ledger, records: Records) -> None:
     recorded = of_job(ledger, records=records)
     recorded.close()
     with pytest.raises(ConfigurationError, match=r"^The contacts are closed"):
@@ -261,13 +257,13 @@ def test_a_closed_record_allows_no_request_with_a_limit(ledger: Ledger, records:
     assert reached(records) == []
 
 
-def test_a_closed_record_of_a_job_without_a_limit_records_nothing(ledger: Ledger) -> None:
+def test_closed_contacts_record_nothing_for_a_job_without_a_limit(ledger: Ledger) -> None:
     recorded = of_job(ledger, None)
     recorded.close()
     assert (claimed(recorded, ledger), reached()) == ((), [])
 
 
-def test_a_refusal_after_the_result_of_a_link_takes_the_contact_back(ledger: Ledger, records: Records) -> None:
+def test_a_refusal_takes_the_contact_back_but_a_link_does_not(ledger: Ledger, records: Records) -> None:
     recorded = of_job(ledger, records=records)
     with ledger.transaction():
         sent, refused, also_single = intents = [intent for _ in range(3) if (intent := ledger.intend(1))]
@@ -318,11 +314,11 @@ def test_a_job_elsewhere_that_has_begun_counts_until_it_has_sent(postgres: Clust
         assert recent(NOW + 2 * DAY) == [(phone(2), begun)]
 
 
-def test_the_plan_of_a_long_job_is_deleted_after_plans_of_eight_days(postgres: Cluster) -> None:
+def test_a_plan_is_deleted_after_plans_on_nine_later_days_even_if_it_is_large(postgres: Cluster) -> None:
     with closing(SharedRecords(postgres.url(), 30)) as records:
 
         def planned(day: int, number: int = 1) -> int:
-            """Plan a job on a day; the number of people in all plans."""
+            """Plan a job on a day, and return the number of people in all plans."""
             now = NOW + day * DAY
             messages = ((b"digest", phone(each)) for each in range(number))
             contacts.plan(records, ACCOUNT, f"of day {day}", messages, at=now, now=now)

@@ -35,7 +35,7 @@ def entries(store: Store, given: Mapping[str, str] | None = None, most: int = 10
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """A job with a killed process: two recipients are in flight, one of them for the second time."""
+    """A job whose process was killed with two requests in flight. One of them is a resend."""
     store = Store(tmp_path)
     path = write(store.path(JOB), rows(6), replace(SPEC, batch_size=1, concurrency=1, canary=4))
     with closing(opened(path)) as ledger:
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def test_each_recipient_who_was_sent_to_has_an_entry(store: Store) -> None:
+def test_each_recipient_of_a_sent_request_has_an_entry(store: Store) -> None:
     def entry(line: int, time: str, outcome: str, **more: Any) -> dict[str, Any]:
         found = dict.fromkeys(("id", "status", "state", "credits", "response"))
         about = {"job": JOB, "profile": "main", "command": "sms bulk", "message": "Hello"}
@@ -84,10 +84,10 @@ def test_filters_and_the_limit_select_the_newest_entries(store: Store) -> None:
         ({"profile": "other"}, []),
     ):
         assert [each["phone"] for each in entries(store, given)] == [phone(line) for line in lines], given
-    assert [each["phone"] for each in entries(store, most=1)] == [phone(5), phone(4)], "of each kind"
+    assert [each["phone"] for each in entries(store, most=1)] == [phone(5), phone(4)], "one is in flight"
 
 
-def test_the_time_of_a_lost_request_is_the_last_change_of_the_log(store: Store) -> None:
+def test_the_time_of_a_lost_request_is_the_last_change_of_the_ledger_or_its_log(store: Store) -> None:
     path = store.path(JOB)
     log = path.with_name(f"{path.name}-wal")
     with closing(opened(path)) as ledger:
@@ -100,7 +100,7 @@ def test_the_time_of_a_lost_request_is_the_last_change_of_the_log(store: Store) 
             assert times == {LOST if seconds > 20 else "2026-09-21T14:13:30.000Z"}
 
 
-def test_the_newest_entries_may_be_of_any_job(tmp_path: Path) -> None:
+def test_the_newest_entries_of_all_jobs_are_found(tmp_path: Path) -> None:
     store, week = Store(tmp_path), 7 * 86400
     for number, time in ((1, NOW + week), (2, NOW), (3, NOW - week), (4, None)):
         path = write(store.path(f"20260921-00000{number}"), [rows(number)[-1]])

@@ -70,7 +70,7 @@ def test_a_result_that_was_not_stored_is_unknown(path: Path, records: Records) -
     assert sent(path) == 0
 
 
-def test_a_key_that_was_only_claimed_is_free(path: Path, records: Records) -> None:
+def test_a_key_is_free_if_no_request_followed_its_reservation(path: Path, records: Records) -> None:
     with reserved(records, ACCOUNT, KEY, WANTED, now=NOW) as reservation:
         assert reservation.earlier is None
     assert send(path, records=records, wanted="e" * 64) is None
@@ -123,7 +123,7 @@ def test_a_job_that_is_being_created_is_not_yet_a_result(postgres: Cluster, monk
             assert (second.earlier, second.is_held) == (created, False)
 
 
-def test_other_machines_know_the_machine_and_the_summary_of_a_job(postgres: Cluster) -> None:
+def test_other_machines_can_read_the_owner_and_the_summary_of_a_job(postgres: Cluster) -> None:
     with closing(SharedRecords(postgres.url(), 30)) as one, closing(SharedRecords(postgres.url(), 30)) as other:
         one.owner = "machine1"
         for is_finished in (False, True):
@@ -139,7 +139,7 @@ def test_other_machines_know_the_machine_and_the_summary_of_a_job(postgres: Clus
         assert found.earlier == StoredResult(6, body=b"20261123-aaaaaa", what="It stopped")
 
 
-def test_a_resend_that_was_refused_leaves_the_first_outcome(path: Path, records: Records) -> None:
+def test_an_unknown_outcome_is_kept_if_its_resend_is_refused(path: Path, records: Records) -> None:
     unknown = StoredResult(5, 504, b"half", "The response was cut off", "Look it up.")
     assert send(path, unknown, records=records) is None
     assert send(path, None, records=records, resend_unknown=True) is None

@@ -81,7 +81,7 @@ def test_after_a_removal_for_one_channel_the_others_still_count(records: Records
     assert list(optouts.every(records)) == []
 
 
-def test_a_job_reads_the_list_as_it_is_now(open_records: Callable[[], Records], path: Path) -> None:
+def test_a_job_reads_the_current_list(open_records: Callable[[], Records], path: Path) -> None:
     """The list may not exist yet, and its file may be replaced by a backup."""
     records, others = open_records(), open_records()
     with closing(optouts.Watch(records, "sms")) as watch:

@@ -1,4 +1,4 @@
-"""Old records are deleted once a day, if the profile has ``keep_days``."""
+"""Old records are deleted at most once a day, if the profile has the setting ``keep_days``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MONTH = Profile("main", settings={"keep_days": 30})
 
 @pytest.fixture
 def store(home: Path) -> Store:
-    """A directory with a job of the profile and one of another, which ended five days after they were created."""
+    """A directory with one job of each of two profiles. They ended five days after they were created."""
     store = Store(files.state("jobs"))
     store.folder.mkdir(0o700, parents=True)
     for number, profile in enumerate(("main", "other")):
@@ -35,33 +35,33 @@ def store(home: Path) -> Store:
 
 
 def delete(day: float, profile: Profile = MONTH) -> None:
-    """Delete the old records on the day with this number. It must not fail."""
+    """Delete old records this many days after ``NOW``. A warning is a failure."""
     delete_old(profile, lambda: NOW + day * DAY, pytest.fail)
 
 
-def test_a_job_is_deleted_when_its_last_response_is_older(store: Store) -> None:
+def test_a_job_is_deleted_when_its_last_response_is_older_than_keep_days(store: Store) -> None:
     delete(35)
     assert len(store.ids()) == 2
     delete(36 - 1e-3)
-    assert len(store.ids()) == 2, "it was checked less than a day before"
+    assert len(store.ids()) == 2, "the last check was less than a day ago"
     delete(36)
     assert store.ids() == ["20260921-000001"]
 
 
-def test_nothing_is_deleted_without_a_setting_or_by_a_clock_that_is_behind(store: Store) -> None:
+def test_nothing_is_deleted_without_keep_days_or_with_a_clock_in_1970(store: Store) -> None:
     delete(90, Profile("main"))
     delete(-NOW / DAY + 7)
     delete(31)
     assert len(store.ids()) == 2
 
 
-def test_the_time_of_the_last_check_is_private(store: Store) -> None:
+def test_the_file_with_the_time_of_the_last_check_is_private(store: Store) -> None:
     delete(1)
     mark = store.folder.with_name(".kept-main").stat()
     assert (mark.st_mode & 0o777, mark.st_mtime) == (0o600, NOW + DAY)
 
 
-def test_only_older_entries_of_the_profile_and_contacts_of_eight_days_are_deleted(home: Path) -> None:
+def test_only_old_entries_of_the_profile_and_contacts_over_eight_days_old_are_deleted(home: Path) -> None:
     with closing(History(FORMAT.path())) as history:
         for seconds, profile in ((-1, "main"), (1, "main"), (-1, "other"), (23 * DAY, "main")):
             sent = timestamp(NOW + seconds, "milliseconds")
@@ -72,7 +72,7 @@ def test_only_older_entries_of_the_profile_and_contacts_of_eight_days_are_delete
         assert history.db.execute("SELECT count(*) FROM contacts").fetchone()[0] == 1
 
 
-def test_records_that_cannot_be_deleted_are_a_warning(store: Store) -> None:
+def test_records_that_cannot_be_deleted_cause_a_warning(store: Store) -> None:
     path = FORMAT.path()
     path.write_bytes(b"no history at all\n" * 50)
     path.chmod(0o600)

@@ -22,7 +22,7 @@ BALANCE = build(operations.BALANCE, {})
 
 
 class Recorder(httpx.BaseTransport):
-    """Keeps the requests, and does the same after each."""
+    """Stores the requests, and responds to all of them in the same way."""
 
     def __init__(self, behave: Callable[[], httpx.Response]) -> None:
         self._behave = behave
@@ -67,7 +67,7 @@ def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
     assert {name: sent.extensions[name] for name in wanted} == wanted
 
 
-def test_a_client_makes_requests_of_several_urls() -> None:
+def test_a_client_makes_requests_to_several_urls() -> None:
     client, recorder = recorded()
     states = [build(operations.MESSAGES_STATE, {"id": each}) for each in ("m1", "m2")]
     for made in (SEND, BALANCE, *states, SEND):
@@ -91,7 +91,7 @@ def test_a_client_makes_requests_of_several_urls() -> None:
         ("http://[::1]:8000", "http://[::1]:8000/send-sms"),
     ],
 )
-def test_the_base_url_may_have_a_port_an_address_and_other_letters(base_url: str, url: str) -> None:
+def test_the_base_url_may_have_a_port_an_ip_address_or_letters_beyond_ascii(base_url: str, url: str) -> None:
     client, recorder = recorded(base_url=base_url)
     client.fetch(SEND)
     (sent,) = recorder.requests
@@ -141,7 +141,7 @@ def test_the_limit_of_one_request_does_not_raise_the_limit_of_the_client() -> No
     assert [each.extensions["timeout"]["read"] for each in recorder.requests] == [2.0, 5.0]
 
 
-def test_a_request_that_was_not_sent_is_retried_unless_it_will_fail_again() -> None:
+def test_a_request_that_was_not_sent_is_retried_unless_it_would_fail_again() -> None:
     for retryable, tries in ((True, 3), (False, 1)):
 
         def fail(retryable: bool = retryable) -> httpx.Response:
@@ -169,7 +169,7 @@ def test_the_key_is_masked_in_every_part_of_a_response() -> None:
     }
 
 
-def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> None:
+def test_the_beginning_of_the_key_is_masked_at_the_end_of_an_incomplete_response() -> None:
     extensions: dict[str, Any] = {}
     client, _ = recorded(lambda: finished(400, [], b"the key is a-lon", extensions))
     assert client.fetch(SEND).content == b"the key is a-lon"
@@ -188,7 +188,7 @@ def test_the_beginning_of_the_key_is_masked_at_the_end_of_half_a_response() -> N
         (httpx.ReadTimeout, "no whole response came within 1 second"),
     ],
 )
-def test_a_sent_request_without_a_response_reports_why(raised: type[httpx.TransportError], why: str) -> None:
+def test_the_error_for_a_lost_response_gives_the_reason(raised: type[httpx.TransportError], why: str) -> None:
     def fail() -> httpx.Response:
         raise raised("the text may quote the request")
 
@@ -218,7 +218,7 @@ def test_the_log_shows_a_query_without_the_key_and_no_empty_body() -> None:
     assert logged[7:] == ['< {"status": 7}']
 
 
-def test_the_log_shows_more_at_each_verbosity() -> None:
+def test_the_log_shows_more_at_a_higher_verbosity() -> None:
     def respond() -> httpx.Response:
         return finished(200, [(b"X-A", b"\xe9"), (b"X-Key", b"a-long-key")], b"{\r\n 7}\n", {})
 

@@ -509,7 +509,7 @@ def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.Mon
         ("", ZeroDivisionError, ZeroDivisionError),
     ],
 )
-def test_ctrl_c_or_a_bug_before_a_request_is_sent_is_not_a_failure_to_reach_the_service(
+def test_ctrl_c_or_a_bug_before_a_request_is_not_reported_as_a_failed_connection(
     proxy: str, raised: type[BaseException], expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> NoReturn:
@@ -521,7 +521,7 @@ def test_ctrl_c_or_a_bug_before_a_request_is_sent_is_not_a_failure_to_reach_the_
         client.fetch(SEND)
 
 
-def test_a_message_has_the_port_unless_it_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_mentions_the_port_unless_it_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise httpcore.ConnectError
 
@@ -540,9 +540,7 @@ def test_a_message_has_the_port_unless_it_is_the_usual_one(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("proxy", ["", "http://service.invalid:3128"])
-def test_a_name_that_is_unknown_is_reported_even_if_it_is_the_name_of_a_proxy(
-    proxy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_host_is_reported_even_if_it_is_a_proxy(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     know_no_names(monkeypatch)
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as no:
@@ -551,7 +549,7 @@ def test_a_name_that_is_unknown_is_reported_even_if_it_is_the_name_of_a_proxy(
     assert (no.value.hint, no.value.retryable) == (transport.CHECK_ADDRESS, False)
 
 
-def test_a_compressed_body_cannot_be_used(keeper: Service) -> None:
+def test_a_compressed_body_is_reported_as_a_fault(keeper: Service) -> None:
     keeper.will(*[respond(BODY, headers={"CONTENT-encoding": each}) for each in ("GZIP", "identity")])
     with calling(keeper.base_url) as client:
         response = client.fetch(SEND)

@@ -14,7 +14,7 @@ from support.service import Service, respond
 SEND = build(operations.SEND_SMS, {"phone": ("573001234567",), "sms": "Hola"})
 
 
-def test_no_more_is_reserved_than_is_left() -> None:
+def test_no_more_is_reserved_than_is_available() -> None:
     shared = memory.Memory(10)
     assert [shared.reserve(size, 0) for size in (6, 5, 4, 1)] == [True, False, True, False]
     shared.release(3)

@@ -56,7 +56,7 @@ def test_entries_may_be_a_list_an_object_or_an_object_of_objects() -> None:
         assert sorted(entries(document)) == listed, document
 
 
-def test_a_number_in_an_entry_counts_more_than_its_place() -> None:
+def test_a_number_in_an_entry_has_precedence_over_the_order_of_the_entries() -> None:
     assert entries({"data": {"0": {"id": "b", "phone": B}, "1": {"id": "a"}}}) == [("b", None, B), ("a", None, "none")]
 
 
@@ -300,12 +300,12 @@ def test_metrics_may_be_keyed_by_category() -> None:
         ([{"country": [{}, {"property": "CO"}, 7]}], "its field metrics contains a category that is not an object"),
     ],
 )
-def test_other_metrics_are_not_a_record(metrics: Any, fault: str) -> None:
+def test_metrics_of_another_shape_are_an_error(metrics: Any, fault: str) -> None:
     with pytest.raises(ShapeError, match=f"^{fault}$"):
         record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})
 
 
-def test_a_record_may_be_at_the_third_level() -> None:
+def test_a_record_is_found_down_to_the_third_level() -> None:
     for operation, found in ((ops.BALANCE, {"status": "7"}), (ops.URL_SHORT, {"urlShort": "s"})):
         assert record(operation, {"data": [{"data": found}]}) == found
         with pytest.raises(ShapeError):
@@ -328,7 +328,7 @@ def test_long_ids_and_states_are_cut() -> None:
     assert (entry["id"], entry["status"]) == ("x" * 256, "y" * 4096)
 
 
-def test_64_fields_that_the_api_does_not_document_are_kept() -> None:
+def test_at_most_64_undocumented_fields_are_kept() -> None:
     others = {f"x{number}": number for number in range(65)}
     kept = {name: str(number) for name, number in others.items() if number < 64}
     entry = {"id": "a", "phone": A}
@@ -340,8 +340,8 @@ def test_64_fields_that_the_api_does_not_document_are_kept() -> None:
     assert found == {**kept, "urlShort": "s", "metrics": [{"city": of_metric}] * 2}
 
 
-def test_10000_values_in_arrays_and_objects_are_kept() -> None:
-    half: dict[str, Any] = {"y": ["v"] * 4997}  # and the array, the field, the object: 5,000 values
+def test_at_most_10000_values_in_arrays_and_objects_are_kept() -> None:
+    half: dict[str, Any] = {"y": ["v"] * 4997}  # 5,000 values with the array, the field and the object
     found = record(ops.BALANCE, {"status": 7, "metrics": half, "data": [half], "x": "v"})
     assert found == {"status": "7", "metrics": half, "data": "…", "x": "v"}
     for size, kept in ((3331, True), (3332, False)):  # three arrays in an array
@@ -378,7 +378,7 @@ def test_other_json_is_not_a_record(operation: Operation) -> None:
         (ops.MESSAGES_STATE, "ResponseStatusSMS (state, credits, phone, created, sms, dispatch_id, id)"),
     ],
 )
-def test_the_error_for_another_record_lists_the_fields(operation: Operation, fields: str) -> None:
+def test_the_error_for_a_wrong_record_lists_the_expected_fields(operation: Operation, fields: str) -> None:
     for document, fault in (({"x": 1}, f"it has none of the fields of {fields}"), (7, "it is JSON, but not an object")):
         with pytest.raises(ShapeError) as error:
             record(operation, document)

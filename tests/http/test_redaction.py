@@ -176,7 +176,7 @@ def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: st
     assert redact_body((body % sent).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
 
 
-def test_a_key_of_the_shortest_length_is_redacted_everywhere() -> None:
+def test_a_number_as_the_key_is_redacted_everywhere_if_it_has_6_digits() -> None:
     assert redact_body(b'{"a": 123456, "b": "123456"}', "123456") == b'{"a": "***", "b": "***"}'
     assert redact_body(b'{"a": 12345, "b": "key=12345"}', "12345") == b'{"a": 12345, "b": "key=***"}'
 

@@ -68,7 +68,7 @@ def test_a_dry_run_describes_the_whole_request() -> None:
     assert build(ops.BALANCE, {}).described("")["headers"] == headers
 
 
-def test_an_empty_value_is_an_error_even_of_an_optional_parameter() -> None:
+def test_an_empty_value_is_an_error_even_for_an_optional_parameter() -> None:
     for values, name in (({"phone": PHONE, "sms": ""}, "--message"), ({"phone": PHONE, "name": ""}, "--name")):
         with pytest.raises(UsageError) as error:
             build(ops.SEND_SMS if "sms" in values else ops.BLOCK_PHONE, values)

@@ -179,14 +179,14 @@ def test_an_incomplete_body_is_kept_and_leaves_the_outcome_unknown(operation: Op
 # --- what an error carries
 
 
-def test_a_stored_body_is_read_as_it_was_when_it_arrived() -> None:
+def test_a_stored_body_is_read_like_a_new_response() -> None:
     body = b'[{"state": "Enviado"}]'
     assert read(build(ops.MESSAGES_STATE, {"id": "x"}), body, 201) == Response(
         ops.MESSAGES_STATE, 201, body, {"data": [{"state": "Enviado", "id": "x"}]}
     )
 
 
-def test_the_details_of_a_success_are_those_of_an_error() -> None:
+def test_a_success_has_the_details_that_an_error_has() -> None:
     body = {"status": 7, "msg": "m", "more": 1.5}
     assert parsed(ops.BALANCE, body, 201).attached() == {
         "http_status": 201,
@@ -229,67 +229,66 @@ def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:
     assert quoted in error_of(ops.SEND_SMS, body, 503).what
 
 
-def test_an_error_has_its_whole_text_and_a_hint() -> None:
-    in_doubt = "it may have been carried out"
-    cannot = "he response (200) cannot be used: "
-    check_url, check_values = "Check the base URL; -v shows the request.", "Check the values and the base URL."
-    for operation, body, status, message, hint in (
+def text_of(operation: Operation, body: Any, status: int = 200) -> tuple[str, str | None]:
+    """Return the whole message and the hint of the error that a response means."""
+    error = error_of(operation, body, status)
+    return error.message, error.hint
+
+
+def test_the_error_for_a_refusal_has_the_message_of_the_service_and_a_hint() -> None:
+    refused, hint = "The service refused the request", "Check the values and the base URL."
+    for operation, consequence in ((ops.SEND_SMS, "nothing was sent"), (ops.BLOCK_PHONE, "nothing was changed")):
+        assert text_of(operation, {"error": "E1"}, 400) == (f"{refused} (400): E1; {consequence}", hint)
+    assert text_of(ops.BALANCE, {"error": "no"}) == (f"{refused} (200): no", None)
+    assert text_of(ops.BALANCE, {"error": "access denied"}) == (
+        f"{refused} (200): access denied",
+        "Check client and key.",
+    )
+    assert text_of(ops.BALANCE, b"", 401) == (f"{refused} (401)", CHECK_CREDENTIALS_TOO)
+    assert text_of(ops.VERIFY_2FA, {"error": "E1"}, 422) == (f"{refused} (422): E1", None)
+    assert text_of(ops.VERIFY_2FA, {"status": 0}) == ('The code was not verified (200): {"status":0}', None)
+    assert text_of(ops.VERIFY_2FA, b"") == ("The code was not verified (200)", None)
+
+
+def test_the_error_for_a_read_without_a_record_has_the_reason_and_a_hint() -> None:
+    later = "Try again a little later."
+    assert text_of(ops.BALANCE, b"", 503) == ("The response is status 503 without a message", later)
+    assert text_of(ops.BALANCE, HTML, 500) == ("The response is status 500: Web server is down", later)
+    fields = "state, credits, phone, created, sms, dispatch_id, id"
+    for operation, body, reason in (
+        (ops.BALANCE, b"", "it is not JSON"),
+        (ops.BALANCE, [1], 'it is JSON, but not an object. It says: "[1]"'),
+        (ops.MESSAGES_STATE, [1], 'its entries are not objects. It says: "[1]"'),
         (
-            ops.SEND_SMS,
-            {"error": "E1"},
-            400,
-            "The service refused the request (400): E1; nothing was sent",
-            check_values,
-        ),
-        (
-            *(ops.BLOCK_PHONE, {"error": "E1"}, 400),
-            *("The service refused the request (400): E1; nothing was changed", check_values),
-        ),
-        (ops.VERIFY_2FA, {"status": 0}, 200, 'The code was not verified (200): {"status":0}', None),
-        (ops.VERIFY_2FA, b"", 200, "The code was not verified (200)", None),
-        (ops.VERIFY_2FA, {"error": "E1"}, 422, "The service refused the request (422): E1", None),
-        (ops.BALANCE, {"error": "no"}, 200, "The service refused the request (200): no", None),
-        (
-            *(ops.BALANCE, {"error": "access denied"}, 200),
-            *("The service refused the request (200): access denied", "Check client and key."),
-        ),
-        (ops.BALANCE, b"", 401, "The service refused the request (401)", CHECK_CREDENTIALS_TOO),
-        (ops.BALANCE, b"", 503, "The response is status 503 without a message", "Try again a little later."),
-        (ops.BALANCE, HTML, 500, "The response is status 500: Web server is down", "Try again a little later."),
-        (ops.BALANCE, b"", 200, f"T{cannot}it is not JSON", check_url),
-        (ops.BALANCE, [1], 200, f'T{cannot}it is JSON, but not an object. It says: "[1]"', check_url),
-        (
-            *(ops.MESSAGES_STATE, {"x": 1}, 200),
-            f"T{cannot}it has none of the fields of ResponseStatusSMS "
-            '(state, credits, phone, created, sms, dispatch_id, id). It says: "{"x":1}"',
-            check_url,
-        ),
-        (ops.MESSAGES_STATE, [1], 200, f'T{cannot}its entries are not objects. It says: "[1]"', check_url),
-        (
-            *(ops.SEND_SMS, b"", 502),
-            *(f"The request was sent, but the response is status 502 without a message; {in_doubt}", CHECK_A_SEND),
-        ),
-        (ops.SEND_SMS, b"", 200, f"The request was sent, but t{cannot}it is not JSON; {in_doubt}", CHECK_A_SEND),
-        (
-            *(ops.SEND_SMS, {"error": "Internal error"}, 520),
-            *(f"The request was sent, but the service failed (520): Internal error; {in_doubt}", CHECK_A_SEND),
-        ),
-        (
-            *(ops.URL_SHORT, {"urlShort": 0, "urlLong": "x"}, 200),
-            f"The request was sent, but the response reports a failure, or contains no short URL; {in_doubt}",
-            "Before making it again, check if it exists: msgctl url stats NAME --since today",
-        ),
-        (
-            *(ops.BLOCK_PHONE, {"status": 1, "error": "No error"}, 200),
-            f"The request was sent, but t{cannot}it contains an error instead of a ResponseSecurity. "
-            f'It says: "No error"; {in_doubt}',
-            "Block the number again: that changes nothing if it is blocked already.",
+            ops.MESSAGES_STATE,
+            {"x": 1},
+            f'it has none of the fields of ResponseStatusSMS ({fields}). It says: "{{"x":1}}"',
         ),
     ):
-        error = error_of(operation, body, status)
-        assert (error.message, error.hint) == (message, hint)
+        assert text_of(operation, body) == (
+            f"The response (200) cannot be used: {reason}",
+            "Check the base URL; -v shows the request.",
+        )
     lost = error_of(ops.BALANCE, b"7", fault="it was lost")
     assert (lost.message, lost.hint) == ("The request was sent, but it was lost", "Try again.")
+
+
+def test_the_error_for_an_unknown_outcome_has_the_reason_and_a_hint() -> None:
+    look_up = "Before making it again, check if it exists: msgctl url stats NAME --since today"
+    block_again = "Block the number again: that changes nothing if it is blocked already."
+    unusable = "the response (200) cannot be used"
+    no_record = f'{unusable}: it contains an error instead of a ResponseSecurity. It says: "No error"'
+    no_url = "the response reports a failure, or contains no short URL"
+    internal = "the service failed (520): Internal error"
+    for operation, body, status, reason, hint in (
+        (ops.SEND_SMS, b"", 502, "the response is status 502 without a message", CHECK_A_SEND),
+        (ops.SEND_SMS, b"", 200, f"{unusable}: it is not JSON", CHECK_A_SEND),
+        (ops.SEND_SMS, {"error": "Internal error"}, 520, internal, CHECK_A_SEND),
+        (ops.URL_SHORT, {"urlShort": 0, "urlLong": "x"}, 200, no_url, look_up),
+        (ops.BLOCK_PHONE, {"status": 1, "error": "No error"}, 200, no_record, block_again),
+    ):
+        message = f"The request was sent, but {reason}; it may have been carried out"
+        assert text_of(operation, body, status) == (message, hint)
 
 
 def test_a_message_quotes_300_characters() -> None:

@@ -133,9 +133,9 @@ def test_a_silent_socks_proxy_is_given_up_in_time(monkeypatch: pytest.MonkeyPatc
             send(0.3)
 
 
-def test_without_socksio_no_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_socksio_gives_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> NoReturn:
-        raise RuntimeError("as httpcore does without socksio")
+        raise RuntimeError("socksio is not installed")
 
     monkeypatch.setattr(httpcore, "SOCKSProxy", fail)
     monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:1")
@@ -145,7 +145,7 @@ def test_without_socksio_no_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> 
     assert error.value.hint == f"Install it: {extras.install('socks')}"
 
 
-def test_without_socksio_the_error_suggests_how_to_install_it(tmp_path: Path) -> None:
+def test_a_command_without_socksio_exits_with_3(tmp_path: Path) -> None:
     code = "import sys; sys.modules['socksio'] = None; from msgctl.__main__ import console; console()"
     environ = {
         "ALL_PROXY": "socks5://127.0.0.1:1",

@@ -74,7 +74,7 @@ def test_a_failed_read_refuses_the_file(good: int) -> None:
         read_from(io.BufferedReader(Broken(content, good)))
 
 
-def test_a_file_name_that_no_file_can_have_is_refused() -> None:
+def test_a_file_name_with_a_null_character_is_refused() -> None:
     with pytest.raises(UsageError) as caught, opened("a\0b", source(b"")):
         pass
     assert caught.value.message == 'Cannot read "a\\x00b": it is not a file of recipients'

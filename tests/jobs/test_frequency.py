@@ -23,7 +23,7 @@ def test_a_limit_may_have_spaces_and_capitals() -> None:
         assert caught.value.hint == "Write it like --at-most 1/day or --at-most 3/week."
 
 
-def test_sent_messages_since_midnight_count() -> None:
+def test_messages_sent_since_midnight_count() -> None:
     """It is Monday, 9:13 in Bogota."""
     midnight, before = "2026-09-21T05:00:00.000Z", "2026-09-21T04:59:59.999Z"
     limit = Frequency.parse("2/day")
@@ -41,8 +41,8 @@ def test_sent_messages_since_midnight_count() -> None:
     assert not week.is_reached(ANA, [(midnight, 1)], NOW + 7 * DAY, None)
 
 
-def test_the_day_when_the_window_opens_counts() -> None:
-    """It closed at 9:00 in Bogota, and opens on Tuesday. The window of a number without a time zone never does."""
+def test_the_messages_of_the_day_on_which_the_window_opens_count() -> None:
+    """The window closed at 9:00 in Bogota and opens on Tuesday. Without a time zone, it never opens."""
     window, now = Window.parse("08:00-09:00"), "2026-09-21T14:13:00.000Z"
     limit = Frequency.parse("1/day")
     assert limit.is_reached(ANA, [(now, 1)], NOW, None)

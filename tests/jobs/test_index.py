@@ -224,7 +224,7 @@ def test_a_deleted_job_is_removed_from_the_index(store: Store) -> None:
     assert not index.exists()
 
 
-def test_a_job_that_was_deleted_without_msgctl_is_removed_with_the_next_change(store: Store) -> None:
+def test_a_job_that_was_deleted_without_msgctl_is_removed_at_the_next_change(store: Store) -> None:
     store.path(OTHER).unlink()
     send_one(store)
     age(store)

@@ -116,7 +116,7 @@ def test_the_error_for_a_damaged_ledger_mentions_the_file(tmp_path: Path) -> Non
     assert caught.value.exit_code == 3
 
 
-def test_the_report_has_no_error_if_a_response_does_not_mention_a_number_again(tmp_path: Path) -> None:
+def test_the_report_gives_the_reason_for_an_unknown_outcome_even_after_a_resend(tmp_path: Path) -> None:
     with closing(opened(write(tmp_path / "job.sqlite3", rows(1)))) as ledger:
         for _ in range(2):
             finish(ledger, result(intend(ledger), Event.LOST))
@@ -128,7 +128,7 @@ def test_the_report_has_no_error_if_a_response_does_not_mention_a_number_again(t
 # --- totals
 
 
-def test_the_totals_of_a_run_are_those_of_the_stored_ledger(tmp_path: Path) -> None:
+def test_the_totals_of_a_run_equal_the_totals_of_the_stored_ledger(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("x" * 200,)) for line in range(2, 14)])
     with closing(opened(path)) as ledger:
 
@@ -234,7 +234,7 @@ def test_unchecked_numbers_keep_their_international_numbers(tmp_path: Path) -> N
         assert ledger.international("303") == "57303"
 
 
-def test_withdrawn_requests_are_next_again_with_their_own_messages(tmp_path: Path) -> None:
+def test_withdrawn_requests_are_the_next_ones_with_the_same_messages(tmp_path: Path) -> None:
     recipients = [Row(line, phone(line), (f"Hello {line}",)) for line in (2, 3, 4)]
     with closing(opened(write(tmp_path / "job.sqlite3", recipients))) as ledger, ledger.transaction():
         before = ledger.totals.copy()
@@ -349,7 +349,7 @@ def test_recipients_without_a_link_are_refused_with_the_reason(linked: Path) -> 
         assert outcomes(ledger, running=True) == {"pending": 3, "refused": 1}
 
 
-def test_withdrawn_requests_for_messages_and_links_are_next_again(linked: Path) -> None:
+def test_withdrawn_requests_for_messages_and_links_are_the_next_ones(linked: Path) -> None:
     with closing(opened(linked)) as ledger:
         respond(ledger, "https://s.example/1")
         before = ledger.totals.copy()
@@ -363,7 +363,7 @@ def test_withdrawn_requests_for_messages_and_links_are_next_again(linked: Path) 
                 assert (ledger.totals, ledger.links_in_flight) == (before, 0)
 
 
-def test_who_opts_out_while_the_link_is_created_gets_no_message(linked: Path) -> None:
+def test_a_recipient_who_opts_out_while_the_link_is_created_gets_no_message(linked: Path) -> None:
     with closing(opened(linked)) as ledger:
         intent = intend(ledger)
         with ledger.transaction():

@@ -182,7 +182,7 @@ def charged(request: Intent, *prices: str) -> RequestResult:
     return RequestResult(request, [RecipientOutcome(None, "accepted", credits=price) for price in prices])
 
 
-def test_a_budget_counts_the_highest_price_and_the_doubtful_credits_of_each_country() -> None:
+def test_a_budget_counts_the_highest_price_and_the_uncertain_credits_of_each_country() -> None:
     budget = Budget(100, {"CO": (Fraction(1, 2), 3), "ES": (Fraction(3), 2), "MX": (None, 4)})
     assert str(budget.used_up(Totals(credits=50))) == (
         "Stopped: the next request could exceed --max-credits 100 "

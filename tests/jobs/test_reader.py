@@ -236,7 +236,7 @@ def test_a_nested_value_is_not_text(value: str) -> None:
 # --- numbers without messages, for a list of opt-outs or of people who are excluded
 
 
-def test_the_numbers_of_any_file_may_be_national_and_fixed_lines() -> None:
+def test_numbers_in_a_list_may_be_national_numbers_and_fixed_lines() -> None:
     for content in ("300 123 4567\n601 234 5678\n", "office,mobile\n,300 123 4567\n1,601 234 5678\n"):
         column = "mobile" if "," in content else None
         assert [*numbers_in("-", source(content), "CO", column)] == [ANA, "576012345678"]

@@ -1,4 +1,4 @@
-"""People who got the message of a new job before: from which jobs and single sends, and since when."""
+"""People who have already got the message of a new job, from other jobs or single sends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sent(store: Store, importer: Importer, service: Service | None = None) -> st
 
 @pytest.fixture
 def new(store: Store) -> Iterator[Importer]:
-    """A new job to ten people, which has not begun."""
+    """A new job for ten people, which has not begun."""
     importer = planned(store, NEW, range(2, 12))
     yield importer
     importer.discard()
@@ -77,7 +77,7 @@ def test_messages_from_jobs_other_machines_and_single_sends_are_repeats(store: S
     assert new.repeats(store, contacts[1:2], NOW + DAY) == Repeats(3, {SECOND: False}, [], has_singles=True)
 
 
-def test_a_larger_job_with_national_numbers_has_the_same_people(store: Store, new: Importer) -> None:
+def test_people_are_found_in_a_larger_job_with_national_numbers(store: Store, new: Importer) -> None:
     spec = replace(SPEC, batch_size=4, concurrency=1)
     sent(store, planned(store, FIRST, range(2, 30), spec=spec, national=True), Service(accept, refuse, lose))
     sent(store, planned(store, SECOND, range(2, 30), "Good morning"))

@@ -38,7 +38,7 @@ def at(path: Path, time: float, *, running: bool = False) -> dict[str, Any]:
         return summary("the-job", ledger, running=running)
 
 
-def test_the_summary_of_a_job(tmp_path: Path) -> None:
+def test_the_summary_has_the_settings_the_counts_and_the_times_of_a_job(tmp_path: Path) -> None:
     path = made(tmp_path / "job.sqlite3", WINDOW)
     with closing(Ledger(path, clock=lambda: NOW + 2 * HOUR)) as ledger:
         with ledger.transaction():
@@ -85,8 +85,10 @@ def test_a_job_waits_for_its_time_and_then_for_its_window(tmp_path: Path) -> Non
         assert (shown["state"], shown.get("until"), shown.get("opens")) == (state, until, opening), time
 
 
-def test_a_window_with_holidays_is_shown_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were installed when the job was created."""
+def test_the_summary_of_a_window_does_not_need_the_package_holidays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package was installed when the job was created."""
     pytest.importorskip("holidays")
     path = made(tmp_path / "job.sqlite3", replace(WINDOW, window="co", days=None))
     assert at(path, NOW + 12 * HOUR)["opens"] == "2026-09-22T12:00:00Z"
@@ -95,7 +97,7 @@ def test_a_window_with_holidays_is_shown_without_them(tmp_path: Path, monkeypatc
     assert (shown["state"], "opens" in shown) == ("running", False)
 
 
-def test_finished_jobs_that_were_created_before_a_time(tmp_path: Path) -> None:
+def test_finished_jobs_are_found_by_the_time_when_they_were_created(tmp_path: Path) -> None:
     store = Store(tmp_path)
     done, paused, running, damaged, last = (f"20260921-00000{number}" for number in range(5))
     for job in (done, running, damaged, last):
@@ -109,7 +111,7 @@ def test_finished_jobs_that_were_created_before_a_time(tmp_path: Path) -> None:
     assert [(each["job"], each["state"]) for each in found] == [(done, "done"), (last, "done")]
 
 
-def test_each_recipient_has_a_reason(tmp_path: Path) -> None:
+def test_the_report_gives_the_reason_for_each_outcome(tmp_path: Path) -> None:
     def reject(phones: Sequence[str]) -> list[dict[str, Any]]:
         return [{**entry(phones[0]), "status": "rejected"}]
 

@@ -1,4 +1,4 @@
-"""Resends in the ledgers: which job sends to a recipient that one job has handed over to another."""
+"""Which job sends to a recipient after resends, and which recipients can be resent to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Store:
 def made(
     store: Store, job: str, lines: Iterable[int], *responders: Responder, spec: JobSpec = SPEC, left_out: int = 0
 ) -> None:
-    """Make a job and run it; the last responder responds to all other requests. The person in ``left_out`` opts out."""
+    """Create a job and run it. The last responder responds to all other requests; line ``left_out`` opts out."""
     recipients = [Row(line, phone(line), ("Hello",)) for line in lines]
     with closing(opened(write(store.path(job), recipients, spec))) as ledger:
         resends.begin(store, job, ledger)
@@ -42,18 +42,18 @@ def resent(store: Store, source: str, job: str, lines: list[int], responder: Res
     made(store, job, lines, responder, spec=replace(SPEC, resend_of=source))
 
 
-def test_recipients_of_a_resend_that_is_gone_are_free_unless_it_had_begun(store: Store) -> None:
+def test_recipients_of_a_missing_resend_are_free_unless_it_had_begun(store: Store) -> None:
     made(store, SOURCE, range(2, 6), refuse)
     resends.hand_over(store, SOURCE, FIRST, State.REFUSED, [2, 3])
     assert (resends.taken(store, SOURCE), resends.refused(store, SOURCE)) == ({}, ({2, 3, 4, 5}, {}))
     resent(store, SOURCE, SECOND, [3, 4])
-    assert resends.refused(store, SOURCE) == ({2, 3, 4, 5}, {}), "it was refused, too"
+    assert resends.refused(store, SOURCE) == ({2, 3, 4, 5}, {}), "the resend was refused, too"
     store.path(SECOND).unlink()
     assert resends.taken(store, SOURCE) == {3: SECOND, 4: SECOND}
     assert resends.refused(store, SOURCE) == ({2, 5}, {3: SECOND, 4: SECOND})
 
 
-def test_each_of_several_resends_is_followed_to_the_job_that_sends(store: Store) -> None:
+def test_the_job_that_sends_is_found_through_several_resends(store: Store) -> None:
     made(store, SOURCE, range(2, 6), refuse)
     resent(store, SOURCE, FIRST, [2, 3, 4])
     resent(store, SOURCE, SECOND, [2], accept)  # it takes line 2 back from the first
@@ -66,7 +66,7 @@ def test_each_of_several_resends_is_followed_to_the_job_that_sends(store: Store)
         resends.begin(store, FIRST, ledger)
 
 
-def test_recipients_are_taken_back_from_a_whole_chain(store: Store) -> None:
+def test_recipients_are_taken_back_from_a_chain_of_resends(store: Store) -> None:
     made(store, SOURCE, range(2, 5), refuse)
     resent(store, SOURCE, FIRST, [2, 3, 4])
     resent(store, FIRST, SECOND, [3, 4])

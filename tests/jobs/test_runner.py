@@ -401,7 +401,7 @@ class Shortener:
     def close(self) -> None: ...
 
 
-def test_no_link_is_created_for_who_opts_out_during_a_slow_commit(tmp_path: Path) -> None:
+def test_no_link_is_created_for_a_recipient_who_opts_out_during_a_slow_commit(tmp_path: Path) -> None:
     optouts: list[str] = []
     monotonic = iter(range(10_000))
 
@@ -550,7 +550,7 @@ def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:
         assert send(Service(fail).connect(), SPEC, intent(phone(1))).body == kept
 
 
-def test_256_kib_of_a_response_are_kept_even_if_they_end_within_a_character() -> None:
+def test_256_kib_of_a_response_are_kept_even_if_they_end_inside_a_character() -> None:
     class Long:
         def __init__(self, more: str) -> None:
             self.body = json.dumps({"status": "1", "data": [], "more": more}, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""What a ledger says about a whole job, and the errors for ledgers that cannot be used."""
+"""Queries about a whole job, and the errors for ledgers that cannot be used."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_the_number_of_commits_is_not_written_through_a_link(killed: Path) -> No
     assert target.read_text() == "0"
 
 
-def test_a_ledger_that_another_program_reads_is_not_copied_to_its_file(tmp_path: Path) -> None:
+def test_the_log_is_not_copied_while_another_program_reads_the_ledger(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(1))
     with closing(sqlite3.connect(path)) as reader, LEDGER.opened(path) as db:
         reader.execute("BEGIN")
@@ -175,7 +175,7 @@ def test_a_value_that_is_not_text_is_reported_with_its_line(tmp_path: Path) -> N
 # --- reports
 
 
-def test_delivery_states_are_counted_the_most_frequent_first(tmp_path: Path) -> None:
+def test_the_most_frequent_delivery_state_is_first(tmp_path: Path) -> None:
     with closing(opened(write(tmp_path / "job.sqlite3", rows(6)))) as ledger:
         run(ledger, Service())
         with ledger.transaction():
@@ -188,7 +188,7 @@ def test_delivery_states_are_counted_the_most_frequent_first(tmp_path: Path) -> 
         assert checked == [(f"m{phone(7)}", (phone(7),)), (f"m{phone(4)}", (phone(4),))]
 
 
-def test_links_are_checked_the_least_recently_checked_first(tmp_path: Path) -> None:
+def test_the_least_recently_checked_link_is_checked_first(tmp_path: Path) -> None:
     now = [NOW]
     spec = replace(ONE_BY_ONE, link="https://shop.example/?c={text}")
     path = write_ledger(tmp_path / "job.sqlite3", rows(5), spec, "Hi {link}")
@@ -206,7 +206,7 @@ def test_links_are_checked_the_least_recently_checked_first(tmp_path: Path) -> N
         assert schema.clicks(ledger.db) == (4, 2, 3)
 
 
-def test_prices_are_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path) -> None:
+def test_the_price_in_a_country_is_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path) -> None:
     people = ("57300", "57300", "57301", "57302", "57303", "57304", "57305")
     texts = ("x" * 400, "Hi", "x" * 200, "x" * 200, "x" * 200, "Hi", "x" * 200)
     charges: Sequence[object] = (9, 2, 9, None, 8, None, 1)
@@ -229,7 +229,7 @@ def test_prices_are_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path
         }
 
 
-def test_refusals_at_the_end_are_those_of_the_newest_requests(tmp_path: Path) -> None:
+def test_a_job_ends_with_refusals_if_its_newest_requests_were_refused(tmp_path: Path) -> None:
     def refuse_last(_: Sequence[str]) -> list[dict[str, Any]]:
         raise RefusedError("the last one")
 

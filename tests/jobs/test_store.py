@@ -117,7 +117,7 @@ def test_all_files_are_private(tmp_path: Path) -> None:
     assert set(found.values()) == {0o600}
 
 
-def test_only_the_remains_of_an_import_that_is_not_running_are_deleted(store: Store) -> None:
+def test_only_files_of_an_import_that_is_no_longer_running_are_deleted(store: Store) -> None:
     write(store.path(OTHER), rows(1))
     for name in (f".{JOB}.sqlite3.new", f"{JOB}.sqlite3-wal", f"{JOB}.sqlite3-shm"):
         (store.folder / name).touch()
@@ -134,7 +134,7 @@ def test_only_the_remains_of_an_import_that_is_not_running_are_deleted(store: St
 # --- which job
 
 
-def test_the_newest_job_of_a_name_is_found(store: Store) -> None:
+def test_the_newest_job_with_a_name_is_found(store: Store) -> None:
     def hint(job: str | None) -> tuple[str, str | None]:
         with pytest.raises(UsageError) as caught:
             store.find(job)
@@ -157,10 +157,10 @@ def test_the_newest_job_of_a_name_is_found(store: Store) -> None:
     with pytest.raises(ConfigurationError, match="20990102-000000"):
         store.find(None)
     os.utime(store.path("20990102-000000"), (NOW - 1, NOW - 1))
-    assert store.find(None) == OTHER, "they were last changed before it was created"
+    assert store.find(None) == OTHER, "the damaged ledgers are older"
 
 
-def test_a_ledger_changes_when_its_log_does(store: Store) -> None:
+def test_a_change_of_the_log_is_a_change_of_the_ledger(store: Store) -> None:
     assert store.changed(JOB) == 0.0
     path = store.path(JOB)
     log = path.with_name(f"{JOB}.sqlite3-wal")

@@ -130,7 +130,7 @@ def test_a_row_of_1_048_576_characters_is_read() -> None:
 
 
 def refusal(content: bytes) -> str:
-    """Return why a workbook is refused before its rows are read; an empty text if it is not."""
+    """Return why a workbook is refused before its rows are read; an empty string if it is not."""
     try:
         limits.check(io.BytesIO(content))
     except limits.WorkbookError as error:
@@ -231,7 +231,7 @@ class CalamineWorkbook:
         return [self, None][index]
 
     def iter_rows(self):
-        print("a panic of Rust", file=sys.stderr)
+        print("a panic in Rust", file=sys.stderr)
         yield ["phone"]
         {then}
 """
