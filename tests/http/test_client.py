@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -115,17 +116,19 @@ class Slow(Clock):
         return finished(503, [], b"", {})
 
 
-def limits(behave: str, timeout: float, *, seconds: float = 1.0) -> tuple[list[float], list[float]]:
+def limits(
+    behave: Callable[[Slow], httpx.Response], timeout: float, *, seconds: float = 1.0
+) -> tuple[list[float], list[float]]:
     """Return the time limit of each attempt to read the balance, and the pauses between them."""
     clock = Slow(seconds)
-    client, recorder = recorded(getattr(clock, behave), timeout=timeout, clock=clock, sleep=clock.sleep)
+    client, recorder = recorded(partial(behave, clock), timeout=timeout, clock=clock, sleep=clock.sleep)
     with pytest.raises(MsgctlError):
         client.send(BALANCE)
     return [each.extensions["timeout"]["read"] for each in recorder.requests], clock.slept
 
 
-@pytest.mark.parametrize("behave", ["lose", "be_busy"])
-def test_all_attempts_and_pauses_share_the_time_limit(behave: str) -> None:
+@pytest.mark.parametrize("behave", [Slow.lose, Slow.be_busy])
+def test_all_attempts_and_pauses_share_the_time_limit(behave: Callable[[Slow], httpx.Response]) -> None:
     given, slept = limits(behave, 10.0)
     assert (given, slept) == ([10.0, pytest.approx(8.7), pytest.approx(6.8)], [0.3, 0.9])
     assert limits(behave, 2.0) == ([2.0, pytest.approx(0.7)], [0.3])

@@ -32,7 +32,9 @@ def test_a_body_over_64_kib_reserves_memory_until_its_request_ends(
     client = Client(server.base_url, Credential(1, "a-long-key"))
     for _ in range(3):
         assert client.fetch(SEND).content == large
-    assert client.sibling().fetch(SEND).content == large
+    sibling = client.sibling()
+    assert sibling.fetch(SEND).content == large
+    sibling.close()
     assert shared.reserve(SEND.max_response, 0)
     assert not shared.reserve(1, 0)
     assert client.fetch(SEND).content == small

@@ -305,7 +305,7 @@ def test_a_message_follows_the_request_for_its_link(linked: Path) -> None:
 def test_messages_whose_links_are_longer_than_assumed_cost_more_and_are_counted(linked: Path) -> None:
     with closing(opened(linked)) as ledger:
         for length, cost, counted in ((160, 2, 1), (10, 1, 1), (320, 3, 2)):
-            assert respond(ledger, f"https://s.example/{'x' * length}")
+            respond(ledger, f"https://s.example/{'x' * length}")
             assert ledger.upcoming(1)[0] == cost
             assert (intend(ledger).cost, ledger.underestimated) == (cost, counted)
         assert ledger.totals.promised == 6

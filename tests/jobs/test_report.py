@@ -26,7 +26,7 @@ HOUR = 3600
 WINDOW = replace(SPEC, name="offer", window="10:00-12:00", days="mon-sat", at_most="1/day")
 
 
-def made(path: Path, spec: JobSpec, number: int = 4) -> Path:
+def create(path: Path, spec: JobSpec, number: int = 4) -> Path:
     """Create a job with a window, for people in Bogota. It is 9:13 there."""
     zones = ZoneFinder(Window.parse(spec.window or "", spec.days), BOGOTA, NOW)
     return write_ledger(path, rows(number), spec, zones=zones)
@@ -39,7 +39,7 @@ def at(path: Path, time: float, *, running: bool = False) -> dict[str, Any]:
 
 
 def test_the_summary_has_the_settings_the_counts_and_the_times_of_a_job(tmp_path: Path) -> None:
-    path = made(tmp_path / "job.sqlite3", WINDOW)
+    path = create(tmp_path / "job.sqlite3", WINDOW)
     with closing(Ledger(path, clock=lambda: NOW + 2 * HOUR)) as ledger:
         with ledger.transaction():
             for number, reason in ((2, "opted out"), (3, WINDOW.over_limit), (4, WINDOW.over_limit)):
@@ -71,7 +71,7 @@ def test_the_summary_has_the_settings_the_counts_and_the_times_of_a_job(tmp_path
 
 def test_a_job_waits_for_its_time_and_then_for_its_window(tmp_path: Path) -> None:
     due, opens, tomorrow = "2026-09-21T14:30:00Z", "2026-09-21T15:00:00Z", "2026-09-22T15:00:00Z"
-    path = made(tmp_path / "job.sqlite3", replace(WINDOW, at=NOW + 1000))
+    path = create(tmp_path / "job.sqlite3", replace(WINDOW, at=NOW + 1000))
     for time, running, state, until, opening in (
         (0, False, "scheduled", due, opens),
         (0, True, "waiting", due, opens),
@@ -90,7 +90,7 @@ def test_the_summary_of_a_window_does_not_need_the_package_holidays(
 ) -> None:
     """The package was installed when the job was created."""
     pytest.importorskip("holidays")
-    path = made(tmp_path / "job.sqlite3", replace(WINDOW, window="co", days=None))
+    path = create(tmp_path / "job.sqlite3", replace(WINDOW, window="co", days=None))
     assert at(path, NOW + 12 * HOUR)["opens"] == "2026-09-22T12:00:00Z"
     monkeypatch.setitem(sys.modules, "holidays", None)
     shown = at(path, NOW + 12 * HOUR, running=True)

@@ -25,25 +25,25 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def made(
-    store: Store, job: str, lines: Iterable[int], *responders: Responder, spec: JobSpec = SPEC, left_out: int = 0
+def create_and_run(
+    store: Store, job: str, lines: Iterable[int], *responders: Responder, spec: JobSpec = SPEC, opted_out: int = 0
 ) -> None:
-    """Create a job and run it. The last responder responds to all other requests; line ``left_out`` opts out."""
+    """Create a job and run it. The last responder responds to all other requests; line ``opted_out`` opts out."""
     recipients = [Row(line, phone(line), ("Hello",)) for line in lines]
     with closing(opened(write(store.path(job), recipients, spec))) as ledger:
         resends.begin(store, job, ledger)
         with ledger.transaction():
-            ledger.leave_out([phone(left_out)], "opted out")
+            ledger.leave_out([phone(opted_out)], "opted out")
         run(ledger, Service(*responders[:-1], otherwise=responders[-1]))
 
 
 def resent(store: Store, source: str, job: str, lines: list[int], responder: Responder = refuse) -> None:
     resends.hand_over(store, source, job, State.REFUSED, lines)
-    made(store, job, lines, responder, spec=replace(SPEC, resend_of=source))
+    create_and_run(store, job, lines, responder, spec=replace(SPEC, resend_of=source))
 
 
 def test_recipients_of_a_missing_resend_are_free_unless_it_had_begun(store: Store) -> None:
-    made(store, SOURCE, range(2, 6), refuse)
+    create_and_run(store, SOURCE, range(2, 6), refuse)
     resends.hand_over(store, SOURCE, FIRST, State.REFUSED, [2, 3])
     assert (resends.taken(store, SOURCE), resends.refused(store, SOURCE)) == ({}, ({2, 3, 4, 5}, {}))
     resent(store, SOURCE, SECOND, [3, 4])
@@ -54,7 +54,7 @@ def test_recipients_of_a_missing_resend_are_free_unless_it_had_begun(store: Stor
 
 
 def test_the_job_that_sends_is_found_through_several_resends(store: Store) -> None:
-    made(store, SOURCE, range(2, 6), refuse)
+    create_and_run(store, SOURCE, range(2, 6), refuse)
     resent(store, SOURCE, FIRST, [2, 3, 4])
     resent(store, SOURCE, SECOND, [2], accept)  # it takes line 2 back from the first
     resent(store, FIRST, THIRD, [3], accept)
@@ -67,7 +67,7 @@ def test_the_job_that_sends_is_found_through_several_resends(store: Store) -> No
 
 
 def test_recipients_are_taken_back_from_a_chain_of_resends(store: Store) -> None:
-    made(store, SOURCE, range(2, 5), refuse)
+    create_and_run(store, SOURCE, range(2, 5), refuse)
     resent(store, SOURCE, FIRST, [2, 3, 4])
     resent(store, FIRST, SECOND, [3, 4])
     resent(store, SOURCE, THIRD, [3], accept)
@@ -76,7 +76,7 @@ def test_recipients_are_taken_back_from_a_chain_of_resends(store: Store) -> None
 
 
 def test_recipients_that_another_job_sends_to_or_in_another_state_are_not_handed_over(store: Store) -> None:
-    made(store, SOURCE, range(2, 5), refuse)
+    create_and_run(store, SOURCE, range(2, 5), refuse)
     resent(store, SOURCE, FIRST, [2], accept)
     for state, lines in ((State.REFUSED, [2, 3]), (State.ACCEPTED, [4]), (State.REFUSED, [3, 9])):
         with pytest.raises(UsageError) as caught:
@@ -87,10 +87,10 @@ def test_recipients_that_another_job_sends_to_or_in_another_state_are_not_handed
 
 
 def test_a_deleted_resend_releases_the_recipients_to_whom_it_has_not_sent(store: Store) -> None:
-    made(store, SOURCE, range(2, 8), refuse)
+    create_and_run(store, SOURCE, range(2, 8), refuse)
     resends.hand_over(store, SOURCE, FIRST, State.REFUSED, range(2, 8))
     spec = replace(SPEC, resend_of=SOURCE, batch_size=1, concurrency=1, canary=4)
-    made(store, FIRST, range(2, 8), accept, refuse, refuse, lose, spec=spec, left_out=6)
+    create_and_run(store, FIRST, range(2, 8), accept, refuse, refuse, lose, spec=spec, opted_out=6)
     resent(store, FIRST, SECOND, [3], accept)
     with closing(opened(store.path(FIRST))) as ledger:
         assert outcomes(ledger) == {"accepted": 1, "refused": 2, "unknown": 1, "pending": 1, "excluded": 1}

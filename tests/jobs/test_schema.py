@@ -85,7 +85,7 @@ def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """A ledger whose process was killed while a request was in flight, in its directory."""
+    """A ledger in its own directory. Its process was killed while a request was in flight."""
     path = write(tmp_path / "job.sqlite3", rows(2))
     (tmp_path / "killed").mkdir(mode=0o700)
     with closing(opened(path)) as ledger:
@@ -135,7 +135,7 @@ def test_a_ledger_that_is_damaged_while_it_is_open_keeps_its_log(killed: Path) -
     assert killed.with_name("job.sqlite3-wal").stat().st_size
 
 
-def test_the_number_of_commits_is_not_written_through_a_link(killed: Path) -> None:
+def test_the_number_of_commits_is_not_written_through_a_symbolic_link(killed: Path) -> None:
     target = killed.with_name("precious")
     target.write_text("0")
     lock_of(killed).unlink()

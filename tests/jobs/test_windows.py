@@ -48,7 +48,7 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> Path:
+def create(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> Path:
     """Create a job that sends one text to some phones."""
     zones = ZoneFinder(Window.parse(HOURS.window or "", HOURS.days), None, now)
     recipients = [Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)]
@@ -93,8 +93,8 @@ def run(path: Path, clock: Clock, service: Service, jump: float = 0.0) -> list[f
 
 def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-21T22:00"))  # Saturday 17:00 in Bogota, Sunday 7:00 in Tokyo
-    path = made(tmp_path / "job", [pattern.format(number) for number in range(4) for pattern in (COLOMBIAN, JAPANESE)],
-                clock.now)  # fmt: skip
+    phones = [pattern.format(number) for number in range(4) for pattern in (COLOMBIAN, JAPANESE)]
+    path = create(tmp_path / "job", phones, clock.now)
     watcher = Watcher(clock, 1)
     waited = run(path, clock, Service(otherwise=watcher))
     assert watcher.outside == []
@@ -105,7 +105,7 @@ def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
 
 def test_a_job_shows_until_when_it_waits(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-21T22:00"))
-    path = made(tmp_path / "job", [JAPANESE.format(1), BRITISH.format(1)], clock.now)
+    path = create(tmp_path / "job", [JAPANESE.format(1), BRITISH.format(1)], clock.now)
     for now, running, wanted in (
         ("2026-11-22T07:00", True, ("waiting", "2026-11-22T23:00:00Z")),
         ("2026-11-22T07:00", False, ("paused", None)),
@@ -123,7 +123,7 @@ def test_a_clock_that_jumps_sends_to_everyone_once_and_inside_the_window(seed: i
     dice = random.Random(seed)
     clock = Clock(at("2026-03-20T00:00") + dice.randrange(300) * 86400)
     phones = [dice.choice([COLOMBIAN, JAPANESE, BRITISH]).format(number) for number in range(60)]
-    path = made(tmp_path / "job", phones, clock.now)
+    path = create(tmp_path / "job", phones, clock.now)
     watcher = Watcher(clock, dice.choice([600, 3600, 20_000]))
 
     def unreliable(asked: Sequence[str]) -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def test_a_clock_that_jumps_sends_to_everyone_once_and_inside_the_window(seed: i
 
 def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-20T23:59:59"))
-    path = made(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)
+    path = create(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)
     watcher = Watcher(clock, 0)
     service = Service(otherwise=watcher)
     connect = service.connect
