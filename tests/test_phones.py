@@ -96,7 +96,7 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.problem == reason
 
 
-def test_the_error_for_an_invalid_number_quotes_it_and_its_hint_allows_to_send_anyway() -> None:
+def test_the_error_for_an_invalid_number_quotes_it_and_the_hint_ends_with_the_way_to_send_anyway() -> None:
     full = "Write it with + and its country code, for example '+57 300 123 4567'."
     national = "If it is a national number, name its country with --country-code CO."
     for text, country, hint in (

@@ -82,7 +82,7 @@ def test_after_a_removal_for_one_channel_the_others_still_count(records: Records
 
 
 def test_a_job_reads_the_current_list(open_records: Callable[[], Records], path: Path) -> None:
-    """The list may not exist yet, and its file may be replaced by a backup."""
+    """The list may not exist when the job starts, and another file may replace it."""
     records, others = open_records(), open_records()
     with closing(optouts.Watch(records, "sms")) as watch:
         assert (watch.among([]), watch.among([ANA])) == ([], [])

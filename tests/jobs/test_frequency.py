@@ -1,4 +1,4 @@
-"""The limit of `--at-most`: how it is written, and which messages count."""
+"""The limit of `--at-most`: its syntax, and which messages count."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def test_withdrawn_requests_are_the_next_ones_with_the_same_messages(tmp_path: P
             assert ledger.totals == before
 
 
-def test_numbers_are_left_out_however_many_are_listed(tmp_path: Path) -> None:
+def test_numbers_are_left_out_even_if_thousands_are_listed(tmp_path: Path) -> None:
     strangers = [str(10**11 + number) for number in range(5000)]
     with closing(opened(write(tmp_path / "job.sqlite3", rows(5)))) as ledger:
         finish(ledger, result(intend(ledger), Event.LOST))

@@ -245,7 +245,7 @@ def test_the_first_message_over_the_limit_is_reported() -> None:
 
 
 def test_the_first_request_is_not_delayed() -> None:
-    """Even if the machine has just started, and its monotonic clock with it."""
+    """A monotonic clock may be at 0 if the machine has just started."""
     for rate in (None, 0.1, 5.0):
         limiter = RateLimiter(rate)
         assert limiter.delay(0.0) == 0.0

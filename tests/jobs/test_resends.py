@@ -75,7 +75,7 @@ def test_recipients_are_taken_back_from_a_chain_of_resends(store: Store) -> None
     assert resends.refused(store, SECOND)[0] == {4}
 
 
-def test_recipients_that_another_job_sends_to_or_in_another_state_are_not_handed_over(store: Store) -> None:
+def test_recipients_of_another_job_or_in_another_state_are_not_handed_over(store: Store) -> None:
     create_and_run(store, SOURCE, range(2, 5), refuse)
     resent(store, SOURCE, FIRST, [2], accept)
     for state, lines in ((State.REFUSED, [2, 3]), (State.ACCEPTED, [4]), (State.REFUSED, [3, 9])):
