@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -31,6 +32,7 @@ class Terminal:
         self, *arguments: str, columns: int = 80, stderr: int | None = None, env: Mapping[str, str] | None = None
     ) -> None:
         self._outer, self._inner = pty.openpty()
+        os.set_blocking(self._outer, False)
         fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._settings = termios.tcgetattr(self._inner)
         self.process = subprocess.Popen(
@@ -50,9 +52,12 @@ class Terminal:
         while not re.search(pattern, self.shown):
             ready, _, _ = select.select([self._outer, self._end], [], [], PATIENCE)
             assert ready, self.shown
+            with suppress(BlockingIOError):
+                # A read also gets output that the system has not reported yet when the command ends.
+                while output := os.read(self._outer, 65536):
+                    self.shown += output
             if self._outer not in ready:
-                return False
-            self.shown += os.read(self._outer, 65536)
+                return re.search(pattern, self.shown) is not None
         return True
 
     def write(self, typed: bytes) -> None:
