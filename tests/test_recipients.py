@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -239,6 +240,18 @@ def test_two_entries_for_one_number_must_agree() -> None:
     assert of({"data": [entry(A), entry(A), entry(B)]}) == ["accepted", "accepted"]
     assert of({"data": [entry(A), entry(A, "rejected"), entry(B)]}) == ["unknown", "accepted"]
     assert of({"data": [entry(A), entry("3001234567", 0), entry(B)]}) == ["unknown", "accepted"]
+
+
+def test_the_outcome_of_an_entry_does_not_depend_on_the_entry_before_it() -> None:
+    """Most entries of a response are alike; a number, a text or an object with the same digits may not be."""
+    many = {f"k{number}": "ok" for number in range(150)}
+    values: list[object] = ["0.0", 0.0, "-5", -5, False, 1, "1", "failed", "queued"]
+    values += [{"bad": "failed", **many}, {**many, "bad": "failed"}, ["failed"], {}]
+    entries = [{field: value} for field in ("status", "state", "code", "error", "msg", "id", "sms") for value in values]
+    for pair in permutations([{}, *entries], 2):
+        both = [{"phone": phone, **each} for phone, each in zip((A, B), pair, strict=True)]
+        alone = [of({"data": [each]}, [each["phone"]])[0] for each in both]
+        assert of({"data": both}) == alone, both
 
 
 def test_recipients_of_one_entry_share_its_credits() -> None:

@@ -108,7 +108,7 @@ def outcomes(
     is_contradictory = is_contradicted(around)
     found: list[RecipientOutcome] = []
     places: dict[int, list[int]] = {}
-    alike: Entry = {}
+    alike: list[tuple[str, type, Any]] = []
     outcome = ""
     for phone, entry in zip(phones, claimed(entries, phones), strict=True):
         deciding = _deciding(entry)
@@ -162,7 +162,7 @@ def unclaimed(operation: Operation, record: Entry, phones: Sequence[str | None])
     entries = record.get("data") or [] if entries_of(operation, record) is not None else []
     used = set(map(id, claimed(entries, phones)))
     rest = [entry for entry in entries if id(entry) not in used]
-    found = [_of(None, entry) for entry in rest[:MAX_UNCLAIMED]]
+    found = [_of(None, entry, _outcome(entry)) for entry in rest[:MAX_UNCLAIMED]]
     return [each._replace(outcome=UNKNOWN) if each.outcome == ACCEPTED else each for each in found]
 
 
@@ -180,7 +180,7 @@ def _reports_itself(entry: Entry) -> bool:
     """Return whether an entry has an id, or a result that does not follow from the record around it."""
     results = [each for each in (entry.get("status"), entry.get("state")) if each is not None]
     is_accepted = any(is_one(each) or is_success(str(each)) for each in results)
-    return bool(_id(entry)) or is_accepted or _of(None, entry).outcome == REFUSED
+    return bool(_id(entry)) or is_accepted or _outcome(entry) == REFUSED
 
 
 def reports_failure(record: Entry, *, of_block: bool = False) -> bool:
@@ -200,7 +200,7 @@ def hints_at_failure(record: Entry, *, of_block: bool = False) -> bool:
 
 _WITHOUT_HINTS = frozenset("id phone credits sms message voice name data error".split())
 _OWN = _WITHOUT_HINTS - {"data", "error"}
-"""Fields in which the entries of a request differ, although their outcomes are the same."""
+"""Fields that usually differ between the entries of a request, and do not affect their outcome."""
 _ECHOES = frozenset("msg mensaje Msg Mensaje".split())
 """Fields of an entry that repeat the text sent, which may contain any word, unless they are the only result."""
 
@@ -355,21 +355,26 @@ def named_in(record: Entry, phones: Sequence[str]) -> list[str] | None:
     return NumberIndex(phones).among(phone)
 
 
-def _of(phone: str | None, entry: Entry, outcome: str = "") -> RecipientOutcome:
-    """Return the outcome in an entry, or a known outcome with the ID, status and credits of the entry."""
+def _of(phone: str | None, entry: Entry, outcome: str) -> RecipientOutcome:
+    """Return an outcome with the phone, ID, status and credits of an entry."""
     status, state = entry.get("status"), entry.get("state")
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
-        outcome or _outcome(entry),
+        outcome,
         _id(entry),
         _text(state if status is None else status),
         _text(entry.get("credits")),
     )
 
 
-def _deciding(entry: Entry) -> Entry:
-    """Return the fields that decide about the outcome in an entry, which most entries of a request share."""
-    return {name: value for name, value in entry.items() if name not in _OWN or isinstance(value, (dict, list))}
+def _deciding(entry: Entry) -> list[tuple[str, type, Any]]:
+    """Return the fields that determine the outcome in an entry; nothing if it contains objects or arrays.
+
+    A number equals a text with the same digits, but may have another meaning, so each field has its type.
+    """
+    if not {dict, list}.isdisjoint(map(type, entry.values())):
+        return []
+    return [(name, type(value), value) for name, value in entry.items() if name not in _OWN]
 
 
 def _outcome(entry: Entry) -> str:
@@ -459,7 +464,7 @@ def _is_in_order(entries: Sequence[Entry], phones: Sequence[str | None]) -> bool
 
 def _agreed(entries: Sequence[Entry]) -> Entry:
     """Return the first entry of a number, or an empty entry if its entries disagree."""
-    return entries[0] if entries and len({_of(None, entry).outcome for entry in entries}) == 1 else {}
+    return entries[0] if entries and len(set(map(_outcome, entries))) == 1 else {}
 
 
 class NumberIndex:

@@ -42,7 +42,7 @@ _READ_AHEAD = 5_000
 """Recipients that are read together."""
 
 _MESSAGES_TOGETHER = 100
-"""Personalised messages that are read together; each may have some kilobytes."""
+"""Personalised messages that are read together; each has up to 64 KiB."""
 
 _MESSAGES = """SELECT json_group_array(json_array(id, parameters, cost)) FROM message
     WHERE id IN (SELECT value FROM json_each(?))"""
