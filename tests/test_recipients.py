@@ -248,10 +248,9 @@ def test_the_outcome_of_an_entry_does_not_depend_on_the_entry_before_it() -> Non
     values: list[object] = ["0.0", 0.0, "-5", -5, False, 1, "1", "failed", "queued"]
     values += [{"bad": "failed", **many}, {**many, "bad": "failed"}, ["failed"], {}]
     entries = [{field: value} for field in ("status", "state", "code", "error", "msg", "id", "sms") for value in values]
-    for pair in permutations([{}, *entries], 2):
-        both = [{"phone": phone, **each} for phone, each in zip((A, B), pair, strict=True)]
-        alone = [of({"data": [each]}, [each["phone"]])[0] for each in both]
-        assert of({"data": both}) == alone, both
+    for first, second in permutations([{}, *entries], 2):
+        both = [{"phone": A, **first}, {"phone": B, **second}]
+        assert of({"data": both}) == [*of({"data": both[:1]}, [A]), *of({"data": both[1:]}, [B])], both
 
 
 def test_recipients_of_one_entry_share_its_credits() -> None:
