@@ -550,8 +550,10 @@ class History:
         check(len({*own}) == len({link for _, link in own}), f"people share links: {own}")
         for phone, link in own:
             check(links[link][1] == wanted[phone], f"the report gives {phone} the link to {links[link][1]}")
-        # A link of an interrupted run is not used if its recipient's window is then closed, or if they opt out.
-        unused = sum(run.process.was_disturbed or bool(job.plan.window) for run in job.runs)
+        # A link of a run that is interrupted, or reaches the limit of credits, is not used if its recipient's window is
+        # then closed, if others come first, or if they opt out.
+        may_be_left = bool(job.plan.window) or job.plan.limit is not None
+        unused = sum(run.process.was_disturbed or may_be_left for run in job.runs)
         most = (job.plan.canary or 0) + job.plan.concurrency * unused
         usable = sum(row["outcome"] != "excluded" for row in job.rows if row["link"])
         check(not job.is_canary or usable <= most, f"{usable} links were created for canaries")

@@ -407,7 +407,7 @@ def _run_with_progress(
                         f"Stopping: waiting for requests in flight. {again} again to stop at once; "
                         "their outcome will be unknown."
                     )
-            return work.finish(), interrupted
+            return work.finish(), bool(received)  # a signal may arrive when the work has ended
     except KeyboardInterrupt:
         work.stop()  # the second signal may arrive before the first is handled
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
