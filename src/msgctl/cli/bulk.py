@@ -130,7 +130,7 @@ def make(
     *,
     international: Callable[[str], str] | None = None,
     skip_invalid: bool = False,
-    hand_over: Callable[[str, Sequence[int]], None] = lambda _job, _lines: None,
+    hand_over: Callable[[str, Sequence[int]], None] | None = None,
     content: str = "",
 ) -> OwnResult:
     """Create a job from the recipients that ``read`` imports, show its summary, ask, and send it.
@@ -185,7 +185,8 @@ def make(
                     _check_repeats(context, store, importer, spec, rules, has_warned=True)
                     if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
                         raise invalid
-                    hand_over(job, importer.lines())
+                    if hand_over:
+                        hand_over(job, importer.lines())
                     _plan(context, importer, job, spec, opens)
                 _finish(context, importer, job, reservation)
             if not context.records.is_shared:  # other runs here wait for the job's own lock instead
