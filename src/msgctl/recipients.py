@@ -256,8 +256,6 @@ def is_contradicted(record: Entry, *, of_block: bool = False) -> bool:
     if hints_at_failure(record, of_block=of_block):
         return True
     nested = [value for value in record.values() if isinstance(value, (dict, list))]
-    if not nested:  # the usual case
-        return False
     # Inside other objects, a code may be that of a country.
     inner = [{name: each[name] for name in each.keys() - _CODES} for each in objects(nested)]
     return any(reports_failure(each, of_block=of_block) or hints_at_failure(each, of_block=of_block) for each in inner)
