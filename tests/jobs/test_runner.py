@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -257,19 +257,26 @@ def test_a_job_stops_if_another_process_changes_its_ledger(tmp_path: Path) -> No
     assert len(service.asked) == 1
 
 
-def test_who_opts_out_during_a_slow_commit_gets_nothing(tmp_path: Path) -> None:
-    """The list was checked before the commit; by its end, the check is too old."""
+def opting_out_after_the_first_check() -> Callable[[Collection[str]], list[str]]:
+    """Return an opt-out list that the first recipient joins after the first check."""
     optouts: list[str] = []
-    monotonic = iter(range(10_000))
 
     def opted_out(numbers: Collection[str]) -> list[str]:
         found = [each for each in numbers if each in optouts]
         optouts[:] = [phone(2)]
         return found
 
+    return opted_out
+
+
+def test_who_opts_out_during_a_slow_commit_gets_nothing(tmp_path: Path) -> None:
+    """The list was checked before the commit; by its end, the check is too old."""
+    monotonic = iter(range(10_000))
     service = Service()
     with closing(opened(job(tmp_path, 3, batch_size=2, concurrency=1))) as ledger:
-        runner = Runner(ledger, service.connect, monotonic=lambda: next(monotonic), opted_out=opted_out)
+        runner = Runner(
+            ledger, service.connect, monotonic=lambda: next(monotonic), opted_out=opting_out_after_the_first_check()
+        )
         runner.start()
         assert (runner.wait(30), runner.finish()) == (True, None)
         assert outcomes(ledger) == {"accepted": 2, "excluded": 1}
@@ -402,19 +409,17 @@ class Shortener:
 
 
 def test_no_link_is_created_for_a_recipient_who_opts_out_during_a_slow_commit(tmp_path: Path) -> None:
-    optouts: list[str] = []
     monotonic = iter(range(10_000))
-
-    def opted_out(numbers: Collection[str]) -> list[str]:
-        found = [each for each in numbers if each in optouts]
-        optouts[:] = [phone(2)]
-        return found
-
     service = Shortener()
     spec = replace(SPEC, concurrency=1, link="https://shop.example/?c={text}")
     path = write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "Hi {link}")
     with closing(opened(path)) as ledger:
-        runner = Runner(ledger, lambda: cast(Client, service), monotonic=lambda: next(monotonic), opted_out=opted_out)
+        runner = Runner(
+            ledger,
+            lambda: cast(Client, service),
+            monotonic=lambda: next(monotonic),
+            opted_out=opting_out_after_the_first_check(),
+        )
         runner.start()
         assert (runner.wait(30), runner.finish()) == (True, None)
         assert outcomes(ledger) == {"accepted": 2, "excluded": 1}
