@@ -30,7 +30,6 @@ __msgctl_table() {
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
             'command commands - Describe every command, its options and its output'
-            'command mcp - Serve the commands as tools over the Model Context Protocol (MCP)'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -624,11 +623,6 @@ __msgctl_table() {
         ) ;;
     commands)
         table=(
-        ) ;;
-    mcp)
-        table=(
-            'option --max-credits text Also send, for at most this many credits per UTC day'
-            'option --only-to files Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
         ) ;;
     completion)
         table=(

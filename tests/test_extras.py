@@ -32,9 +32,9 @@ class Installed(Distribution):
 
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The environment that msgctl is installed in, with the extra mcp."""
+    """The environment that msgctl is installed in, with the extra shared."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(extras, "find_spec", lambda module: module in ("mcp", "pip") or None)
+    monkeypatch.setattr(extras, "find_spec", lambda module: module in ("psycopg", "pip") or None)
     monkeypatch.setattr(extras, "distribution", lambda _: Installed({"url": "file:///home/ana/my%20clone"}))
     return tmp_path
 
@@ -45,7 +45,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_pipx_and_uv_install_again_with_the_extras_that_are_there(kept: str, command: str, prefix: Path) -> None:
     (prefix / kept).touch()
-    assert extras.install("campaigns") == f"{command} '/home/ana/my clone[campaigns,mcp]'"
+    assert extras.install("campaigns") == f"{command} '/home/ana/my clone[campaigns,shared]'"
 
 
 def test_pip_adds_the_extra_to_the_environment_of_msgctl(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,20 +60,20 @@ def test_pip_adds_the_extra_to_the_environment_of_msgctl(prefix: Path, monkeypat
     [
         (
             {"url": "https://git.example/msgctl", "vcs_info": {"vcs": "git"}},
-            "msgctl[mcp] @ git+https://git.example/msgctl",
+            "msgctl[shared] @ git+https://git.example/msgctl",
         ),
         (
             {"url": "https://files.example/msgctl.whl", "archive_info": {}},
-            "msgctl[mcp] @ https://files.example/msgctl.whl",
+            "msgctl[shared] @ https://files.example/msgctl.whl",
         ),
-        (None, "msgctl[mcp]"),  # from an index
+        (None, "msgctl[shared]"),  # from an index
     ],
 )
 def test_the_source_is_that_of_the_installation(
     origin: dict[str, Any] | None, source: str, prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extras, "distribution", lambda _: Installed(origin))
-    assert extras.install("mcp").endswith(f" install '{source}'")
+    assert extras.install("shared").endswith(f" install '{source}'")
 
 
 def test_in_a_clone_that_is_not_installed_the_source_is_the_clone(

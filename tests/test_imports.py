@@ -19,7 +19,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "commands"},
-    {"mcp", "doctor", "shapes"},
+    {"doctor", "shapes"},
     {"reference"},
     {"cli"},
     {"jobs", "history", "output", "sandbox"},
@@ -42,7 +42,7 @@ WITHIN_A_LAYER = {
 """Imports between parts of the same layer."""
 
 CLIENT_SIDE = {"http", "config", "output", "values"}
-HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib tomli_w asyncio mcp".split())
+HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib tomli_w asyncio".split())
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/main.py", "cli/global_options.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""

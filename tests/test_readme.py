@@ -331,17 +331,6 @@ def test_the_profile_file_is_valid(tool: Tool, home: Path) -> None:
     assert tool("-n", "--json", "sms", "send", "573001234567", "-m", "Hello").document["form"]["country-code"] == "CO"
 
 
-def test_a_program_can_start_the_server(tool: Tool, home: Path) -> None:
-    (text,) = (each.text for each in BLOCKS if each.language == "json")
-    (home / "team.txt").write_text("573001234567\n", encoding="utf-8")
-    server = json.loads(text)["mcpServers"]["msgctl"]
-    arguments = [
-        {"main": "sandbox", "/home/ana/team.txt": str(home / "team.txt")}.get(each, each) for each in server["args"]
-    ]
-    done = tool(*arguments)
-    assert (server["command"], done.code, done.err) == ("msgctl", 0, "")
-
-
 def test_the_exit_codes_are_those_of_the_errors() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
     codes = {"0", *(str(kind.exit_code) for kind in kinds if issubclass(kind, errors.MsgctlError))}

@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 MODULES = {
     "campaigns": "holidays",
     "keyring": "keyring",
-    "mcp": "mcp",
     "shared": "psycopg",
     "sandbox": "ua_parser",
     "socks": "socksio",

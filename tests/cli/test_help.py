@@ -80,9 +80,8 @@ def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(t
         assert text.rstrip().endswith("msgctl --help"), node.path
 
 
-def test_doctor_and_mcp_explain_their_dry_run(tool: Tool) -> None:
+def test_doctor_explains_its_dry_run(tool: Tool) -> None:
     assert "-n, --dry-run  Skip the checks that need the network.\n" in tool("doctor", "--help").out
-    assert "-n, --dry-run    Return requests instead of making them.\n" in tool("mcp", "--help").out
 
 
 def test_the_page_of_each_command_that_asks_shows_how_to_skip_the_question() -> None:

@@ -3,8 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
-    from msgctl.http.request import Request
     from msgctl.output.printer import Printer, Screen
-    from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
     from msgctl.storage.records import Records
 
@@ -116,7 +114,7 @@ class Context:
 
     @cached_property
     def records(self) -> "Records":
-        """The --once keys, opt-outs, contacts and daily limit, on this machine or shared. Raises ConfigurationError."""
+        """The --once keys, opt-outs and contacts, on this machine or shared. Raises ConfigurationError."""
         if not (url := self._shared_url()):
             return LOCAL
         from msgctl.storage.shared import SharedRecords
@@ -187,15 +185,6 @@ class Context:
             transport=transport,
         )
         return self.stack.enter_context(closing(client))
-
-    def permitted(
-        self, _request: "Request", /
-    ) -> "AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]":
-        """Reserve a send for the block, which calls the yielded function with the outcomes.
-
-        On the command line there is no limit; `msgctl mcp` sets one.
-        """
-        return nullcontext(lambda _: None)
 
     def today(self) -> "date":
         """Return today's date in this machine's time zone."""

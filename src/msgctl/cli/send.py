@@ -107,10 +107,7 @@ def perform(
 
         delete_old(profile, context.clock, context.warn)
     records = context.records if contact else LOCAL  # codes are sent even without a shared store
-    with (
-        context.permitted(request) as settle,
-        recorded(records, sent, to, warn, is_kept=profile.history, contact=contact) as kept,
-    ):
+    with recorded(records, sent, to, warn, is_kept=profile.history, contact=contact) as kept:
         begin()
         response = client.send(request)
         context.carried_out = True
@@ -118,7 +115,6 @@ def perform(
         kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
         if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
             kept.response = response.body.decode(errors="replace")
-        settle(kept.entries)
     return result
 
 

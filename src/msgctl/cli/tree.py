@@ -241,7 +241,6 @@ PARTS = (
     Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
     Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
     Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
-    Part(HELP, "mcp", "mcp", "Serve the commands as tools over the Model Context Protocol."),
     Part(HELP, "completion", "help", "Print the shell completion script."),
     Part(HELP, "help", "help", "Show help for a command."),
     Part(HELP, "version", "help", "Show the version."),

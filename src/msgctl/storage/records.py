@@ -1,4 +1,4 @@
-"""The records that decide who may get a message: --once keys, opt-outs, contacts and the daily limit of `msgctl mcp`.
+"""The records that decide who may get a message: --once keys, opt-outs and contacts.
 
 They are in files on this machine, or in a database that several machines share (`msgctl.storage.shared`). Their
 statements are written once, in SQL for both.
