@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from msgctl import segments
 from msgctl.errors import UsageError
 from msgctl.segments import count, to_gsm7
+from msgctl.text import normalized
 
 # TS 23.038 section 6.2.1, typed as Unicode code points, sixteen codes a line; the escape, 0x1B, is not a character.
 BASIC = """
@@ -172,6 +175,17 @@ def test_near_characters(text: str, expected: str) -> None:
 )
 def test_emoji_and_other_symbols_are_left_out(text: str, expected: str, left_out: str) -> None:
     assert to_gsm7(text) == (expected, tuple(left_out))
+
+
+@pytest.mark.parametrize("text", ["😀" * 2**14, " 😀" * 2**14 + "a", "a" + "\u0301\u0316" * 2**14, "😀\u0301 " * 2**13])
+def test_64_kib_of_any_text_take_less_than_a_second(text: str) -> None:
+    began = time.process_time()
+    segments.saved_by_gsm7(text)
+    assert time.process_time() - began < 1
+
+
+def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
+    assert normalized("a" + "\u0316" * 31 + "b" + "\u0316" * 30) == "a" + "\u0316" * 30 + "b" + "\u0316" * 30
 
 
 @pytest.mark.parametrize(

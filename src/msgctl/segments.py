@@ -8,14 +8,13 @@ segments of a longer one, follow from 140 octets of user data, less the concaten
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.text import clean, shorten
+from msgctl.text import clean, normalized, shorten
 
 GSM7 = "GSM-7"
 UCS2 = "UCS-2"
@@ -63,11 +62,6 @@ _NEAR = str.maketrans(
         **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX", strict=True)),
     }
 )
-
-
-# Replaces a symbol that is left out, until the space beside it is removed.
-_GAP = "\0"
-_GAPS = re.compile("(?:^|(?<=\n))(?:\0+ ?)+| ?\0+(?: ?\0+)*(?= |\n|$)|\0+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +114,17 @@ def to_gsm7(text: str) -> Gsm7Text:
     """
     if _ALPHABET.issuperset(text):
         return Gsm7Text(text)
-    written: list[str] = []
+    written: list[str | None] = []
     left_out: dict[str, None] = {}
     missing: dict[str, int] = {}
     previous = ""
-    for position, char in enumerate(unicodedata.normalize("NFC", text), start=1):
+    for position, char in enumerate(normalized(text), start=1):
         near = _near(char)
         if near is not None:
             written.append(_separator(previous, char, near) + near)
         elif _is_symbol(char):
             left_out[char] = None
-            written.append(_GAP)
+            written.append(None)
         else:
             missing.setdefault(char, position)
         previous = char
@@ -140,10 +134,28 @@ def to_gsm7(text: str) -> Gsm7Text:
         named = ", ".join(f"{shown[char]} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
         letters = "character" if len(missing) == 1 else "characters"
         raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
-    found = _GAPS.sub("", "".join(written))
-    if not found.strip():
+    converted = _joined(written)
+    if not converted.strip():
         raise UsageError(f'Nothing is left of "{shorten(text)}" in GSM-7', "Send it without --gsm7.")
-    return Gsm7Text(found, tuple(char for char in left_out if not _is_joiner(char)))
+    return Gsm7Text(converted, tuple(char for char in left_out if not _is_joiner(char)))
+
+
+def _joined(pieces: list[str | None]) -> str:
+    """Join the pieces of a text. None is a symbol that was left out; one of the spaces around it goes, too."""
+    text = [""]
+    is_gap = False
+    for piece in filter(lambda piece: piece != "", pieces):
+        if piece is None:
+            is_gap = True
+            continue
+        if is_gap and piece == "\n" and text[-1] == " ":
+            text.pop()
+        if not (is_gap and piece == " " and text[-1] in ("", " ", "\n")):
+            text.append(piece)
+        is_gap = False
+    if is_gap and text[-1] == " ":
+        text.pop()
+    return "".join(text)
 
 
 def saved_by_gsm7(text: str) -> int | None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal
+
+MAX_MARKS = 30
+"""Combining marks in a row that are kept: the limit of the Stream-Safe Text Format (UAX #15, section 13)."""
 
 # Zero-width joiner and non-joiner: emoji and several scripts need them, and they are harmless.
 _HARMLESS_FORMATS = "\u200c\u200d"
@@ -35,6 +39,22 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.translate({ord(char): escape(char) for char in set(text) if is_unsafe(char)})
+
+
+def normalized(text: str, form: Literal["NFC", "NFKD"] = "NFC") -> str:
+    """Return text in a Unicode normal form, without the marks after `MAX_MARKS` in a row.
+
+    `unicodedata.normalize` sorts marks in a row, which takes quadratic time.
+    """
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= MAX_MARKS:
+            kept.append(char)
+    return unicodedata.normalize(form, "".join(kept))
 
 
 def storable(text: str) -> str:

@@ -178,8 +178,9 @@ def _printable(text: str, name: str, allowed: str, hint: str | None) -> str:
     for position, char in enumerate(text, start=1):
         if char in allowed:
             continue
-        if "\ud800" <= char <= "\udfff":
-            raise UsageError(f"{name} is not valid UTF-8 text at position {position}: {quote(text)}")
+        if "\ud800" <= char <= "\udfff":  # a byte that is not UTF-8 (PEP 383)
+            wrong = len(text[: position - 1].encode()) + 1
+            raise UsageError(f"{name} is not valid UTF-8 text at position {wrong:,}: {quote(text)}")
         if char < " " or "\x7f" <= char <= "\x9f":
             found = f"the control character U+{ord(char):04X} at position {position}"
             raise UsageError(f"{name} contains {found}: {quote(text)}", "Remove it.")

@@ -138,21 +138,22 @@ def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) 
     )
 
 
-def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
-    service.will(respond(RESPONSE))
-    outcome = tool(*SMS, stdin="Mañana a las 8 – 10 €".encode("cp1252"))
-    assert dict(service.received[0].form)["sms"] == "Mañana a las 8 – 10 €"
-    assert outcome.err.splitlines()[0] == "Standard input is not UTF-8; reading it as Windows-1252"
+DAMAGED = {"cut": "Señal".encode()[:3], "Windows-1252": "Señal".encode("cp1252")}
 
 
-def test_bytes_that_are_not_text_are_refused(tool: Tool, service: Service) -> None:
-    refused(
-        tool,
-        service,
-        *SMS,
-        names=("Standard input is neither UTF-8 nor Windows-1252", "0x81", "UTF-8 text"),
-        stdin=b"a\x81",
-    )
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_utf8_is_refused_with_the_position_of_the_first_wrong_byte(
+    content: bytes, tmp_path: Path, tool: Tool, service: Service
+) -> None:
+    expected = f"is not UTF-8 text: byte {content[2]:#04x} at position 3"
+    file = tmp_path / "notice.txt"
+    file.write_bytes(content)
+    refused(tool, service, *SMS, names=(f"Standard input {expected}",), stdin=content)
+    refused(tool, service, *SMS, "--message-file", str(file), names=(expected,))
+    refused(tool, service, *SMS, "-m", content.decode(errors="surrogateescape"), names=("UTF-8", "position 3"))
+    body = ("chatapp", "send", "--template", "t", "--body")
+    refused(tool, service, *body, "-", names=(f"Standard input {expected}",), stdin=content)
+    refused(tool, service, *body, str(file), names=(expected,))
 
 
 def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Service) -> None:
@@ -256,10 +257,9 @@ def test_values_fill_the_template_in_order(command: tuple[str, ...], tool: Tool,
         (b'{"a": NaN}', "NaN"),
         (b'["573001234567", "Ana"]', "object"),
         (b"{}", "object"),
-        (b'{"a": "\xff"}', "UTF-8"),
         (b"[" * 200_000, "nested too deeply"),
     ],
-    ids=["nothing", "two", "NaN", "an array", "empty", "not UTF-8", "too deep"],
+    ids=["nothing", "two", "NaN", "an array", "empty", "too deep"],
 )
 def test_a_body_that_is_not_a_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
     command = ("chatapp", "send", "--template", "t", "--body", "-")

@@ -1,6 +1,5 @@
 """The options and arguments that several commands share, and how they are read."""
 
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -66,7 +65,7 @@ MessageFile = Annotated[str | None, _message_file("Read the message from a file;
 def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
     """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
 
-    A file's final line ends are removed, as in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
+    A file's final line ends are removed, as in the shell's ``$(…)``.
     """
     if text is not None and path is not None:
         raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
@@ -75,17 +74,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
         return checks.prose(text, "The message", hint)
     if text is None and path is None and context.stdin.isatty():
         raise UsageError("The message is missing", hint)
-    content = read(context, path or "-", MAX_MESSAGE_BYTES, "the message")
-    name = "Standard input" if path in (None, "-") else Path(str(path)).name
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        try:
-            text = content.decode("cp1252")
-        except UnicodeDecodeError as error:
-            where = f"byte {content[error.start]:#04x} at position {error.start + 1}"
-            raise UsageError(f"{name} is neither UTF-8 nor Windows-1252: {where}", "Give it as UTF-8 text.") from None
-        context.note(f"{name} is not UTF-8; reading it as Windows-1252")
+    text = utf8(read(context, path or "-", MAX_MESSAGE_BYTES, "the message"), path or "-")
     return checks.prose(text.rstrip("\r\n"), "The message", hint)
 
 
@@ -140,9 +129,22 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     return content
 
 
+def utf8(content: bytes, path: str) -> str:
+    """Return the text of a file, or of standard input for ``-``, without a byte order mark.
+
+    Raises UsageError with the position of the first wrong byte.
+    """
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        name = "Standard input" if path == "-" else quote(path)
+        wrong = f"byte {content[error.start]:#04x} at position {error.start + 1:,}"
+        raise UsageError(f"{name} is not UTF-8 text: {wrong}", "Save it as UTF-8.") from None
+
+
 def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and its value."""
-    body = read(context, path, MAX_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    body = utf8(read(context, path, MAX_BODY_BYTES, "a JSON document"), path).encode()
     try:
         return body, load_json(body)
     except ShapeError as error:

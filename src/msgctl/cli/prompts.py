@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import getpass
 import signal
-import unicodedata
 import warnings
 from typing import TYPE_CHECKING
 
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, Interrupted, UsageError
+from msgctl.text import normalized
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
@@ -33,7 +33,7 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
         answer = ask(context, f"{question} [y/N] ")
     except KeyboardInterrupt:
         raise Interrupted("Interrupted", consequence=otherwise) from None
-    if unicodedata.normalize("NFC", answer.strip().casefold()) not in YES:
+    if normalized(answer.strip().casefold()) not in YES:
         raise Cancelled("Cancelled", consequence=otherwise)
 
 

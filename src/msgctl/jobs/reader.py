@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -18,7 +17,7 @@ from msgctl.jobs import formats
 from msgctl.jobs.formats import Record
 from msgctl.jsontext import Number
 from msgctl.phones import InvalidPhoneError
-from msgctl.text import shorten
+from msgctl.text import normalized, shorten
 from msgctl.values import quote
 
 SAMPLE = 50
@@ -338,4 +337,4 @@ def _are_phones(cells: Sequence[str]) -> bool:
 
 def _key(name: str) -> str:
     """Return a name in a normal form for comparison, since systems may compose the same letters differently."""
-    return unicodedata.normalize("NFC", name).casefold()
+    return normalized(name).casefold()

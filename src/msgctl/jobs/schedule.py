@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import groupby
-from unicodedata import normalize
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.model import JobSpec
+from msgctl.text import normalized
 from msgctl.values import quote
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -175,7 +175,7 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     the first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or
     is in the past, and ConfigurationError if the zone does not exist.
     """
-    written = normalize("NFC", " ".join(text.split()))
+    written = normalized(" ".join(text.split()))
     moment = _named(written, local_zone, now) if ":" in text else None
     if moment is None:
         hint = 'Write it like "2026-12-01 09:00", "tomorrow 09:00" or 09:00. An offset may follow: "09:00-05:00".'
@@ -266,7 +266,7 @@ def _hours(text: str) -> tuple[int, int]:
 def _days(text: str) -> set[int]:
     """Return the weekdays, Monday 0, of a list such as ``mon-fri,sun`` or ``lun-sáb``."""
     chosen: set[int] = set()
-    for part in normalize("NFC", text.lower()).translate(_WITHOUT_ACCENTS).split(","):
+    for part in normalized(text.lower()).translate(_WITHOUT_ACCENTS).split(","):
         first, dash, last = (each.strip() for each in part.partition("-"))
         if first not in _NUMBERS or (dash and last not in _NUMBERS):
             raise UsageError(
