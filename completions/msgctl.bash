@@ -32,7 +32,6 @@ __msgctl_table() {
             'command commands - Describe every command, its options and its output'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
-            'command version - Show the version; msgctl --version does the same'
         ) ;;
     sms)
         table=(
@@ -631,9 +630,6 @@ __msgctl_table() {
     help)
         table=(
             'arguments - - '
-        ) ;;
-    version)
-        table=(
         ) ;;
     esac
     table+=(

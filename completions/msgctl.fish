@@ -28,7 +28,6 @@ function __msgctl_table
         echo 'command commands - Describe every command, its options and its output'
         echo 'command completion - Print the shell completion script'
         echo 'command help - Show help for a command'
-        echo 'command version - Show the version; msgctl --version does the same'
     case 'sms'
         echo 'command send - Send one SMS to each number, in one request'
         echo 'command bulk - Send an SMS to each recipient in a file, as a job'
@@ -481,7 +480,6 @@ function __msgctl_table
         echo 'argument - =bash,zsh,fish '
     case 'help'
         echo 'arguments - - '
-    case 'version'
     end
     echo 'option -p,--profile profiles Stored profile to use (MSGCTL_PROFILE)'
     echo 'option --json - The service\'s JSON unchanged; same as -o json'

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from msgctl import __version__
-from msgctl.reference.description import SCHEMAS
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +21,6 @@ SHARED = {
     "completions/_msgctl": "share/zsh/site-functions/_msgctl",
     "completions/msgctl.fish": "share/fish/vendor_completions.d/msgctl.fish",
     **{f"man/{page.name}": f"share/man/man1/{page.name}" for page in (ROOT / "man").iterdir()},
-    **{f"src/msgctl/reference/schema/{path.name}": f"share/msgctl/schema/{path.name}" for path in SCHEMAS.iterdir()},
 }
 """The files of the repository that are installed below the prefix, and where."""
 

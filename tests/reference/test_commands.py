@@ -1,4 +1,4 @@
-"""`msgctl commands --json`: a program that reads nothing else can use every command, and the schemas are right."""
+"""`msgctl commands --json`: a program that reads nothing else can use every command."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
 
 from msgctl.commands.help import COLUMNS
 from msgctl.http.client import Client
-from msgctl.reference.description import OUTPUTS, SCHEMAS, schema
 from support.examples import JOB, goes_on, write_files
-from support.jobs import ANA, EVA, LUIS, table
-from support.sandbox import Sandbox
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS
 
@@ -30,10 +25,6 @@ PHONE = "573001234567"
 EXAMPLES = [(name, line) for name, each in ALL.items() for line in each["examples"] if not goes_on(line)]
 
 each_command = pytest.mark.parametrize("name", ALL)
-
-
-def check(document: Any, name: str) -> None:
-    Draft202012Validator(schema(name), format_checker=FormatChecker()).validate(document)
 
 
 VALUES = {
@@ -132,7 +123,15 @@ def remove_what_is_made(name: str, home: Path) -> None:
 
 
 def test_the_description_is_complete() -> None:
-    check(DESCRIPTION, "commands")
+    assert list(DESCRIPTION) == ["version", "exit_codes", "reasons", "global_options", "commands"]
+    for command in ALL.values():
+        assert list(command) == (
+            ["name", "summary", "effect", "costs_credits", "arguments", "options", "output", "examples"]
+        )
+        for argument in command["arguments"]:
+            assert list(argument) == ["name", "help", "required", "multiple"]
+        for option in command["options"]:
+            assert list(option) == ["names", "value", "help", "choices", "default", "required", "multiple"]
     assert set(ALL) == {node.path for node in COMMANDS}
     assert [name for name, each in ALL.items() if not each["summary"] or not each["examples"]] == []
     sends = ALL["sms send"]
@@ -201,19 +200,22 @@ def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program
         done = program.tool(*name.split(), *arguments, "--json", "--yes", stdin="a-key\n")
         if done.code != 2:
             break
-        check(done.error, "error")
         named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", f"{done.error['message']} {done.error.get('hint')}"))
         left = [each for each in command["options"] if not set(each["names"]) & set(arguments)]
         missing = ([each for each in left if named & set(each["names"])] or left)[:1]
     assert done.code == 0, (arguments, done.err)
 
 
-@pytest.mark.parametrize("name", [name for name in OUTPUTS if name != "job resend"])  # nobody here is undelivered
-def test_the_output_of_a_command_matches_its_schema(name: str, program: Program) -> None:
-    examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
-    done = program.run(examples[0], "--json", "--yes")
+MINE = [name for name, each in ALL.items() if each["output"] and each["effect"] == "local"]
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_csv_has_only_fields_of_the_description(name: str, program: Program) -> None:
+    examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--json|--to", line)]
+    done = program.run(examples[0], "-o", "csv")
     assert done.code == 0, done.err
-    check(done.document, OUTPUTS[name])
+    columns = done.out.splitlines()[0].split(",")
+    assert [column for column in columns if column not in ALL[name]["output"]] == [] or name == "job report"
 
 
 HAVE_FIELDS = {name for name, each in ALL.items() if each["output"]} - {"job resend", "profile add"}
@@ -226,42 +228,3 @@ def test_a_field_that_a_command_does_not_have_is_refused(name: str, program: Pro
     examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
     done = program.run(examples[0], "--json", "--yes", "--fields", "eaten")
     done.refused(2, "--fields")
-
-
-def test_the_schemas_of_jobs_contain_every_field_that_a_job_can_have(tool: Tool, home: Path) -> None:
-    sandbox, file = Sandbox(tool), table(home, "phone", ANA, LUIS)
-    send = ("sms", "bulk", file, "--yes")
-    job = sandbox.document(*send, "-m", "Hi {link}", "--link", "https://shop.example")["job"]
-    sandbox.done("sandbox", "click", f"{job}-2")
-    sandbox.done("job", "clicks", job)
-    sandbox.done("optout", "add", ANA)
-    closed = ("--at", "2027-01-04 03:00-05:00", "--window", "08:00-19:00")
-    documents = [sandbox.document(*send, "-m", "Hello", *closed), sandbox.document("job", "states", job)]
-    table(home, "phone", LUIS, EVA)
-    documents.append(sandbox.document(*send, "-m", "Hello", "--at-most", "1/day"))
-    fields = {name for document in documents for name in document}
-    assert fields == schema("job")["properties"].keys() == schema("jobs")["items"]["properties"].keys()
-
-
-def test_a_dry_run_matches_its_schema(program: Program) -> None:
-    check(program.tool("sms", "send", PHONE, "-m", "Hello", "-n", "--json").document, "request")
-    check(program.tool("chatapp", "send", PHONE, "Ana", "--template", "t", "-n", "--json").document, "request")
-    check(program.tool("sms", "bulk", "customers.csv", "-m", "Hello {name}", "-n", "--json").document, "plan")
-
-
-@pytest.mark.parametrize(
-    "line", ["sms send", "sms send 573001234567 -m Hello -p nowhere", "state get unknown", "balance check --min 5000"]
-)
-def test_an_error_matches_its_schema(line: str, program: Program) -> None:
-    done = program.tool(*line.split(), "--json")
-    assert done.code != 0
-    check(done.error, "error")
-    assert DESCRIPTION["exit_codes"][str(done.code)]
-
-
-def test_every_schema_is_valid_and_used() -> None:
-    names = {path.stem for path in SCHEMAS.iterdir()}
-    assert names == {*OUTPUTS.values()} | {"error", "plan", "request"}
-    for name in names:
-        Draft202012Validator.check_schema(schema(name))
-        assert schema(name)["title"]

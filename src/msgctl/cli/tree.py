@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -33,7 +33,8 @@ class CommandFacts(NamedTuple):
 
     ``performs`` is the service's operation; a command with several operations has only the first, ``begins_with``.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
-    a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one.
+    a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
+    has the names of the output fields, unless the service or the job determines them.
     """
 
     examples: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class CommandFacts(NamedTuple):
     asks: bool = False
     has_dry_run: bool = False
     dry_run_help: str = ""
+    output: Sequence[str] = ()
 
 
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
@@ -152,6 +154,7 @@ def command(
     asks: bool = False,
     has_dry_run: bool = True,
     dry_run_help: str = "",
+    output: Sequence[str] = (),
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
@@ -161,7 +164,15 @@ def command(
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and effect is not None
     facts = CommandFacts(
-        examples, performs, begins_with or performs, effect, in_bulk, asks or in_bulk, has_dry_run, dry_run_help
+        examples,
+        performs,
+        begins_with or performs,
+        effect,
+        in_bulk,
+        asks or in_bulk,
+        has_dry_run,
+        dry_run_help,
+        output,
     )
 
     def decorate(function: Function) -> Function:
@@ -243,7 +254,6 @@ PARTS = (
     Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
     Part(HELP, "completion", "help", "Print the shell completion script."),
     Part(HELP, "help", "help", "Show help for a command."),
-    Part(HELP, "version", "help", "Show the version."),
 )
 
 

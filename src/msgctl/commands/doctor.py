@@ -20,6 +20,7 @@ app = group("")
     effect=Effect.READS,
     dry_run_help="Skip the checks that need the network.",
     panel=HELP,
+    output=("check", "status", "found", "fix"),
 )
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.

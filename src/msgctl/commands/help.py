@@ -1,10 +1,9 @@
-"""The commands that explain msgctl: help, commands, completion, version."""
+"""The commands that explain msgctl: help, commands, completion."""
 
 from typing import Annotated, Any
 
 import typer
 
-from msgctl import __version__
 from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import HELP, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
@@ -30,14 +29,7 @@ def help(  # noqa: A001
         root.command.invoke(below)
 
 
-@command(app, "version", "msgctl version", panel=HELP)
-def version(ctx: typer.Context) -> TextResult:
-    """Show the version; `msgctl --version` does the same."""
-    ctx.obj.check_fields(())
-    return TextResult(f"msgctl {__version__}\n", {"version": __version__})
-
-
-@command(app, "commands", "msgctl commands", "msgctl commands --json", panel=HELP)
+@command(app, "commands", "msgctl commands", "msgctl commands --json", output=COLUMNS, panel=HELP)
 def commands(ctx: typer.Context) -> OwnResult:
     """Describe every command, its options and its output.
 

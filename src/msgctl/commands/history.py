@@ -96,6 +96,7 @@ app.callback(invoke_without_command=True)(expanded(history))
     "msgctl history list --since 7d",
     "msgctl history --phone 573001234567 --limit 5",
     "msgctl -p main history --json",
+    output=HISTORY_FIELDS,
 )
 def list_(context: Context, listing: Listing) -> OwnResult:
     """List what was sent, the newest last. `msgctl history` does the same.

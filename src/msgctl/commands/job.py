@@ -27,7 +27,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.history import contacts
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import CLICKED, JOB_FIELDS, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.report import CLICKED, COLUMNS, JOB_FIELDS, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.schedule import time_in
 from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import AlreadyRunningError, Store
@@ -58,7 +58,7 @@ class Which(OptionGroup):
         return store.find(self.job)
 
 
-@command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
+@command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS)
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs, oldest first."""
     context.check_fields(JOB_FIELDS)
@@ -80,6 +80,7 @@ def list_jobs(context: Context) -> OwnResult:
     "msgctl job show 20261121-3f9a2c",
     "msgctl job show 20261121-3f9a2c --json",
     "msgctl job show --last --follow",
+    output=JOB_FIELDS,
 )
 def show(
     context: Context,
@@ -106,6 +107,7 @@ def show(
     "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
     effect=ops.Effect.SENDS,
     asks=True,
+    output=JOB_FIELDS,
 )
 def resume(
     context: Context,
@@ -170,6 +172,7 @@ def resume(
     "msgctl -p main job run-due --quiet",
     effect=ops.Effect.SENDS,
     has_dry_run=False,
+    output=JOB_FIELDS,
 )
 def run_due(context: Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
@@ -191,6 +194,7 @@ def run_due(context: Context) -> OwnResult | None:
     "msgctl job report 20261121-3f9a2c -o csv > report.csv",
     "msgctl job report 20261121-3f9a2c --only unknown",
     "msgctl job report --last --to report.xlsx",
+    output=COLUMNS,
 )
 def report(
     context: Context,
@@ -238,7 +242,12 @@ def report(
 
 
 @command(
-    app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow", effect=ops.Effect.READS
+    app,
+    "states",
+    "msgctl job states 20261121-3f9a2c",
+    "msgctl job states --last --follow",
+    effect=ops.Effect.READS,
+    output=JOB_FIELDS,
 )
 def states(
     context: Context,
@@ -280,7 +289,12 @@ def states(
 
 
 @command(
-    app, "clicks", "msgctl job clicks 20261121-3f9a2c", "msgctl job clicks --last --follow", effect=ops.Effect.READS
+    app,
+    "clicks",
+    "msgctl job clicks 20261121-3f9a2c",
+    "msgctl job clicks --last --follow",
+    effect=ops.Effect.READS,
+    output=JOB_FIELDS,
 )
 def clicks(
     context: Context,
@@ -313,7 +327,12 @@ def clicks(
 
 
 @command(
-    app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS, asks=True
+    app,
+    "resend",
+    "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run",
+    effect=ops.Effect.SENDS,
+    asks=True,
+    output=JOB_FIELDS,
 )
 def resend(
     context: Context,

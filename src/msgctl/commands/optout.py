@@ -60,7 +60,7 @@ def add(context: Context, phone: Phones, country: Country, channel: Channel = "a
     _tell_added(context, len(wanted), new)
 
 
-@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
+@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=COLUMNS)
 def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """List the numbers that opted out.
 

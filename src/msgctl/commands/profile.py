@@ -307,7 +307,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
         raise error.replaced(consequence="nothing was saved") from None
 
 
-@command(app, "list", "msgctl profile list", "msgctl profile list --json")
+@command(app, "list", "msgctl profile list", "msgctl profile list --json", output=PROFILE_FIELDS)
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     context.check_fields(PROFILE_FIELDS)
@@ -316,7 +316,7 @@ def list_(context: Context) -> Result:
     return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], PROFILE_FIELDS, view="profiles")
 
 
-@command(app, "show", "msgctl profile show", "msgctl profile show main --json")
+@command(app, "show", "msgctl profile show", "msgctl profile show main --json", output=PROFILE_FIELDS)
 def show(
     context: Context,
     name: Annotated[

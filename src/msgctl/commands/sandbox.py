@@ -104,7 +104,7 @@ command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
 command(app, "record", *serve.RECORD_EXAMPLES)(serve.record)
 
 
-@command(app, "shapes", "msgctl sandbox shapes exchanges.jsonl")
+@command(app, "shapes", "msgctl sandbox shapes exchanges.jsonl", output=SHAPES_COLUMNS)
 def shapes(
     context: Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File from `msgctl sandbox record`.")],
@@ -132,6 +132,7 @@ def shapes(
     "msgctl sandbox inbox",
     "msgctl sandbox inbox 573001234567 --follow",
     "msgctl sandbox inbox 573001234567 --wait 30 -o csv --fields code | tail -n 1",
+    output=INBOX_COLUMNS,
 )
 def inbox(
     context: Context,
@@ -213,6 +214,7 @@ def _arriving(context: Context, sandbox: _Sandbox, phone: str | None, kind: str 
     "click",
     "msgctl sandbox click offers",
     "msgctl sandbox click offers --count 40 --country CO --device mobile",
+    output=CLICK_COLUMNS,
 )
 def click(
     context: Context,
@@ -229,7 +231,14 @@ def click(
     return OwnResult(_Sandbox(context, base_url).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
 
 
-@command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
+@command(
+    app,
+    "credit",
+    "msgctl sandbox credit 500",
+    "msgctl sandbox credit +50",
+    "msgctl sandbox credit 0",
+    output=CREDIT_COLUMNS,
+)
 def credit(
     context: Context,
     *,
@@ -249,6 +258,7 @@ def credit(
     "msgctl sandbox fault 503:next=2",
     "msgctl sandbox fault drop:0.1:/send-sms delay=2",
     "msgctl sandbox fault clear",
+    output=FAULT_COLUMNS,
 )
 def fault(
     context: Context,
@@ -269,7 +279,7 @@ def fault(
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
 
 
-@command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop")
+@command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop", output=CLOCK_COLUMNS)
 def clock(
     context: Context,
     *,
@@ -285,7 +295,7 @@ def clock(
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
-@command(app, "responses", "msgctl sandbox responses observed", "msgctl sandbox responses")
+@command(app, "responses", "msgctl sandbox responses observed", "msgctl sandbox responses", output=RESPONSES_COLUMNS)
 def responses(
     context: Context,
     *,

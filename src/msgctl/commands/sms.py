@@ -1,6 +1,6 @@
 """`msgctl sms`: send text messages."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Annotated
 
 import typer
@@ -110,7 +110,13 @@ def bulk_send(
     )
 
 
-@command(app, "segments", "msgctl sms segments 'Su pedido está listo'", "msgctl sms segments --json < notice.txt")
+@command(
+    app,
+    "segments",
+    "msgctl sms segments 'Su pedido está listo'",
+    "msgctl sms segments --json < notice.txt",
+    output=[field.name for field in fields(counting.Count)],
+)
 def segments(
     context: Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,

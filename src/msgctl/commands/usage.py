@@ -26,6 +26,7 @@ MAX_DAYS = 31
     "msgctl usage",
     "msgctl usage --since 30d --by country",
     "msgctl -p main usage --by month --json",
+    output=(*GROUPINGS, "messages", "credits"),
 )
 def usage(
     context: Context,

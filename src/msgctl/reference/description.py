@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgctl import __version__, operations
@@ -14,47 +12,9 @@ from msgctl.cli.global_options import global_options
 from msgctl.cli.parsers import parser_of
 from msgctl.cli.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
+from msgctl.jobs.report import JOB_FIELDS
 from msgctl.operations import Effect
 from msgctl.sandbox import faults, responses
-
-SHELLS = ("bash", "zsh", "fish")
-
-SCHEMAS = Path(__file__).parent / "schema"
-"""A JSON Schema for each of msgctl's own outputs."""
-
-OUTPUTS = {
-    "block bulk": "job",
-    "call bulk": "job",
-    "chatapp bulk": "job",
-    "commands": "commands",
-    "completion": "completion",
-    "doctor": "doctor",
-    "history list": "history",
-    "job clicks": "job",
-    "job list": "jobs",
-    "job report": "report",
-    "job resend": "job",
-    "job resume": "job",
-    "job run-due": "jobs",
-    "job show": "job",
-    "job states": "job",
-    "optout list": "optouts",
-    "profile list": "profiles",
-    "profile path": "path",
-    "profile show": "profile",
-    "sandbox click": "clicks",
-    "sandbox clock": "clock",
-    "sandbox credit": "credit",
-    "sandbox fault": "faults",
-    "sandbox inbox": "inbox",
-    "sandbox responses": "responses",
-    "sandbox shapes": "shapes",
-    "sms bulk": "job",
-    "sms segments": "segments",
-    "usage": "usage",
-    "version": "version",
-}
-"""The schema of each command's output, unless the service determines it."""
 
 
 class Parameter(NamedTuple):
@@ -187,12 +147,6 @@ def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
     }
 
 
-def schema(name: str) -> dict[str, Any]:
-    """Return a schema by its name."""
-    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
-
-
 def _command(node: Node) -> dict[str, Any]:
     effect = node.facts.effect
     return {
@@ -223,9 +177,10 @@ def _option(option: Parameter) -> dict[str, Any]:
 
 def _output(node: Node) -> list[str]:
     """Return the names of a command's output fields."""
-    if name := OUTPUTS.get(node.path):
-        own = schema(name)
-        return list(own.get("items", own)["properties"])
+    if node.facts.output:
+        return list(node.facts.output)
+    if node.facts.in_bulk:
+        return list(JOB_FIELDS)
     if node.facts.performs is None:
         return []
     record = node.facts.performs.record

@@ -1,7 +1,8 @@
 """The manual pages: the help of the command tree, and the text in ``pages/``.
 
-There is one page for msgctl, one for each group or command of the root (``msgctl-sms.1``), and two more for the
-configuration file and the exit codes. Each is composed in a small markup, and written as roff, the language of man(7).
+There is one page for msgctl, one for each group or command of the root (``msgctl-sms.1``) except those that explain
+msgctl itself, and two more for the configuration file and the exit codes. Each is composed in a small markup, and
+written as roff, the language of man(7).
 
 A blank line ends a block. A block begins with:
 
@@ -45,7 +46,7 @@ _LITERAL = str.maketrans(
 def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     """Return the roff text of every page by file name."""
     texts = {"msgctl": ("SMS, calls, verification codes, short URLs and chat-app messages", _main_page(nodes))}
-    for name in nodes[""].children:
+    for name in _with_page(nodes):
         about = nodes[name].summary.rstrip(".")
         texts[f"msgctl-{name}"] = (about, _command_page([each for each in nodes.values() if each.is_in(name)]))
     texts |= {name: (about, [part(name.removeprefix("msgctl-"))]) for name, about in TOPICS.items()}
@@ -59,6 +60,11 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     return written
 
 
+def _with_page(nodes: Mapping[str, Node]) -> list[str]:
+    """Return the groups and commands of the root that have a page."""
+    return [name for name in nodes[""].children if name not in ("commands", "completion", "help")]
+
+
 def part(name: str) -> str:
     """Return a text of ``pages/``, or an empty string."""
     path = PAGES / f"{name}.txt"
@@ -70,8 +76,11 @@ def _main_page(nodes: Mapping[str, Node]) -> list[str]:
     children = [nodes[name] for name in nodes[""].children]
     overview = []
     for panel in dict.fromkeys(node.panel for node in children):
-        listed = [node for node in children if node.panel == panel]
-        lines = [f": `msgctl {node.path}`\n  {node.summary} See `msgctl-{node.path}`(1)." for node in listed]
+        lines = []
+        for node in children:
+            if node.panel == panel:
+                see = f" See `msgctl-{node.path}`(1)." if node.path in _with_page(nodes) else ""
+                lines.append(f": `msgctl {node.path}`\n  {node.summary}{see}")
         overview += [f"## {panel}", "\n".join(lines)]
     return [
         "# SYNOPSIS",
