@@ -280,7 +280,6 @@ __msgctl_table() {
             'command send-call - Send a verification code by voice call'
             'command send-chatapp - Send a verification code by chat app'
             'command verify - Verify a code; exit 1 if it is wrong'
-            'command ask - Send a code, ask for it, and check it; exit 1 if it is wrong'
         ) ;;
     '2fa send-sms')
         table=(
@@ -311,16 +310,6 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
-            'option --country-code countries Country of national numbers, for example CO'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-        ) ;;
-    '2fa ask')
-        table=(
-            'argument - - '
-            'option --app-name text Name of the application the code is for'
-            'option --via =sms,call,chatapp How to send codes, in this order: sms, call, chatapp, or several with commas'
-            'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
-            'option --code text Only -, which reads codes from standard input, one per line'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
@@ -528,11 +517,8 @@ __msgctl_table() {
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
             'argument - =/balance,/block-phone,/send-sms,/call/send,/messages-state,/2fa/send-sms,/call/2fa/send-call,/2fa/verification-code,/url/short,/url/short-statistic,/chatapp/send,/chatapp/store/order,/2fa/send-chatapp '
-            'options -f,--form text Form field (repeatable)'
-            'options -q,--query text Query parameter (repeatable)'
+            'options -f text A parameter (repeatable)'
             'option --input files Send the JSON in this file as the body; - is standard input'
-            'option -i,--include - Print the status line and the headers first'
-            'option --quiet - No notes or progress on standard error'
         ) ;;
     sandbox)
         table=(

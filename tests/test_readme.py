@@ -203,7 +203,6 @@ def test_every_block_is_run_or_checked() -> None:
         "sh",
         "bash",
         "toml",
-        "json",
         "yaml",
         "python",
         "dockerfile",
@@ -308,13 +307,12 @@ def test_a_campaign_ends_with_a_list_of_the_people_who_clicked(shell: Shell, tmp
 
 def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
     right = "$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)"
-    for typed, verdict in (([right], "Welcome"), (["1", "", right], "Welcome"), (["1", "2", "3"], "Access denied")):
+    for code, verdict in ((right, "Welcome"), ("1", "Access denied")):
         child = pexpect.spawn("sh", ["-c", block("2fa").text], env=shell.environment, timeout=30, encoding="utf-8")
         child.expect_exact("Phone number: ")
         child.sendline("573001234567")
-        for code in typed:
-            child.expect("Code.*: ")
-            child.sendline(shell.run(f"printf %s {code}")[1])
+        child.expect_exact("Code: ")
+        child.sendline(shell.run(f"printf %s {code}")[1])
         child.expect_exact(verdict)
         child.expect(pexpect.EOF)
         child.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from urllib.parse import quote
@@ -32,33 +31,19 @@ def refused(done: Outcome, service: Service, *parts: str) -> None:
 
 def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, service: Service) -> None:
     service.will(respond(BODY))
-    assert tool("api", "GET", "/things", "-q", "since=2026-01-01", "-q", "tag=a=b&c", "-q", "tag=ñ").code == 0
+    assert tool("api", "GET", "/things", "-f", "since=2026-01-01", "-f", "tag=a=b&c", "-f", "tag=ñ").code == 0
     (received,) = service.received
     assert received.query == [*CREDENTIALS, ("since", "2026-01-01"), ("tag", "a=b&c"), ("tag", "ñ")]
     assert (received.body, received.headers.get("content-type")) == (b"", None)
 
 
-def test_only_a_path_is_a_get(tool: Tool, service: Service) -> None:
-    service.will(respond(BODY))
-    assert tool("api", "/things", "-q", "a=b").code == 0
-    assert service.received[0].method == "GET"
-    for line, parts in (
-        (["post"], ("PATH is missing", "msgctl api GET /balance")),
-        ([], ("PATH is missing",)),
-        (["/things", "-f", "a=b"], ("A GET request has no body", "write POST before PATH")),
-    ):
-        done = tool("api", *line)
-        assert (done.code, [part for part in parts if part not in done.err]) == (2, [])
-    assert len(service.received) == 1
-
-
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
     service.will(respond(BODY))
-    assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b", "-q", "page=2").code == 0
+    assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b").code == 0
     (received,) = service.received
     assert received.form == [*CREDENTIALS, ("phone", "+57 300"), ("x", "1"), ("x", "a=b")]
-    assert received.query == [("page", "2")]
+    assert received.query == []
     assert received.headers["content-type"] == "application/x-www-form-urlencoded"
 
 
@@ -82,8 +67,8 @@ def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
 ) -> None:
     (tmp_path / "body.json").write_bytes(content)
     service.will(respond(BODY), respond(BODY))
-    assert tool("api", "POST", path, "-q", "template=t", "--input", str(tmp_path / "body.json")).code == 0
-    assert tool("api", "PUT", path, "-q", "template=t", "--input", "-", stdin=content).code == 0
+    assert tool("api", "POST", path, "-f", "template=t", "--input", str(tmp_path / "body.json")).code == 0
+    assert tool("api", "PUT", path, "-f", "template=t", "--input", "-", stdin=content).code == 0
     for received in service.received:
         assert received.query == [*CREDENTIALS, ("template", "t")]
         assert received.body == content.removeprefix(b"\xef\xbb\xbf")
@@ -114,7 +99,6 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
         assert not shows_key(done.err)
 
 
-@pytest.mark.parametrize("option", ["-f", "--query"])
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
@@ -132,9 +116,9 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
     ],
 )
 def test_an_invalid_parameter_or_a_credential_is_refused(
-    option: str, given: str, parts: list[str], tool: Tool, service: Service
+    given: str, parts: list[str], tool: Tool, service: Service
 ) -> None:
-    done = tool("api", "POST", "/things", option, given)
+    done = tool("api", "POST", "/things", "-f", given)
     refused(done, service, *parts)
     assert "s3cret" not in done.err
 
@@ -142,17 +126,16 @@ def test_an_invalid_parameter_or_a_credential_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["GET", "/x", "-f", "a=b"], ["GET", "-q"]),
         (["GET", "/x", "--input", "-"], ["GET", "body"]),
-        (["POST", "/x", "-f", "a=b", "--input", "-"], ["--input", "-f"]),
         (["POST", "/x", "--input", "missing.json"], ["missing.json"]),
         (["HEAD", "/x"], ['"HEAD"', "GET, POST, PUT, PATCH, DELETE"]),
         (["GETT", "/x"], ["Did you mean GET?"]),
-        (["GET", "/balance?x=1"], ['"/balance?…"', "-q NAME=VALUE"]),
+        (["GET", "/balance?x=1"], ['"/balance?…"', "-f NAME=VALUE"]),
         (["GET", "/x", "-o", "csv"], ["csv"]),
         (["GET", "/x", "-o", "tsv", "-n"], ["tsv"]),
         (["GET", "/x", "--fields", "a"], ["--fields"]),
         (["GET"], ["PATH"]),
+        (["/x"], ['"/x"', "GET, POST"]),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(
@@ -165,11 +148,10 @@ def test_options_that_exclude_each_other_are_refused(
 
 
 def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) -> None:
-    done = tool("api", "-n", "--json", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2", "-q", "q=1")
+    done = tool("api", "-n", "--json", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2")
     assert done.code == 0
     assert done.document["method"] == "POST"
     assert done.document["url"] == f"{service.base_url}/a.b"
-    assert done.document["query"] == {"q": "1"}
     assert done.document["form"] == {"client": "***", "key": "***", "x.y": "1", "z": ["1", "2"]}
     lines = tool("api", "-n", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2").out.splitlines()
     assert {"form.x.y              1", 'form.z                ["1","2"]'} <= set(lines)
@@ -210,27 +192,6 @@ def test_on_a_terminal_anything_else_is_clean_text(body: bytes, shown: str, tool
     assert tool("api", "GET", "/x", terminal=True).out == shown
 
 
-HEAD = b"HTTP/1.0 201 Made\r\nX-Odd: a\x1b[31m\xe9\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
-
-
-@pytest.mark.parametrize("flag", ["-i", "--include"])
-@pytest.mark.parametrize("terminal", [False, True])
-def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: Tool, service: Service) -> None:
-    service.will(raw(HEAD + b"hello"))
-    out = tool("api", flag, "POST", "/x", terminal=terminal).out
-    assert out.splitlines() == [
-        "HTTP/1.0 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
-    ]  # fmt: skip
-
-
-def test_include_prints_the_content_encoding_of_a_compressed_response(tool: Tool, service: Service) -> None:
-    content = gzip.compress(b"hello")
-    service.will(raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + content))
-    done = tool("api", "-i", "GET", "/x")
-    assert done.stdout == b"HTTP/1.1 200 OK\nContent-Encoding: gzip\nConnection: close\n\n" + content
-    assert (done.code, "it is compressed" in done.err) == (1, True)
-
-
 # --- failures
 
 
@@ -264,14 +225,6 @@ def test_the_key_is_masked_in_a_response(status: int, tool: Tool, service: Servi
         done = tool("api", "POST", "/x", "-v")
         expected = b"" if status == 204 else f"{before}***{after}".encode()
         assert (done.stdout, shows_key(done.err)) == (expected, False)
-
-
-def test_the_key_is_masked_in_the_head_of_a_response(tool: Tool, service: Service) -> None:
-    head = f"HTTP/1.1 200 For {quote(KEY)} only\r\nX-Said: {quote(KEY)}\r\nX-More: 1\r\nConnection: close\r\n\r\n"
-    service.will(raw(head.encode()))
-    assert tool("api", "GET", "/x", "-i").out.splitlines() == [
-        "HTTP/1.1 200 For *** only", "X-Said: ***", "X-More: 1", "Connection: close", "",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])

@@ -6,7 +6,6 @@ every annotation of the command in each run, which takes a tenth of a short run.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -58,14 +57,10 @@ class _WithGlobalOptions:
     """A command or group that accepts the global options after its name, and knows the facts of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        own = params or []
-        used = {name for each in own for name in each.opts}
-        shared = [*global_options()]
-        for place, each in enumerate(shared):
-            if used.intersection(each.opts):  # the command's own options take precedence, such as -q of `msgctl api`
-                shared[place] = copy.copy(each)
-                shared[place].opts = [name for name in each.opts if name not in used]
-        attributes |= {"params": [*own, *shared], "add_help_option": False}  # --help is one of the global options
+        attributes |= {
+            "params": [*(params or []), *global_options()],
+            "add_help_option": False,  # --help is one of the global options
+        }
         super().__init__(**attributes)
         self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", CommandFacts())
 

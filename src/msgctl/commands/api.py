@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import unquote
 
 import typer
@@ -22,9 +22,6 @@ from msgctl.output.result import Format, OwnResult, RawResult
 from msgctl.text import is_unsafe
 from msgctl.values import quote
 
-if TYPE_CHECKING:
-    import httpx
-
 app = group("")
 
 
@@ -38,101 +35,18 @@ class Pair(NamedTuple):
     value: str
 
 
-def _pair(text: str, option: str) -> Pair:
+def _pair(text: str) -> Pair:
     """Return name and value, split at the first ``=``."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE")
+        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give -f NAME=VALUE")
     if not name.strip():
-        raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
+        raise UsageError("A parameter has no name: give -f NAME=VALUE")
     if name in ("client", "key"):
-        raise UsageError(f"Do not give {name} with {option}: it comes from the profile", "Choose another with -p.")
-    values.short_text(name, f"A name in {option}")
+        raise UsageError(f"Do not give {name} with -f: it comes from the profile", "Choose another with -p.")
+    values.short_text(name, "A name in -f")
     advice = "Leave it out: msgctl sends no empty values."
-    return Pair(name, values.prose(value, f"The value of {quote(name)} in {option}", advice))
-
-
-@command(
-    app,
-    "api",
-    "msgctl api /balance",
-    "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
-    "msgctl api POST /chatapp/send -q template=appointment --input body.json",
-    "msgctl api -i GET /balance",
-    effect=Effect.SENDS,
-    panel=ACCOUNT,
-)
-def api(
-    context: Context,
-    method: Annotated[
-        str | None, typer.Argument(metavar="[METHOD]", help="GET, POST, PUT, PATCH or DELETE. [default: GET]")
-    ] = None,
-    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Path under the base URL.")] = None,
-    form: Annotated[
-        list[Pair] | None,
-        typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable).", parser=parser(_pair, "-f")),
-    ] = None,
-    query: Annotated[
-        list[Pair] | None,
-        typer.Option(
-            "--query", "-q", metavar="NAME=VALUE", help="Query parameter (repeatable).", parser=parser(_pair, "-q")
-        ),
-    ] = None,
-    body: Annotated[
-        str | None,
-        typer.Option("--input", metavar="FILE", help="Send the JSON in this file as the body; - is standard input."),
-    ] = None,
-    include: Annotated[
-        bool, typer.Option("--include", "-i", help="Print the status line and the headers first.")
-    ] = False,
-) -> RawResult | OwnResult:
-    """Make any request with the profile's credentials.
-
-    Use it for endpoints msgctl has no command for. Client and key are added where the service expects them. The body of
-    the response is printed unchanged. A non-success status exits with 1, or with 5 if the request may have been carried
-    out. A success whose body has only `error` and `msg` also exits with 1.
-
-    GET requests may be retried; all other requests are sent only once.
-
-    For this command -q means --query; --quiet has no short form.
-    """
-    verb, where = _target(method, path)
-    if verb == "GET" and (form or body is not None):
-        raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE, or write POST before PATH.")
-    if form and body is not None:
-        raise UsageError("Use either --input or -f, not both")
-    if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
-        raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
-    content = None if body is None else json_body(context, body)[0]
-    context.operation = _operation(verb, where, has_body=content is not None)
-    request = Request(context.operation, tuple(query or ()), tuple(form or ()), content)
-    if context.options.dry_run:
-        return described([request.described(context.profile.base_url)])
-    response = context.client.fetch(request)
-    context.carried_out |= response.is_success and context.operation.effect is not Effect.READS
-    failures: list[MsgctlError] = []
-    try:
-        context.client.parse(request, response)
-    except MsgctlError as error:
-        failures = [error]
-    return RawResult(response.content, _head(response) if include else (), failures=failures)
-
-
-def _target(method: str | None, path: str | None) -> tuple[str, str]:
-    """Return the method and the path from the two arguments, of which the first may be omitted."""
-    if path is None:
-        if method is None or method.upper() in METHODS:
-            raise UsageError("PATH is missing", "For example: msgctl api GET /balance")
-        method, path = "GET", method
-    return values.choice(method or "GET", METHODS, "method"), _path(path)
-
-
-def _operation(verb: str, path: str, *, has_body: bool) -> Operation:
-    """Return any request as an operation. Only a GET request is known to send nothing."""
-    known = [each.credentials for each in OPERATIONS if (each.method, each.path) == (verb, path)]
-    place = Place.QUERY if verb == "GET" or has_body else next(iter(known), Place.FORM)
-    effect = Effect.READS if verb == "GET" else Effect.SENDS
-    return Operation(f"{verb} {path}", verb, path, effect, (), ANYTHING, place)
+    return Pair(name, values.prose(value, f"The value of {quote(name)} in -f", advice))
 
 
 def _path(text: str) -> str:
@@ -142,7 +56,7 @@ def _path(text: str) -> str:
         left_out = re.search("[?#]", text)  # the rest may contain the key
         raise UsageError(
             f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} is not a valid PATH: {fault}",
-            "Give the path under the base URL, for example /balance, and parameters with -q NAME=VALUE.",
+            "Give the path under the base URL, for example /balance, and parameters with -f NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
 
@@ -160,8 +74,66 @@ def _path_fault(text: str) -> str | None:
     return None
 
 
-def _head(response: httpx.Response) -> list[str]:
-    status = f"{response.http_version} {response.status_code} {response.reason_phrase}".rstrip()
-    from msgctl.http.transport import header_lines
+@command(
+    app,
+    "api",
+    "msgctl api GET /balance",
+    "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
+    "msgctl api POST /chatapp/send -f template=appointment --input body.json",
+    effect=Effect.SENDS,
+    panel=ACCOUNT,
+)
+def api(
+    context: Context,
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=parser(values.choice, METHODS, "method")
+        ),
+    ],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Path under the base URL.", parser=parser(_path))],
+    field: Annotated[
+        list[Pair] | None,
+        typer.Option("-f", metavar="NAME=VALUE", help="A parameter (repeatable).", parser=parser(_pair)),
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option("--input", metavar="FILE", help="Send the JSON in this file as the body; - is standard input."),
+    ] = None,
+) -> RawResult | OwnResult:
+    """Make any request with the profile's credentials.
 
-    return [status, *header_lines(response), ""]
+    Use it for endpoints msgctl has no command for. The parameters are sent in the query of a GET request or beside
+    --input, else as a form. Client and key are added where the service expects them. The body of the response is
+    printed unchanged. A non-success status exits with 1, or with 5 if the request may have been carried out. A success
+    whose body has only `error` and `msg` also exits with 1.
+
+    GET requests may be retried; all other requests are sent only once.
+    """
+    if method == "GET" and body is not None:
+        raise UsageError("A GET request has no body", "Give parameters with -f NAME=VALUE, or write POST before PATH.")
+    if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
+        raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
+    content = None if body is None else json_body(context, body)[0]
+    context.operation = _operation(method, path, has_body=content is not None)
+    is_query = method == "GET" or content is not None
+    query, form = (field or (), ()) if is_query else ((), field or ())
+    request = Request(context.operation, tuple(query), tuple(form), content)
+    if context.options.dry_run:
+        return described([request.described(context.profile.base_url)])
+    response = context.client.fetch(request)
+    context.carried_out |= response.is_success and context.operation.effect is not Effect.READS
+    failures: list[MsgctlError] = []
+    try:
+        context.client.parse(request, response)
+    except MsgctlError as error:
+        failures = [error]
+    return RawResult(response.content, failures=failures)
+
+
+def _operation(verb: str, path: str, *, has_body: bool) -> Operation:
+    """Return any request as an operation. Only a GET request is known to send nothing."""
+    known = [each.credentials for each in OPERATIONS if (each.method, each.path) == (verb, path)]
+    place = Place.QUERY if verb == "GET" or has_body else next(iter(known), Place.FORM)
+    effect = Effect.READS if verb == "GET" else Effect.SENDS
+    return Operation(f"{verb} {path}", verb, path, effect, (), ANYTHING, place)

@@ -215,7 +215,6 @@ class Printer:
             self._screen.write_bytes(result.text.encode())
 
     def _raw(self, result: RawResult) -> None:
-        self._write(clean(line) + "\n" for line in result.head)
         if not (result.body and self._screen.stream.isatty()):
             self._screen.write_bytes(result.body)
             if self._format is Format.JSON and result.body and not result.body.endswith(b"\n"):

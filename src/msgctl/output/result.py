@@ -74,10 +74,9 @@ class TextResult(NamedTuple):
 
 
 class RawResult(NamedTuple):
-    """The body of any response, printed unchanged below the lines of its ``head``."""
+    """The body of any response, printed unchanged."""
 
     body: bytes
-    head: Sequence[str] = ()
     failures: Sequence[MsgctlError] = ()
 
 
