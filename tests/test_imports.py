@@ -23,6 +23,7 @@ LAYERS = (
     {"reference"},
     {"cli"},
     {"jobs", "history", "output", "sandbox"},
+    {"store"},
     {"http"},
     {"config", "storage"},
     {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},

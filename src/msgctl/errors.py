@@ -6,6 +6,7 @@
     ├── UsageError          2   the command line or an input file is wrong; nothing was sent
     ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
     ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
+    ├── StoreNotReachedError 4  the store was not reached; nothing was sent
     ├── SharedStoreError    4   the shared store was not reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
@@ -171,6 +172,18 @@ class SharedStoreError(MsgctlError):
     exit_code = 4
     retryable = True
     nothing_sent = True
+
+
+class StoreNotReachedError(MsgctlError):
+    """The store was not reached in time, or the connection to it was lost. Nothing was sent."""
+
+    kind = "store_not_reached"
+    exit_code = 4
+    retryable = True
+    nothing_sent = True
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what, hint, consequence="nothing was sent")
 
 
 class ServiceError(MsgctlError):

@@ -1,0 +1,48 @@
+"""Everything that msgctl remembers, in one database: SQLite or PostgreSQL, with the same tables and statements.
+
+Open it with `store.open_store`. Functions take the open `Store` first. Errors of the database are
+StoreNotReachedError (it may work later) and ConfigurationError (``damaged_store``, ``newer_store`` or
+``configuration``); their messages never contain a password. Times are integers: milliseconds since 1970 in UTC.
+Credits and prices are millionths.
+
+**A job** is one row of ``job``, whose counts change in the same transaction as the rows they count:
+
+1. Import: `jobs.create` (an invisible job), `recipients.add` for 1,000 rows at a time, perhaps `recipients.exclude`,
+   then `jobs.publish` or `removal.discard`. `publish` returns the earlier job if the name is in use.
+2. Own: `owners.take` returns a `sending.Sending`. It increases the epoch of the job, and marks as unknown what an
+   owner that died has left in flight. A live owner is an error (``running_elsewhere``).
+3. Send: the thread that owns the store repeats one transaction::
+
+       with sending.batch(limits, wanted=4):     # begins with a condition on the epoch: the fence
+           sending.record(outcomes)              # of requests that were intended before
+           sending.give_back(unsent)             # expired, window closed, 429, not reached
+           while sending.upcoming(100):          # how many recipients, and the segments of each
+               intents.append(sending.intend(100))
+       # Now, and only now, the intents may be sent, each until intent.expires (boot_time).
+
+   `upcoming` leaves out people who have opted out, repeats, and people who have reached --at-most; no other
+   transaction of the account comes between this check and the intent. ``sending.job`` has the counts after the batch,
+   and ``stopping`` if another process asks this one to end. Without work, call `Sending.keep_alive` every 20 seconds.
+4. End: `Sending.finish` with a state. ``done`` checks that every recipient has a result.
+
+If a batch raises, nothing of it may be sent. After StoreNotReachedError: `Sending.reconnect` with the unsent intents.
+After LostJobError: stop, and store the outcomes that still arrive with `Sending.record_late`.
+
+Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
+not running), `owners.resend` (another attempt, fixed), `results.sent`, `learn_states` and `states`, `removal.remove`.
+
+**A result** is a row for each recipient and attempt: ``sending`` is an intent, then ``accepted``, ``refused`` or
+``unknown``. No row means pending. A resend adds rows with the next attempt, ``pending`` at first; a recipient whom it
+leaves out loses that row, and so keeps the earlier outcome. Reports show the last attempt; the history and limits
+count every attempt.
+
+**A single send** is a job without an ID, with one request: `once.begin`, the request, `once.end`. With a ``--once``
+key, the same two transactions take the key and store the result under it.
+
+**An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or
+an advisory lock of the session in PostgreSQL. The lock only makes a take-over polite. Safety comes from the epoch: a
+process that was suspended and wakes up finds another epoch, and its intents have expired.
+
+**Removal** marks jobs as removed, so that every view omits them, and deletes rows in slices. For 90 days, names,
+digests, numbers and times stay: they protect people from repeats.
+"""

@@ -1,0 +1,132 @@
+"""The methods that SQLite and PostgreSQL have in common. Statements have ``?`` for values and are the same for both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgctl.errors import ConfigurationError
+
+Row = tuple[Any, ...]
+
+MAX_VALUES = 500
+"""Maximum rows or values in one statement. SQLite allows 32,766 values."""
+
+
+class Database(ABC):
+    """A connection, for one thread at a time. Statements outside of a `transaction` are committed at once.
+
+    ``place`` is the file or the database in messages, without a password. Every method raises StoreNotReachedError if
+    the database is not reached within the time limit, and ConfigurationError if it cannot be used.
+    """
+
+    place: str
+
+    @abstractmethod
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query, or of a change with RETURNING."""
+
+    @abstractmethod
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement, and return the number of rows that it changed."""
+
+    @abstractmethod
+    def create(self, statement: str) -> None:
+        """Execute a statement of the schema."""
+
+    @abstractmethod
+    def begin(self, lock: str) -> None:
+        """Begin a transaction that writes. Transactions with the same lock run one after the other."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make the changes of the transaction durable."""
+
+    @abstractmethod
+    def roll_back(self) -> None:
+        """Undo the transaction, if there is one. Raises nothing."""
+
+    @abstractmethod
+    def hold(self, owner: int) -> None:
+        """Hold the lock of an owner until this process or the connection ends."""
+
+    @abstractmethod
+    def held(self, owners: Collection[int]) -> set[int]:
+        """Return the owners whose locks are held by any process."""
+
+    @abstractmethod
+    def reconnect(self) -> None:
+        """Replace a lost connection; locks must be held again."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection. Raises nothing."""
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """Return the first row of a query."""
+        rows = self.rows(statement, values)
+        return rows[0] if rows else None
+
+    def value(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first value of the first row of a query, or None."""
+        row = self.row(statement, values)
+        return row[0] if row else None
+
+    def insert(self, statement: str, rows: Sequence[Row], *, ending: str = "") -> int:
+        """Insert rows with one statement for many of them, and return the number of rows that it changed.
+
+        ``statement`` ends before VALUES; ``ending`` follows the rows. Python's sqlite3 waits for the interpreter lock
+        after each execution, so one statement per row would be slow beside busy threads.
+        """
+        changed = 0
+        for some in chunks(rows):
+            group = "(" + ", ".join("?" * len(some[0])) + ")"
+            text = f"{statement} VALUES {', '.join([group] * len(some))} {ending}"
+            changed += self.change(text, [value for row in some for value in row])
+        return changed
+
+    @contextmanager
+    def transaction(self, lock: str = "") -> Iterator[None]:
+        """Make all changes of the block durable, or none. ``lock`` is usually the account."""
+        self.begin(lock)
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def damaged(self, fault: str) -> ConfigurationError:
+        """Return the error for a store that does not contain what it should."""
+        return ConfigurationError(
+            f"The store {self.place} is damaged: {fault}",
+            "Restore it from a backup, or rename it. A new store has forgotten all earlier sends.",
+            consequence="nothing was sent",
+            reason="damaged_store",
+        )
+
+
+def chunks(values: Iterable[Any], size: int = MAX_VALUES) -> Iterator[list[Any]]:
+    """Yield lists of at most ``size`` values."""
+    some: list[Any] = []
+    for value in values:
+        some.append(value)
+        if len(some) == size:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def any_of(values: Collection[Any]) -> str:
+    """Return ``IN (?, …)`` for some values."""
+    return f"IN ({', '.join('?' * len(values))})"
+
+
+def plain(text: str | None) -> str | None:
+    """Return text that both databases can store: no lone surrogate and no NUL."""
+    if text is None:
+        return None
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -1,0 +1,138 @@
+"""The history and the usage: queries over the results of single sends and jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from typing import NamedTuple
+
+from msgctl import phones
+from msgctl.store import once
+from msgctl.store.database import any_of
+from msgctl.store.schema import ENDED
+from msgctl.store.store import Store
+
+GROUPINGS = ("day", "month", "command", "job", "country", "profile")
+"""The columns that messages and credits can be summed by."""
+BLOCK = "block add"
+_QUARTER = 900_000
+"""Milliseconds of a quarter of an hour: every time zone differs from UTC by a multiple of it."""
+_DAYS = {"day": "%Y-%m-%d", "month": "%Y-%m"}
+_PREFIX = 7
+"""Digits of a number that determine its country."""
+
+
+class Entry(NamedTuple):
+    """A message to a person, or a block. Times are milliseconds since 1970, credits millionths.
+
+    ``job`` is None for a single send. ``parameters`` (JSON) are those of the message; ``settings`` (JSON) those of the
+    job. A request in flight is ``unknown``.
+    """
+
+    time: int
+    profile: str
+    command: str
+    job: str | None
+    phone: str | None
+    outcome: str
+    id: str | None
+    status: str | None
+    state: str | None
+    credits: int | None
+    parameters: str
+    settings: str
+
+
+class Sum(NamedTuple):
+    """The accepted messages of a group, and all credits charged for it (millionths)."""
+
+    group: str | None
+    messages: int
+    credits: int
+
+
+_ENTRIES = """SELECT result.time, profile, command, job.id, result.phone,
+    CASE result.outcome WHEN 'sending' THEN 'unknown' ELSE result.outcome END, result.id, status, result.state,
+    result.credits, parameters, settings
+    FROM result JOIN job ON job.number = result.job
+    JOIN content ON content.job = result.job AND content.number = result.content
+    WHERE removed IS NULL AND result.request > 0"""
+
+
+def entries(
+    store: Store,
+    limit: int,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    phone: str | None = None,
+    job: int | None = None,
+) -> list[Entry]:
+    """Return the newest ``limit`` entries that match, newest last; ``until`` is excluded."""
+    conditions, values = "", []
+    for condition, value in (
+        ("result.time >= ?", since),
+        ("result.time < ?", until),
+        ("result.phone = ?", phone),
+        ("result.job = ?", job),
+    ):
+        if value is not None:
+            conditions += f" AND {condition}"
+            values.append(value)
+    order = ", ".join(f"result.{column} DESC" for column in ("time", "job", "line", "attempt"))
+    query = f"{_ENTRIES} {conditions} ORDER BY {order} LIMIT ?"
+    return [Entry(*row) for row in reversed(store.db.rows(query, (*values, limit)))]
+
+
+def last(store: Store, account: str) -> list[Entry]:
+    """Return the entries of the newest single message of an account, if any."""
+    number = store.db.value(
+        """SELECT number FROM job WHERE account = ? AND id IS NULL AND removed IS NULL AND command <> ?
+        ORDER BY number DESC LIMIT 1""",
+        (account, BLOCK),
+    )
+    if number is None:
+        return []
+    return [Entry(*row) for row in store.db.rows(f"{_ENTRIES} AND result.job = ? ORDER BY result.line", (number,))]
+
+
+def usage(store: Store, by: str, *, since: int | None = None, until: int | None = None) -> list[Sum]:
+    """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are those of this machine."""
+    column = {
+        "day": f"result.time / {_QUARTER}",
+        "month": f"result.time / {_QUARTER}",
+        "job": "job.id",
+        "country": f"substr(result.phone, 1, {_PREFIX})",
+    }.get(by, by)
+    rows = store.db.rows(
+        f"""SELECT {column}, min(result.phone), sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
+        sum(coalesce(result.credits, 0)) FROM result JOIN job ON job.number = result.job
+        WHERE removed IS NULL AND result.request > 0 AND command <> ? AND result.time >= ? AND result.time < ?
+        GROUP BY 1""",
+        (BLOCK, since or 0, 2**62 if until is None else until),
+    )
+    sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
+    for value, phone, messages, paid in rows:
+        group = value
+        if by == "country":
+            group = phones.country_of(phone)
+        elif by in _DAYS:
+            group = f"{datetime.fromtimestamp(value * _QUARTER / 1000).astimezone():{_DAYS[by]}}"
+        sums[group][0] += int(messages)
+        sums[group][1] += int(paid)
+    found = [Sum(group, *total) for group, total in sums.items() if any(total)]
+    return sorted(found, key=lambda each: (each.group is None, each.group or ""))
+
+
+def clearable(store: Store, account: str, before: int | None = None) -> tuple[int, list[int]]:
+    """Return how many entries of an account `clear` would delete, and the numbers of their sends and jobs.
+
+    Jobs that are not done or cancelled stay.
+    """
+    once.settle_dead(store, account)
+    rows = store.db.rows(
+        f"""SELECT number, accepted + refused + unknown FROM job WHERE account = ? AND removed IS NULL
+        AND owner IS NULL AND state {any_of(ENDED)} AND created < ?""",
+        (account, *ENDED, 2**62 if before is None else before),
+    )
+    return sum(count for _, count in rows), [number for number, _ in rows]

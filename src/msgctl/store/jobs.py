@@ -1,0 +1,258 @@
+"""Jobs: create, publish, find, list, change and remove them. A single send is a job without an ID."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from msgctl.errors import ConditionError, UsageError
+from msgctl.store.database import any_of, plain
+from msgctl.store.removal import discard
+from msgctl.store.store import Store
+from msgctl.values import quote
+
+
+@dataclass(slots=True)
+class NewJob:
+    """A job to create. ``settings`` is JSON; ``is_contact`` means that its messages count for --at-most."""
+
+    account: str
+    profile: str
+    command: str
+    settings: str = "{}"
+    is_contact: bool = True
+
+
+@dataclass(slots=True)
+class Job:
+    """A job as it is in the store. Times are milliseconds since 1970, credits and prices millionths.
+
+    The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_running`` is true
+    if its owner is alive.
+    """
+
+    number: int
+    id: str
+    account: str
+    profile: str
+    command: str
+    name: str | None
+    digest: bytes | None
+    settings: str
+    state: str
+    stopping: str | None
+    due: int | None
+    ending: str
+    owner: int | None
+    machine: str
+    epoch: int
+    attempt: int
+    is_resending: int
+    request: int
+    requests: int
+    invalid: int
+    duplicate: int
+    excluded: int
+    pending: int
+    sending: int
+    accepted: int
+    refused: int
+    unknown: int
+    credits: int
+    highest_price: int
+    created: int
+    begun: int | None
+    updated: int
+    removed: int | None
+    is_running: bool = False
+
+    @property
+    def shown_state(self) -> str:
+        """The state for people: ``running``, or ``paused`` for a job whose owner has died."""
+        if self.is_running:
+            return "running"
+        return "paused" if self.state == "active" else self.state
+
+    @property
+    def recipients(self) -> int:
+        """The number of rows in its file."""
+        return self.invalid + self.duplicate + self.excluded + self.sendable
+
+    @property
+    def sendable(self) -> int:
+        """The number of recipients that were not left out."""
+        return self.pending + self.sending + self.accepted + self.refused + self.unknown
+
+    @property
+    def reference(self) -> str:
+        """How a person refers to it: its name, or else its ID."""
+        return self.name or self.id
+
+
+COLUMNS = ", ".join(field.name for field in fields(Job) if field.name != "is_running")
+_VISIBLE = "id IS NOT NULL AND state <> 'importing' AND removed IS NULL"
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    """Return the job in a row of `COLUMNS`."""
+    return Job(*row)
+
+
+def create(store: Store, new: NewJob) -> int:
+    """Create an invisible job for an import, and return its number. Then add rows and `publish` or `discard` it."""
+    with store.db.transaction(new.account):
+        now = store.now()
+        while True:
+            day = datetime.fromtimestamp(now / 1000).astimezone()
+            id_ = f"{day:%Y%m%d}-{secrets.token_hex(3)}"
+            if store.db.row("SELECT 1 FROM job WHERE id = ?", (id_,)) is None:
+                break
+        row = (id_, new.account, new.profile, new.command, int(new.is_contact), new.settings)
+        return int(
+            store.db.value(
+                """INSERT INTO job (id, account, profile, command, is_contact, settings, state, owner, machine,
+                created, updated) VALUES (?, ?, ?, ?, ?, ?, 'importing', ?, ?, ?, ?) RETURNING number""",
+                (*row, store.owner, store.machine, now, now),
+            )
+        )
+
+
+def publish(
+    store: Store,
+    number: int,
+    *,
+    state: str,
+    digest: bytes,
+    name: str | None = None,
+    due: int | None = None,
+    settings: str | None = None,
+) -> tuple[Job, bool]:
+    """Make an imported job visible as ``active``, ``paused`` or ``scheduled``. Return it, and whether it is new.
+
+    If its account already has a job with the name, the import is discarded and the other job returned. Raises
+    UsageError (``key_reused``) if that job has another digest, and ConditionError (``job_removed``).
+    """
+    db = store.db
+    account = db.value("SELECT account FROM job WHERE number = ?", (number,))
+    with db.transaction(account):
+        other = named(store, account, name, digest) if name is not None else None
+        if other is None:
+            pending = db.value("SELECT count(*) FROM recipient WHERE job = ? AND content IS NOT NULL", (number,))
+            left_out: dict[str, int] = dict(
+                db.rows(
+                    "SELECT outcome, count(*) FROM recipient WHERE job = ? AND content IS NULL GROUP BY outcome",
+                    (number,),
+                )
+            )
+            counts = (pending, *(left_out.get(outcome, 0) for outcome in ("invalid", "duplicate", "excluded")))
+            changed = db.change(
+                """UPDATE job SET state = ?, digest = ?, name = ?, due = ?, settings = coalesce(?, settings),
+                pending = ?, invalid = ?, duplicate = ?, excluded = ?, owner = NULL, updated = ?
+                WHERE number = ? AND state = 'importing'""",
+                (state, digest, name, due, settings, *counts, store.now(), number),
+            )
+            if changed != 1:
+                raise db.damaged("a job was deleted during its import")
+    if other is not None:
+        discard(store, number)
+        return other, False
+    return get(store, number), True
+
+
+def named(store: Store, account: str, name: str, digest: bytes | None = None) -> Job | None:
+    """Return the job with a name in an account, if there is one.
+
+    Raises ConditionError (``job_removed``) if it was removed, and UsageError (``key_reused``) for another digest.
+    """
+    row = store.db.row(
+        f"SELECT {COLUMNS} FROM job WHERE account = ? AND name = ? AND state <> 'importing'",
+        (account, name),
+    )
+    if row is None:
+        return None
+    job = job_of(row)
+    job.is_running = store.is_owned(job.owner)
+    if digest is not None and job.digest != digest:
+        raise UsageError(
+            f"The name {quote(name)} belongs to another job: its message or its rows are different",
+            "Choose another name for this job.",
+            reason="key_reused",
+        )
+    if job.removed is not None:
+        raise ConditionError(
+            f"The job {quote(name)} was removed less than 90 days ago",
+            "To send to these recipients, choose another name.",
+            consequence="nothing was sent",
+            reason="job_removed",
+        )
+    return job
+
+
+def get(store: Store, number: int) -> Job:
+    """Return the current row of a job."""
+    row = store.db.row(f"SELECT {COLUMNS} FROM job WHERE number = ?", (number,))
+    if row is None:
+        raise store.db.damaged(f"job {number} is missing")
+    job = job_of(row)
+    job.is_running = store.is_owned(job.owner)
+    return job
+
+
+def find(store: Store, text: str, account: str | None = None) -> Job:
+    """Return the job with a name, an ID, or the unique beginning of an ID. The account's names come first.
+
+    Raises UsageError if there is none, or several.
+    """
+    query = f"SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND"
+    # Percent, underscore and backslash would match other text.
+    pattern = "".join(f"\\{char}" if char in "%_\\" else char for char in text) + "%"
+    for condition, values in (
+        ("name = ? AND account = ?", (text, account or "")),
+        ("id = ?", (text,)),
+        ("name = ?", (text,)),
+        ("id LIKE ? ESCAPE '\\' ORDER BY number LIMIT 6", (pattern,)),
+    ):
+        jobs = [job_of(row) for row in store.db.rows(f"{query} {condition}", (*map(plain, values),))]
+        if len(jobs) > 1:
+            ids = ", ".join(job.id for job in jobs[:5])
+            raise UsageError(f"{quote(text)} is the name or the beginning of several jobs: {ids}", "Use the whole ID.")
+        if jobs and text:
+            jobs[0].is_running = store.is_owned(jobs[0].owner)
+            return jobs[0]
+    raise UsageError(f"There is no job {quote(text)}", "List the jobs: msgctl job list")
+
+
+def listed(
+    store: Store, *, account: str | None = None, states: Sequence[str] = (), due_before: int | None = None
+) -> list[Job]:
+    """Return jobs in the order they were created, with one query; ``states`` are the stored states."""
+    conditions: list[str] = [_VISIBLE]
+    values: list[object] = []
+    if account is not None:
+        conditions.append("account = ?")
+        values.append(account)
+    if states:
+        conditions.append(f"state {any_of(states)}")
+        values += states
+    if due_before is not None:
+        conditions.append("due <= ?")
+        values.append(due_before)
+    rows = store.db.rows(f"SELECT {COLUMNS} FROM job WHERE {' AND '.join(conditions)} ORDER BY number", values)
+    jobs = [*map(job_of, rows)]
+    alive = store.owned({job.owner for job in jobs if job.owner is not None})
+    for job in jobs:
+        job.is_running = job.owner in alive
+    return jobs
+
+
+def last(store: Store, *, machine: str | None = None) -> Job | None:
+    """Return the newest job that has begun, on a machine if it is given."""
+    row = store.db.row(
+        f"""SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND (machine = ? OR ? = 1)
+        ORDER BY number DESC LIMIT 1""",
+        (machine or "", int(machine is None)),
+    )
+    return None if row is None else get(store, row[0])

@@ -1,0 +1,255 @@
+"""Single sends and ``--once`` keys. A single send is a job with one request.
+
+One transaction stores the intent and takes the key; another one stores the outcome under the key. A key that is still
+``sending`` although its owner has died has an unknown outcome, because its request may have been sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgctl.errors import ConditionError, UsageError
+from msgctl.operations import CHANNELS
+from msgctl.store import people, results
+from msgctl.store.database import plain
+from msgctl.store.results import Intent, RequestOutcome, RowOutcome
+from msgctl.store.store import Store
+from msgctl.text import clean
+from msgctl.values import quote
+
+POLL = 0.05
+"""Seconds between two looks at a key that another process uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A single send: its account, profile and command, its message (JSON) and the phones in its request.
+
+    ``is_contact`` means that it counts for --at-most. ``digest`` is that of the message, None if it does not count for
+    repeats. If ``channel`` is given, people who have opted out of it are refused.
+    """
+
+    account: str
+    profile: str
+    command: str
+    parameters: str
+    phones: Sequence[str | None]
+    is_contact: bool
+    digest: bytes | None = None
+    channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result under a key: the exit code, the response, and message and hint of an error."""
+
+    exit_code: int
+    http_status: int | None = None
+    body: bytes | None = None
+    message: str = ""
+    hint: str = ""
+
+
+DIED = Result(
+    5,
+    message="An earlier msgctl ended before it had the response; the message may have been sent",
+    hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
+)
+
+
+class Key(NamedTuple):
+    """A ``--once`` key with the digest of everything that is sent; ``max_wait`` is in seconds."""
+
+    key: str
+    digest: bytes
+    max_wait: float
+    resend_unknown: bool = False
+
+
+class Begun(NamedTuple):
+    """A single send whose request may be made now. ``before`` is an earlier unknown result under the key."""
+
+    job: int
+    intent: Intent
+    key: Key | None
+    before: Result | None
+
+
+def find(store: Store, account: str, key: Key) -> Result | None:
+    """Return the result of an earlier send under a key, unless it is to be resent or another process sends now.
+
+    Raises UsageError (``key_reused``) if the key was used for something else.
+    """
+    row = store.db.row(
+        """SELECT digest, state, owner, exit_code, http_status, body, message, hint FROM once
+        WHERE account = ? AND key = ?""",
+        (account, plain(key.key)),
+    )
+    if row is None:
+        return None
+    digest, state, owner, *values = row
+    if digest != key.digest:
+        raise UsageError(
+            f"--once {quote(key.key)} was used for another message or other recipients",
+            "Choose another key for this message.",
+            reason="key_reused",
+        )
+    result = Result(*values)
+    if state == "sending":
+        if store.is_owned(owner):
+            return None
+        result = DIED
+    return None if result.exit_code == 5 and key.resend_unknown else result
+
+
+def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Result:
+    """Store the intent of a single send and take its key; or return the result of an earlier send under the key.
+
+    Wait while another process sends under the key. Raises ConditionError (``running_elsewhere``) if that takes longer
+    than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and ConfigurationError; nothing
+    may be sent then.
+    """
+    deadline = time.monotonic() + (key.max_wait if key else 0)
+    owner = store.owner
+    while True:
+        with store.db.transaction(single.account):
+            earlier = find(store, single.account, key) if key else None
+            if earlier is not None:
+                return earlier
+            busy = _sender(store, single.account, key) if key else None
+            if busy is None:
+                _refuse_optouts(store, single)
+                before = _take(store, single.account, key, owner) if key else None
+                number, intent = _store(store, single, owner)
+                if key:
+                    store.db.change(
+                        "UPDATE once SET job = ? WHERE account = ? AND key = ?",
+                        (number, single.account, plain(key.key)),
+                    )
+                return Begun(number, intent, key, before)
+        if time.monotonic() > deadline:
+            raise ConditionError(
+                f"Another process on {clean(busy)} is sending under this key",
+                "Run the same command again to get its result.",
+                consequence="nothing was sent",
+                reason="running_elsewhere",
+            )
+        time.sleep(POLL)
+
+
+def _sender(store: Store, account: str, key: Key) -> str | None:
+    """Return the machine of a process that is sending under a key, if it is alive."""
+    query = "SELECT owner, machine FROM once WHERE account = ? AND key = ? AND state = 'sending'"
+    row = store.db.row(query, (account, plain(key.key)))
+    return str(row[1]) if row and store.is_owned(row[0]) else None
+
+
+def _take(store: Store, account: str, key: Key, owner: int) -> Result | None:
+    """Take a key; return the earlier unknown result that it had."""
+    row = store.db.row(
+        "SELECT state, exit_code, http_status, body, message, hint FROM once WHERE account = ? AND key = ?",
+        (account, plain(key.key)),
+    )
+    store.db.change(
+        """INSERT INTO once (account, key, digest, state, owner, machine, time) VALUES (?, ?, ?, 'sending', ?, ?, ?)
+        ON CONFLICT (account, key) DO UPDATE SET state = 'sending', owner = excluded.owner,
+        machine = excluded.machine, time = excluded.time""",
+        (account, plain(key.key), key.digest, owner, store.machine, store.now()),
+    )
+    if row is None:
+        return None
+    return DIED if row[0] == "sending" else Result(*row[1:])
+
+
+def _refuse_optouts(store: Store, single: Single) -> None:
+    if single.channel is None:
+        return
+    refused = people.opted_out(store, [phone for phone in single.phones if phone], single.channel)
+    found = [phone for phone in single.phones if phone in refused]
+    if found:
+        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(map(str, found))} have"
+        fix = f"msgctl optout remove {' '.join(map(str, found))} --channel {single.channel}"
+        raise UsageError(
+            f"{who} opted out of {CHANNELS[single.channel]}",
+            f"To send anyway, add --ignore-optout, or run: {fix}",
+            reason="opted_out",
+        )
+
+
+def _store(store: Store, single: Single, owner: int) -> tuple[int, Intent]:
+    db, now, size = store.db, store.now(), len(single.phones)
+    phones = [plain(phone) for phone in single.phones]
+    number = int(
+        db.value(
+            """INSERT INTO job (account, profile, command, is_contact, settings, state, owner, machine, epoch, request,
+            requests, sending, created, begun, updated)
+            VALUES (?, ?, ?, ?, '{}', 'active', ?, ?, 1, 1, 1, ?, ?, ?, ?) RETURNING number""",
+            (*_job_values(single), owner, store.machine, size, now, now, now),
+        )
+    )
+    db.change(
+        "INSERT INTO content (job, number, parameters, digest, cost) VALUES (?, 1, ?, ?, 0)",
+        (number, plain(single.parameters), single.digest),
+    )
+    intent = Intent(1, 1, 1, single.parameters, 0, range(1, size + 1), phones, now, 0)
+    results.intend(db, number, [intent])
+    return number, intent
+
+
+def _job_values(single: Single) -> tuple[str, str, str, int]:
+    return single.account, single.profile, single.command, int(single.is_contact)
+
+
+def end(
+    store: Store,
+    account: str,
+    begun: Begun,
+    rows: Sequence[RowOutcome],
+    result: Result | None,
+    *,
+    body: str | None = None,
+) -> None:
+    """Store the outcome of each phone, and the result under the key.
+
+    Without a ``result``, the request was refused or not carried out: the key is free again, unless it had an earlier
+    unknown result. Without ``rows``, the request was not carried out, and the send disappears. ``body`` is the response
+    if an outcome is in doubt.
+    """
+    db, number = store.db, begun.job
+    with db.transaction(account):
+        if rows:
+            changes = results.record(db, number, [RequestOutcome(begun.intent, rows, body)])
+            results.add_to_counts(db, number, changes)
+            db.change(
+                "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (store.now(), number)
+            )
+        else:
+            for table, column in (("result", "job"), ("content", "job"), ("job", "number")):
+                db.change(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+        if begun.key:
+            result = result or begun.before
+            if result is None:
+                db.change("DELETE FROM once WHERE account = ? AND job = ?", (account, number))
+            else:
+                values = (result.exit_code, result.http_status, result.body, plain(result.message), plain(result.hint))
+                db.change(
+                    """UPDATE once SET state = 'done', owner = NULL, exit_code = ?, http_status = ?, body = ?,
+                    message = ?, hint = ? WHERE account = ? AND job = ?""",
+                    (*values, account, number),
+                )
+
+
+def settle_dead(store: Store, account: str) -> None:
+    """Mark the requests of single sends whose process has died as unknown."""
+    rows = store.db.rows(
+        "SELECT number, owner FROM job WHERE account = ? AND id IS NULL AND owner IS NOT NULL", (account,)
+    )
+    alive = store.owned({owner for _, owner in rows})
+    for number, owner in rows:
+        if owner not in alive:
+            with store.db.transaction(account):
+                results.lose(store.db, number)
+                store.db.change("UPDATE job SET state = 'done', owner = NULL WHERE number = ?", (number,))

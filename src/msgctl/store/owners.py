@@ -1,0 +1,171 @@
+"""Who runs a job: take it, take it over from a process that died, stop it, cancel it, resend in it.
+
+The epoch of a job grows whenever a process takes it. Every transaction of an owner begins with a condition on the
+epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.results`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgctl.errors import ConditionError, UsageError
+from msgctl.store import jobs, results
+from msgctl.store.database import any_of
+from msgctl.store.jobs import Job
+from msgctl.store.results import NEWEST
+from msgctl.store.schema import ENDED
+from msgctl.store.sending import Sending
+from msgctl.store.store import Store
+from msgctl.text import clean
+
+
+def take(store: Store, number: int, *, state: str = "active") -> Sending:
+    """Become the owner of a job, or of a job whose owner died, and return its rows to send.
+
+    ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
+    that an earlier owner left in flight become unknown. Raises ConditionError (``running_elsewhere``, ``job_removed``)
+    and UsageError for a cancelled job.
+    """
+    db = store.db
+    owner = store.owner  # its lock is held before other processes can see it
+    account = jobs.get(store, number).account
+    with db.transaction(account):
+        job = jobs.get(store, number)  # the owner is judged in the transaction that replaces it
+        if job.is_running:
+            raise running_elsewhere(job)
+        _check_exists(job)
+        if job.state == "cancelled":
+            raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
+        changed = db.change(
+            """UPDATE job SET owner = ?, machine = ?, epoch = epoch + 1, state = ?, stopping = NULL, ending = '',
+            begun = coalesce(begun, ?), updated = ? WHERE number = ? AND epoch = ?""",
+            (owner, store.machine, state, store.now(), store.now(), number, job.epoch),
+        )
+        if changed != 1:
+            raise running_elsewhere(job)
+        results.lose(db, number)
+    return Sending(store, jobs.get(store, number))
+
+
+def running_elsewhere(job: Job) -> ConditionError:
+    """Return the error for a job that another process runs."""
+    return ConditionError(
+        f"The job {clean(job.reference)} is running on {clean(job.machine)} in another process",
+        f"Wait for it, or stop it: msgctl job cancel {clean(job.reference)}",
+        consequence="nothing was sent",
+        reason="running_elsewhere",
+    )
+
+
+def _check_exists(job: Job) -> None:
+    if job.removed is not None or job.state == "importing":
+        raise ConditionError(
+            f"The job {clean(job.reference)} was removed", consequence="nothing was sent", reason="job_removed"
+        )
+
+
+def ask_to_stop(store: Store, number: int, state: str) -> Job:
+    """Ask the owner of a job to end in a state (``paused`` or ``cancelled``); without a live owner, end it now.
+
+    Return the job. While it is running, call this again until it is not: its owner lets requests in flight finish. A
+    job that is done stays done. A resend that was not finished is undone: its recipients keep the earlier outcome.
+    """
+    db = store.db
+    account = jobs.get(store, number).account
+    with db.transaction(account):
+        job = jobs.get(store, number)
+        _check_exists(job)
+        if job.state in ENDED:
+            return job
+        if job.is_running:
+            db.change("UPDATE job SET stopping = ? WHERE number = ?", (state, number))
+        else:
+            db.change(
+                """UPDATE job SET owner = NULL, epoch = epoch + 1, state = ?, stopping = NULL, updated = ?
+                WHERE number = ? AND epoch = ?""",
+                (state, store.now(), number, job.epoch),
+            )
+            results.lose(db, number)
+            if state == "cancelled":
+                results.end_resend(db, jobs.get(store, number))
+    return jobs.get(store, number)
+
+
+def resend(
+    store: Store,
+    number: int,
+    outcomes: Collection[str],
+    states: Collection[str] | None = None,
+    *,
+    expected: int | None = None,
+) -> int:
+    """Fix the recipients of a resend, and return how many there are. They are pending in another attempt.
+
+    ``outcomes`` and ``states`` select them by their last attempt, as in `recipients.report`. ``expected`` is the number
+    in the question that the user has confirmed. Raises UsageError if an earlier resend has not ended, or if the number
+    has changed, and ConditionError if the job is running.
+    """
+    db = store.db
+    account = jobs.get(store, number).account
+    with db.transaction(account):
+        job = jobs.get(store, number)
+        if job.is_running:
+            raise running_elsewhere(job)
+        _check_exists(job)
+        if job.is_resending and job.pending:
+            raise UsageError(
+                f"An earlier resend of the job {clean(job.reference)} has not ended",
+                f"Continue it first: msgctl job resume {clean(job.reference)}",
+            )
+        results.lose(db, number)
+        condition, values = _selected(outcomes, states)
+        earlier: dict[str, int] = dict(
+            db.rows(f"SELECT outcome, count(*) {condition} GROUP BY outcome", (number, *values))
+        )
+        count = sum(earlier.values())
+        if expected is not None and count != expected:
+            raise UsageError("The recipients of the resend have changed since the question", "Run the command again.")
+        if count:
+            db.change(
+                f"""INSERT INTO result (job, line, attempt, content, phone, time, request, outcome)
+                SELECT job, line, ?, content, phone, ?, 0, 'pending' {condition}""",
+                (job.attempt + 1, store.now(), number, *values),
+            )
+            moved = ", ".join(f"{outcome} = {outcome} - {earlier[outcome]}" for outcome in earlier)
+            db.change(
+                f"""UPDATE job SET attempt = attempt + 1, is_resending = 1, pending = pending + ?, {moved},
+                owner = NULL, epoch = epoch + 1, state = 'active', updated = ? WHERE number = ?""",
+                (count, store.now(), number),
+            )
+    return count
+
+
+def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] | None = None) -> int:
+    """Return how many recipients a resend would have now."""
+    condition, values = _selected(outcomes, states)
+    return int(store.db.value(f"SELECT count(*) {condition}", (number, *values)))
+
+
+def _selected(outcomes: Collection[str], states: Collection[str] | None) -> tuple[str, list[str]]:
+    """Return the end of a query for last attempts, and its values after the number of the job."""
+    wanted = [*outcomes, *(["sending"] if "unknown" in outcomes else [])]
+    conditions = []
+    if wanted:
+        conditions.append(f"outcome {any_of(wanted)}")
+    if states:
+        conditions.append(f"(outcome = 'accepted' AND coalesce(state, '') {any_of(states)})")
+        wanted += states
+    return (
+        f"FROM result WHERE job = ? AND ({' OR '.join(conditions) or '1 = 0'}) AND {NEWEST}",
+        wanted,
+    )
+
+
+def change_settings(store: Store, number: int, settings: str, *, due: int | None = None) -> None:
+    """Replace the settings (JSON) and the due time of a job that is not running. Raises ConditionError."""
+    account = jobs.get(store, number).account
+    with store.db.transaction(account):
+        job = jobs.get(store, number)
+        if job.is_running:
+            raise running_elsewhere(job)
+        store.db.change("UPDATE job SET settings = ?, due = ? WHERE number = ?", (settings, due, number))

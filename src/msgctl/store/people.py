@@ -1,0 +1,130 @@
+"""Who must not get a message: opt-outs, repeats within 12 hours, and people who have reached --at-most."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from msgctl.operations import CHANNELS
+from msgctl.store.database import any_of, chunks
+from msgctl.store.schema import COUNTED
+from msgctl.store.store import SLICE, Store
+
+ALL = "all"
+"""The channel of people who have opted out of every channel."""
+REPEAT = 12 * 3_600_000
+"""Milliseconds in which the same message to the same person is a repeat."""
+
+
+class OptOut(NamedTuple):
+    """A number in international digits, its channel or `ALL`, and when it was added (milliseconds since 1970)."""
+
+    phone: str
+    channel: str
+    time: int
+
+
+def add_optouts(store: Store, entries: Iterable[tuple[str, str]]) -> tuple[int, int]:
+    """Add numbers with their channels in one transaction; return how many were given and how many are new.
+
+    A number that has opted out of all channels is not new for one of them.
+    """
+    wanted = [*dict.fromkeys(entries)]
+    new = 0
+    with store.db.transaction("optout"):
+        for some in chunks(wanted):
+            known = {*_optouts(store, [phone for phone, _ in some], (ALL,))}
+            rows = [(phone, channel, store.now()) for phone, channel in some if phone not in known]
+            if rows:
+                new += store.db.insert(
+                    "INSERT INTO optout (phone, channel, time)", rows, ending="ON CONFLICT (phone, channel) DO NOTHING"
+                )
+    return len(wanted), new
+
+
+def remove_optouts(store: Store, phones: Iterable[str], channel: str = ALL) -> list[str]:
+    """Remove numbers for a channel, or for all; return the numbers that were on the list for it.
+
+    A number that had opted out of all channels stays on the list for the others.
+    """
+    db, removed = store.db, []
+    channels = (ALL, *CHANNELS) if channel == ALL else (ALL, channel)
+    with db.transaction("optout"):
+        for phone in phones:
+            rows = db.rows(
+                f"DELETE FROM optout WHERE phone = ? AND channel {any_of(channels)} RETURNING channel, time",
+                (phone, *channels),
+            )
+            if rows:
+                removed.append(phone)
+            times: dict[str, int] = dict(rows)
+            if channel != ALL and ALL in times:
+                others = [(phone, other, times[ALL]) for other in CHANNELS if other != channel]
+                db.insert("INSERT INTO optout (phone, channel, time)", others, ending="ON CONFLICT DO NOTHING")
+    return removed
+
+
+def optouts(store: Store) -> Iterator[OptOut]:
+    """Yield the whole list, sorted by number, 1,000 at a time."""
+    after = ("", "")
+    while True:
+        rows = store.db.rows(
+            """SELECT phone, channel, time FROM optout WHERE (phone, channel) > (?, ?)
+            ORDER BY phone, channel LIMIT ?""",
+            (*after, SLICE),
+        )
+        yield from map(OptOut._make, rows)
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][:2]
+
+
+def opted_out(store: Store, phones: Collection[str], channel: str) -> set[str]:
+    """Return the numbers in ``phones`` that have opted out of a channel, or of all."""
+    found: set[str] = set()
+    for some in chunks(phones):
+        found |= {*_optouts(store, some, (ALL, channel))}
+    return found
+
+
+def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -> list[str]:
+    query = f"SELECT DISTINCT phone FROM optout WHERE phone {any_of(phones)} AND channel {any_of(channels)}"
+    return [phone for (phone,) in store.db.rows(query, (*phones, *channels))]
+
+
+class Repeat(NamedTuple):
+    """A person who got, or may have got, a message: its digest, and the number of the job that sent it."""
+
+    phone: str
+    digest: bytes
+    job: int
+
+
+def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> set[Repeat]:
+    """Return the messages of the last 12 hours to ``phones`` from an account, except those of the job ``besides``."""
+    found: set[Repeat] = set()
+    for some in chunks(phones):
+        found |= {
+            Repeat(*row)
+            for row in store.db.rows(
+                f"""SELECT result.phone, content.digest, result.job FROM result JOIN job ON job.number = result.job
+                JOIN content ON content.job = result.job AND content.number = result.content
+                WHERE result.phone {any_of(some)} AND result.time > ? AND result.outcome IN {COUNTED}
+                AND account = ? AND content.digest IS NOT NULL AND result.job <> ?""",
+                (*some, store.now() - REPEAT, account, besides),
+            )
+        }
+    return found
+
+
+def messages_since(store: Store, account: str, phones: Collection[str], since: int) -> dict[str, int]:
+    """Return how many messages that count for --at-most each of ``phones`` got from an account since a time."""
+    numbers: dict[str, int] = {}
+    for some in chunks(phones):
+        numbers |= store.db.rows(
+            f"""SELECT result.phone, count(*) FROM result JOIN job ON job.number = result.job
+            WHERE result.phone {any_of(some)} AND result.time >= ? AND result.outcome IN {COUNTED}
+            AND account = ? AND is_contact = 1 GROUP BY result.phone""",
+            (*some, since, account),
+        )
+    return numbers

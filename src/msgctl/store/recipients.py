@@ -1,0 +1,149 @@
+"""The rows of a job's file: added during the import, read by reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgctl.store.database import any_of, chunks, plain
+from msgctl.store.store import PAUSE, SLICE, Store
+
+
+class NewContent(NamedTuple):
+    """A different message of a job: its number in the job (from 1), parameters (JSON), digest, segments per person.
+
+    Without a digest, the message does not count for repeats.
+    """
+
+    number: int
+    parameters: str
+    digest: bytes | None
+    cost: int
+
+
+class NewRecipient(NamedTuple):
+    """A row of the file: its line (from 1), phone, the number of its content, and the cells of the row (JSON).
+
+    Without a content, nothing is sent: ``outcome`` is ``invalid`` or ``excluded``, and ``reason`` explains it.
+    """
+
+    line: int
+    phone: str | None
+    content: int | None
+    columns: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Reported:
+    """A recipient in a report, with its last attempt. Credits are millionths; ``columns`` is JSON."""
+
+    line: int
+    phone: str | None
+    outcome: str
+    id: str | None
+    status: str | None
+    state: str | None
+    credits: int | None
+    error: str | None
+    columns: str | None
+
+
+def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[NewRecipient]) -> dict[int, int]:
+    """Add at most 1,000 rows in one transaction, and their contents. Return the earlier line of each duplicate.
+
+    A recipient whose phone is in an earlier line is stored as ``duplicate``.
+    """
+    duplicates: dict[int, int] = {}
+    with store.db.transaction(f"import {job}"):
+        first = _lines(store, job, [row.phone for row in rows if row.content is not None and row.phone])
+        stored = []
+        for row in rows:
+            line, phone, content, columns, outcome, reason = row
+            if content is not None and phone is not None:
+                earlier = first.setdefault(phone, line)
+                if earlier != line:
+                    duplicates[line] = earlier
+                    content, outcome, reason = None, "duplicate", f"same number as line {earlier}"
+            stored.append((job, line, plain(phone), content, outcome, plain(reason), plain(columns)))
+        store.db.insert(
+            "INSERT INTO content (job, number, parameters, digest, cost)",
+            [(job, number, plain(parameters), digest, cost) for number, parameters, digest, cost in contents],
+        )
+        store.db.insert("INSERT INTO recipient (job, line, phone, content, outcome, reason, columns)", stored)
+    time.sleep(PAUSE)
+    return duplicates
+
+
+def _lines(store: Store, job: int, phones: Sequence[str]) -> dict[str, int]:
+    """Return the lines of phones that the job sends to."""
+    lines: dict[str, int] = {}
+    for some in chunks(phones):
+        lines |= store.db.rows(
+            f"SELECT phone, line FROM recipient WHERE job = ? AND content IS NOT NULL AND phone {any_of(some)}",
+            (job, *some),
+        )
+    return lines
+
+
+def exclude(store: Store, job: int, phones: Collection[str], reason: str) -> int:
+    """Leave out recipients of a job that is being imported, and return how many. Raises as `Database` does."""
+    left_out = 0
+    for some in chunks(phones):
+        with store.db.transaction(f"import {job}"):
+            left_out += store.db.change(
+                f"""UPDATE recipient SET content = NULL, outcome = 'excluded', reason = ?
+                WHERE job = ? AND content IS NOT NULL AND phone {any_of(some)}""",
+                (reason, job, *some),
+            )
+    return left_out
+
+
+_REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),
+    result.id, result.status, result.state, result.credits, coalesce(recipient.reason, result.error), columns
+    FROM recipient LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line
+    AND result.attempt = (SELECT max(attempt) FROM result AS newest
+        WHERE newest.job = recipient.job AND newest.line = recipient.line)
+    WHERE recipient.job = ? AND recipient.line > ? {condition} ORDER BY recipient.line LIMIT ?"""
+
+
+def report(
+    store: Store,
+    job: int,
+    *,
+    outcomes: Collection[str] = (),
+    states: Collection[str] | None = None,
+    is_running: bool = False,
+) -> Iterator[Reported]:
+    """Yield the recipients of a job by line, 1,000 at a time, without an open cursor.
+
+    ``outcomes`` and ``states`` select recipients; the states only those accepted. A request in flight is ``pending``
+    while the job is running, otherwise ``unknown``.
+    """
+    in_flight = "pending" if is_running else "unknown"
+    values: list[str] = []
+    conditions = []
+    if outcomes:
+        wanted = {*outcomes}
+        if in_flight in wanted:
+            wanted.add("sending")
+        conditions.append(f"coalesce(recipient.outcome, result.outcome, 'pending') {any_of(wanted)}")
+        values += wanted
+    if states is not None:
+        conditions.append(f"(result.outcome = 'accepted' AND coalesce(result.state, '') {any_of(states)})")
+        values += states
+    condition = f"AND ({' OR '.join(conditions)})" if conditions else ""
+    after = 0
+    while True:
+        rows = store.db.rows(_REPORT.format(condition=condition), (job, after, *values, SLICE))
+        for row in rows:
+            recipient = Reported(*row)
+            if recipient.outcome == "sending":
+                recipient.outcome = in_flight
+            yield recipient
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][0]

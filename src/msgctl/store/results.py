@@ -1,0 +1,266 @@
+"""Intents and outcomes of requests: the rows of the table ``result``, and the counts that must agree with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgctl.store.database import Database, any_of, chunks, plain
+from msgctl.store.jobs import Job
+from msgctl.store.store import SLICE, Store
+
+ENDED_EARLY = "msgctl ended before the response arrived"
+
+NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
+    WHERE newest.job = result.job AND newest.line = result.line)"""
+"""The condition that selects the last attempt of each recipient."""
+
+
+class Intent(NamedTuple):
+    """A request that is about to be sent to the recipients in ``lines``, with their ``phones``.
+
+    ``parameters`` are those of the message (JSON), ``cost`` its segments per recipient. It may be sent until
+    ``expires``, a time of `msgctl.store.sending.boot_time`. ``time`` is in milliseconds since 1970.
+    """
+
+    request: int
+    attempt: int
+    content: int
+    parameters: str
+    cost: int
+    lines: Sequence[int]
+    phones: Sequence[str | None]
+    time: int
+    expires: float
+
+    @property
+    def segments(self) -> int:
+        """The segments of the whole request."""
+        return self.cost * len(self.lines)
+
+
+class RowOutcome(NamedTuple):
+    """The outcome of one recipient of a request: ``accepted``, ``refused`` or ``unknown``. Credits are millionths."""
+
+    outcome: str
+    id: str | None = None
+    status: str | None = None
+    credits: int | None = None
+    error: str | None = None
+
+
+class RequestOutcome(NamedTuple):
+    """The outcomes of a request in the order of its lines; ``body`` is the response if one of them is in doubt."""
+
+    intent: Intent
+    rows: Sequence[RowOutcome]
+    body: str | None = None
+
+
+def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:
+    """Store the intents of requests. Called in a transaction."""
+    rows = [
+        (job, line, intent.attempt, intent.content, phone, intent.time, intent.request, "sending")
+        for intent in intents
+        for line, phone in zip(intent.lines, intent.phones, strict=True)
+    ]
+    changed = db.insert(
+        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome)",
+        rows,
+        ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = 'sending', time = excluded.time,
+        request = excluded.request WHERE result.outcome = 'pending'""",
+    )
+    if changed != len(rows):
+        raise db.damaged("another program has changed results")
+
+
+def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter[str]:
+    """Store the outcomes of requests whose intents are stored. Called in a transaction.
+
+    Return the changes of the job's counts and credits.
+    """
+    rows = [row for result in results for row in _rows(job, result)]
+    changed = db.insert(
+        """INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, id, status, credits,
+        error)""",
+        rows,
+        ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = excluded.outcome, id = excluded.id,
+        status = excluded.status, credits = excluded.credits, error = excluded.error
+        WHERE result.request = excluded.request AND result.outcome = 'sending'""",
+    )
+    if changed != len(rows):
+        raise db.damaged("another program has changed results")
+    _store_bodies(db, job, results)
+    changes: Counter[str] = Counter()
+    for result in results:
+        changes["sending"] -= len(result.rows)
+        for row in result.rows:
+            changes[row.outcome] += 1
+            changes["credits"] += row.credits or 0
+    return changes
+
+
+def record_late(store: Store, job: Job, results: Sequence[RequestOutcome]) -> None:
+    """Store outcomes of a job that another process has taken over, in a separate transaction.
+
+    Each is stored only if its row still has that request, so that it never overwrites a newer attempt.
+    """
+    with store.db.transaction(job.account):
+        for result in results:
+            for row in _rows(job.number, result):
+                _record_late(store.db, row)
+        _store_bodies(store.db, job.number, results)
+
+
+def _record_late(db: Database, row: tuple[Any, ...]) -> None:
+    job, line, attempt, _, _, _, request, outcome, id_, status, paid, error = row
+    changed = db.change(
+        """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
+        WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown'""",
+        (outcome, id_, status, paid, error, job, line, attempt, request),
+    )
+    if not changed:
+        return
+    changes = Counter({"credits": paid or 0})
+    if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == attempt:
+        changes["unknown"] -= 1
+        changes[outcome] += 1
+    add_to_counts(db, job, changes)
+
+
+def _store_bodies(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
+    bodies = [(job, each.intent.request, plain(each.body)) for each in results if each.body]
+    db.insert("INSERT INTO response (job, request, body)", bodies, ending="ON CONFLICT DO NOTHING")
+
+
+def _rows(job: int, result: RequestOutcome) -> Iterator[tuple[Any, ...]]:
+    intent = result.intent
+    for line, phone, row in zip(intent.lines, intent.phones, result.rows, strict=True):
+        yield (
+            *(job, line, intent.attempt, intent.content, phone, intent.time, intent.request, row.outcome),
+            *(plain(row.id), plain(row.status), row.credits, plain(row.error)),
+        )
+
+
+def give_back(db: Database, job: int, intent: Intent) -> int:
+    """Make the recipients of a request pending again that was certainly not sent; return how many."""
+    given_back = 0
+    change = "UPDATE result SET outcome = 'pending', request = 0"
+    if intent.attempt == 1:
+        change = "DELETE FROM result"  # no row means pending
+    for some in chunks(intent.lines):
+        given_back += db.change(
+            f"{change} WHERE job = ? AND line {any_of(some)} AND attempt = ? AND request = ? AND outcome = 'sending'",
+            (job, *some, intent.attempt, intent.request),
+        )
+    return given_back
+
+
+def lose(db: Database, job: int) -> None:
+    """Mark all requests in flight as unknown: nobody waits for their responses. Called in a transaction."""
+    lost = db.change(
+        "UPDATE result SET outcome = 'unknown', error = ? WHERE job = ? AND outcome = 'sending'", (ENDED_EARLY, job)
+    )
+    add_to_counts(db, job, Counter(sending=-lost, unknown=lost))
+
+
+def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
+    """Add to the counts of a job, by column. Called in the transaction that changes the rows."""
+    used = {name: number for name, number in changes.items() if number}
+    if used:
+        columns = ", ".join(f"{name} = {name} + ?" for name in used)
+        db.change(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
+
+
+def last_outcomes(db: Database, job: int, lines: Collection[int] | None = None) -> dict[str, int]:
+    """Count recipients by the outcome of their last attempt, for some lines or all."""
+    condition, values = "", [job]
+    if lines is not None:
+        condition = f"AND line {any_of(lines)}"
+        values += lines
+    query = f"SELECT outcome, count(*) FROM result WHERE job = ? AND {NEWEST} {condition} GROUP BY outcome"
+    return dict(db.rows(query, values))
+
+
+def end_resend(db: Database, job: Job) -> None:
+    """End a resend: recipients that it has not reached keep the earlier outcome. Called in a transaction."""
+    open_rows = db.rows(
+        "SELECT line FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending'", (job.number, job.attempt)
+    )
+    changes: Counter[str] = Counter()
+    for some in chunks(line for (line,) in open_rows):
+        db.change(
+            f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(some)}",
+            (job.number, job.attempt, *some),
+        )
+        changes.update(last_outcomes(db, job.number, some))
+        changes["pending"] -= len(some)
+    add_to_counts(db, job.number, changes)
+    db.change("UPDATE job SET is_resending = 0 WHERE number = ?", (job.number,))
+
+
+def check_counts(store: Store, job: Job) -> None:
+    """Compare the counts of a job with its rows. Raises ConfigurationError (``damaged_store``) if they differ."""
+    db = store.db
+    counts: Counter[str] = Counter(
+        dict(
+            db.rows(
+                "SELECT coalesce(outcome, 'pending'), count(*) FROM recipient WHERE job = ? GROUP BY 1", (job.number,)
+            )
+        )
+    )
+    for outcome, number in last_outcomes(db, job.number).items():
+        counts[outcome] += number
+        counts["pending"] -= number
+    for name in ("invalid", "duplicate", "excluded", "pending", "sending", "accepted", "refused", "unknown"):
+        if counts[name] != getattr(job, name):
+            raise db.damaged(f"job {job.id} has {counts[name]} recipients that are {name}, not {getattr(job, name)}")
+
+
+# --- delivery states
+
+
+class Sent(NamedTuple):
+    """A message that was accepted, with the newest delivery state that is known."""
+
+    line: int
+    id: str
+    phone: str | None
+    state: str | None
+
+
+def sent(store: Store, job: int) -> Iterator[Sent]:
+    """Yield the accepted messages of a job that have an ID, by line, 1,000 at a time."""
+    after = 0
+    while True:
+        rows = store.db.rows(
+            f"""SELECT line, id, phone, state FROM result WHERE job = ? AND line > ? AND outcome = 'accepted'
+            AND id IS NOT NULL AND {NEWEST} ORDER BY line LIMIT ?""",
+            (job, after, SLICE),
+        )
+        yield from map(Sent._make, rows)
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][0]
+
+
+def states(store: Store, job: int) -> dict[str | None, int]:
+    """Count the accepted messages of a job by delivery state; None is not known."""
+    query = f"SELECT state, count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND {NEWEST} GROUP BY state"
+    return dict(store.db.rows(query, (job,)))
+
+
+def learn_states(store: Store, account: str, learned: Iterable[tuple[str, str | None, str]]) -> None:
+    """Store the newest delivery states: id, phone (None for all recipients who share the id) and state."""
+    for some in chunks(learned):
+        with store.db.transaction(account):
+            for id_, phone, state in some:
+                condition, values = "", []
+                if phone is not None:
+                    condition, values = "AND phone = ?", [phone]
+                store.db.change(
+                    f"""UPDATE result SET state = ? WHERE id = ? {condition}
+                    AND job IN (SELECT number FROM job WHERE account = ?)""",
+                    (plain(state), plain(id_), *values, account),
+                )

@@ -1,0 +1,193 @@
+"""Send a job that this process owns: one transaction stores outcomes and the next intents.
+
+An intent may be sent only after the block of `Sending.batch` has ended without an error, and only until it expires,
+`INTENT_LIFE` seconds after the block began. Give an older one back in the next batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from msgctl.errors import ConditionError
+from msgctl.store import jobs, results
+from msgctl.store.jobs import COLUMNS, Job, job_of
+from msgctl.store.queue import Limits, Queue
+from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.schema import ENDED
+from msgctl.store.store import Store
+from msgctl.text import clean
+
+INTENT_LIFE = 0.5
+"""Seconds after which an unsent intent is not valid: somebody may have opted out, or taken the job over."""
+
+
+def boot_time() -> float:
+    """Return a time in seconds that also passes while the machine is suspended, if the system has such a clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class LostJobError(ConditionError):
+    """Another process has taken the job over: this one must not send anything more for it."""
+
+
+class Sending:
+    """A job that this process owns: its next recipients, intents and outcomes.
+
+    ``job`` is the row of the job after the last batch; another process may have asked it to stop (``job.stopping``).
+    """
+
+    def __init__(self, store: Store, job: Job) -> None:
+        self._store = store
+        self._db = store.db
+        self._queue = Queue(store)
+        self._changes: Counter[str] = Counter()
+        self._highest_price = 0
+        self._intents: list[Intent] = []
+        self._began = 0.0
+        self.job = job
+
+    @contextmanager
+    def batch(self, limits: Limits, wanted: int = 1) -> Iterator[None]:
+        """Store everything in the block durably, or nothing. ``wanted`` is the number of requests to intend.
+
+        In the block, first call `record` and `give_back`, then `upcoming` and `intend`. Raises LostJobError if another
+        process owns the job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent.
+        After StoreNotReachedError, call `reconnect`: the block may or may not be stored.
+        """
+        self._began = boot_time()
+        self._changes, self._intents, self._highest_price = Counter(), [], 0
+        try:
+            with self._db.transaction(self.job.account):
+                self._fence()
+                self._queue.begin(self.job, limits, wanted)
+                yield
+                results.intend(self._db, self.job.number, self._intents)
+                job = self._counted()
+        except BaseException:
+            self._queue.restart()
+            raise
+        self.job = job
+
+    def _fence(self) -> None:
+        """Check that no process has taken the job over, and read it."""
+        rows = self._db.rows(
+            f"UPDATE job SET updated = ? WHERE number = ? AND epoch = ? RETURNING {COLUMNS}",
+            (self._store.now(), self.job.number, self.job.epoch),
+        )
+        if rows:
+            self.job = job_of(rows[0])
+            return
+        machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
+        raise LostJobError(
+            f"Another process on {clean(machine or 'another machine')} has taken over the job "
+            f"{clean(self.job.reference)}",
+            f"Look at it: msgctl job show {clean(self.job.reference)}",
+            consequence="this one sends nothing more",
+            reason="running_elsewhere",
+        )
+
+    def _counted(self) -> Job:
+        number = self.job.number
+        results.add_to_counts(self._db, number, _sum(self._changes, self._queue.changes))
+        rows = self._db.rows(
+            f"UPDATE job SET request = ?, highest_price = ? WHERE number = ? RETURNING {COLUMNS}",
+            (self.job.request, max(self._highest_price, self.job.highest_price), number),
+        )
+        return job_of(rows[0])
+
+    def record(self, outcomes: Sequence[RequestOutcome]) -> None:
+        """Store the outcomes of requests that were intended in an earlier batch."""
+        self._changes = _sum(self._changes, results.record(self._db, self.job.number, outcomes))
+        for intent, rows, _ in outcomes:
+            for row in rows:
+                if row.outcome == "accepted" and row.credits and intent.cost:
+                    self._highest_price = max(self._highest_price, -(-row.credits // intent.cost))
+
+    def record_late(self, outcomes: Sequence[RequestOutcome]) -> None:
+        """Store outcomes after LostJobError, each only if its row still has that request. Not in a batch."""
+        results.record_late(self._store, self.job, outcomes)
+
+    def give_back(self, intents: Sequence[Intent]) -> None:
+        """Make the recipients of requests that were certainly not sent pending again."""
+        for intent in intents:
+            number = results.give_back(self._db, self.job.number, intent)
+            self._changes = _sum(self._changes, Counter(sending=-number, pending=number, requests=-bool(number)))
+            self._queue.go_back(intent.content, min(intent.lines))
+
+    def upcoming(self, size: int) -> tuple[int, int] | None:
+        """Return how many recipients the next request may have (at most ``size``), and the segments of each.
+
+        Return None if nobody is pending.
+        """
+        number = self._queue.next(size)
+        if not number:
+            return None
+        return number, self._queue.content(self._queue.first.content).cost
+
+    def intend(self, size: int) -> Intent | None:
+        """Store the intent of the next request, to at most ``size`` recipients; None if nobody is pending."""
+        number = self._queue.next(size)
+        if not number:
+            return None
+        rows = self._queue.take(number)
+        content = self._queue.content(rows[0].content)
+        self.job.request += 1
+        intent = Intent(
+            request=self.job.request,
+            attempt=self._queue.attempt,
+            content=rows[0].content,
+            parameters=content.parameters,
+            cost=content.cost,
+            lines=[row.line for row in rows],
+            phones=[row.phone for row in rows],
+            time=self._store.now(),
+            expires=self._began + INTENT_LIFE,
+        )
+        self._intents.append(intent)
+        self._changes = _sum(self._changes, Counter(pending=-number, sending=number, requests=1))
+        return intent
+
+    def reconnect(self, unsent: Sequence[Intent] = ()) -> None:
+        """Connect again after StoreNotReachedError. ``unsent`` are intents of a batch whose commit was lost.
+
+        Raises LostJobError if another process has taken the job over meanwhile.
+        """
+        self._store.reconnect()
+        with self.batch(Limits("")):
+            self.give_back(unsent)
+
+    def keep_alive(self) -> None:
+        """Keep the job while there is nothing to write. Call it at least every 20 seconds, in the writing thread."""
+        self._store.keep_alive()
+
+    def finish(self, state: str, *, due: int | None = None, ending: str = "") -> Job:
+        """Give the job up in a state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.
+
+        Requests that are still in flight become unknown. If the job is done, it is checked that every recipient has a
+        result. Raises LostJobError.
+        """
+        db, number = self._db, self.job.number
+        with db.transaction(self.job.account):
+            self._fence()
+            results.lose(db, number)
+            if self.job.is_resending and state in ENDED:
+                results.end_resend(db, jobs.get(self._store, number))
+            if state == "done":
+                results.check_counts(self._store, jobs.get(self._store, number))
+            db.change(
+                """UPDATE job SET state = ?, due = ?, ending = ?, owner = NULL, stopping = NULL, updated = ?
+                WHERE number = ? AND epoch = ?""",
+                (state, due, ending, self._store.now(), number, self.job.epoch),
+            )
+        self.job = jobs.get(self._store, number)
+        return self.job
+
+
+def _sum(first: Counter[str], second: Counter[str]) -> Counter[str]:
+    """Add two counters; ``+`` would drop numbers below zero."""
+    total = Counter(first)
+    total.update(second)
+    return total

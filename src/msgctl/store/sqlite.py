@@ -1,0 +1,251 @@
+"""The store in an SQLite file, for the processes of one user on one machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
+from msgctl.storage import files
+from msgctl.store import upgrades
+from msgctl.store.database import Database, Row
+
+APPLICATION = 0x6D736773  # "msgs", in the header of the file
+Result = TypeVar("Result")
+
+MIN_VERSION = (3, 35)
+"""The first SQLite with RETURNING."""
+MIN_POLL, MAX_POLL = 0.001, 0.003
+"""Seconds between two attempts. SQLite's own waits grow, so that other processes overtake for seconds."""
+NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
+"""File systems whose memory maps or locks do not reach other machines."""
+SIDE_FILES = ("-wal", "-shm", "-journal")
+
+
+class SQLite(Database):
+    """A connection to a file, which is created if it is missing. A statement waits up to ``timeout`` seconds."""
+
+    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+        self.path = path
+        self.place = files.shown(path)
+        self._timeout = timeout
+        if sqlite3.sqlite_version_info < MIN_VERSION:
+            raise _error(
+                f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
+                "Update SQLite, or use a Python that contains a newer one.",
+            )
+        with files.explained("use the store", path, "nothing was sent"):
+            files.make_folder(path.parent)
+            if (kind := _file_system(path.parent)) in NETWORK:
+                raise _error(
+                    f"The store {self.place} is on a network file system ({kind}), where SQLite is not safe",
+                    "Use a local disk (MSGCTL_STORE), or PostgreSQL for several machines.",
+                )
+            if not path.exists():
+                self._create()
+            self._check_files()
+        self._db = self._connect(path)
+        try:
+            self._check_content()
+            upgrades.upgrade(self)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, path: Path) -> sqlite3.Connection:
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        try:
+            db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            self._raise(error)
+        self._db = db
+        # FULL makes each commit durable. With the default, a power cut may undo the last commits of a log.
+        self.change("PRAGMA synchronous = FULL")
+        return db
+
+    def _create(self) -> None:
+        """Create a complete store under another name and link it into place: an empty file is never a new store."""
+        new = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
+        try:
+            new.touch(0o600, exist_ok=False)
+            with closing(self._connect(new)):
+                self.change(f"PRAGMA application_id = {APPLICATION}")
+                self.change("PRAGMA auto_vacuum = INCREMENTAL")
+                self.change("PRAGMA journal_mode = WAL")
+                with self.transaction():
+                    upgrades.create(self)
+            files.sync(new)
+            with suppress(FileExistsError):  # another process was faster
+                self.path.hardlink_to(new)
+        finally:
+            for suffix in ("", *SIDE_FILES):
+                new.with_name(new.name + suffix).unlink(missing_ok=True)
+        with suppress(PermissionError):  # a directory that this user can write but not read
+            files.sync(self.path.parent)
+
+    # --- checks
+
+    def _check_files(self) -> None:
+        files.check_directory(self.path.parent)
+        status = self.path.stat()
+        files.check(self.path, status, "the store")
+        if not status.st_size:
+            raise self.damaged("it is empty")
+
+    def _check_content(self) -> None:
+        application = self.value("PRAGMA application_id")
+        tables = self.value("SELECT count(*) FROM sqlite_master WHERE name IN ('meta', 'job', 'result')")
+        if application != APPLICATION:
+            raise self.damaged("it is a database, but not a store of msgctl")
+        if tables != 3:
+            raise self.damaged("its tables are missing")
+
+    # --- statements
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._repeated(lambda: self._db.execute(statement, values).fetchall())
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._repeated(lambda: self._db.execute(statement, values).rowcount)
+
+    def create(self, statement: str) -> None:
+        self.change(statement)
+
+    def begin(self, lock: str) -> None:
+        del lock  # there is one writer at a time
+        self.change("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self.change("COMMIT")
+
+    def roll_back(self) -> None:
+        with suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _repeated(self, execute: Callable[[], Result]) -> Result:
+        """Execute a statement again while another process uses the file."""
+        deadline = None
+        while True:
+            try:
+                return execute()
+            except sqlite3.Error as error:
+                is_busy = _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                now = time.monotonic()
+                deadline = deadline or now + self._timeout
+                if not is_busy or self._db.in_transaction or now > deadline:
+                    self._raise(error)
+            time.sleep(random.uniform(MIN_POLL, MAX_POLL))  # noqa: S311 (no secret)
+
+    def _raise(self, error: sqlite3.Error) -> NoReturn:
+        raise self._explained(error) from error
+
+    def _explained(self, error: sqlite3.Error) -> MsgctlError:
+        match _code(error):
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return StoreNotReachedError(f"Another program is using the store {self.place}", "Try again later.")
+            case sqlite3.SQLITE_NOTADB:
+                return self.damaged("it is not a database")
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_CONSTRAINT:
+                return self.damaged(str(error))
+            case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:  # a full disk or quota
+                hint = files.MAKE_ROOM
+            case _:
+                hint = files.CHECK_PERMISSIONS
+        return _error(f"Cannot use the store {self.place}: {error}", hint)
+
+    # --- locks
+
+    def hold(self, owner: int) -> None:
+        with files.explained("lock", self._locks, "nothing was sent"):
+            _LockFile.of(self._locks).hold(owner)
+
+    def held(self, owners: Collection[int]) -> set[int]:
+        with files.explained("lock", self._locks, "nothing was sent"):
+            return _LockFile.of(self._locks).held(owners)
+
+    @property
+    def _locks(self) -> Path:
+        return self.path.with_name(self.path.name + "-owners")
+
+    def reconnect(self) -> None:
+        pass  # a file stays open
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):  # all commits are on disk
+            self._db.close()
+
+
+class _LockFile:
+    """The lock file of a store: one byte for each owner, at the offset of its number.
+
+    The system releases the bytes of a process when it ends, or when it closes the file. So a process opens it once, and
+    never closes it.
+    """
+
+    _open: ClassVar[dict[tuple[int, int], _LockFile]] = {}
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._own: set[int] = set()
+        self._pid = os.getpid()
+
+    @classmethod
+    def of(cls, path: Path) -> _LockFile:
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            known = cls._open.get((status.st_dev, status.st_ino))
+            if known and known._pid == os.getpid():  # a child process has none of its parent's locks
+                return known
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        status = os.fstat(descriptor)
+        lock_file = cls._open[status.st_dev, status.st_ino] = cls(descriptor)
+        return lock_file
+
+    def hold(self, owner: int) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, owner)
+        self._own.add(owner)
+
+    def held(self, owners: Collection[int]) -> set[int]:
+        return {owner for owner in owners if owner in self._own or self._is_held(owner)}
+
+    def _is_held(self, owner: int) -> bool:
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, owner)
+        except (BlockingIOError, PermissionError):
+            return True
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, owner)
+        return False
+
+
+def _file_system(path: Path) -> str:
+    """Return the kind of file system of a directory, or an empty string if the system does not list it (macOS)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    directory = os.path.realpath(path) + "/"
+    kind, longest = "", 0
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        mount = fields.split()[4].replace("\\040", " ").rstrip("/") + "/"
+        if directory.startswith(mount) and len(mount) >= longest:  # a later mount hides an earlier one
+            kind, longest = rest.split()[0], len(mount)
+    return kind
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary code of an error, which is the low byte of the extended one."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+
+
+def _error(what: str, hint: str) -> ConfigurationError:
+    return ConfigurationError(what, hint, consequence="nothing was sent")

@@ -1,0 +1,88 @@
+"""Open the store, and own things in it: the locks of this process, which other processes see."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from msgctl.errors import ConfigurationError
+from msgctl.store.database import Database
+
+DAY = 86_400_000
+"""Milliseconds of a day."""
+KEEP = 90 * DAY
+"""Milliseconds that keys, names and digests are kept, even after everything else is removed."""
+SLICE = 1000
+"""Maximum rows that are deleted in one transaction, so that other processes can write in between."""
+PAUSE = 0.004
+"""Seconds between two transactions of an import or a removal."""
+URLS = ("postgresql://", "postgres://")
+
+
+class Store:
+    """An open store: ``db`` is its connection, for one thread at a time.
+
+    ``clock`` returns seconds since 1970. ``machine`` is the name of this machine, which other machines show.
+    """
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self.db = db
+        self.clock = clock
+        self.machine = socket.gethostname()
+        self._owner: int | None = None
+
+    def now(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        return int(self.clock() * 1000)
+
+    @property
+    def owner(self) -> int:
+        """The number of this process as an owner. Its lock is held from the first use on."""
+        if self._owner is None:
+            number = secrets.randbits(62)
+            self.db.hold(number)
+            self._owner = number
+        return self._owner
+
+    def is_owned(self, owner: int | None) -> bool:
+        """Return whether a process that is alive owns something."""
+        return owner is not None and (owner == self._owner or bool(self.db.held([owner])))
+
+    def owned(self, owners: Collection[int]) -> set[int]:
+        """Return the owners that are alive."""
+        return self.db.held(owners)
+
+    def keep_alive(self) -> None:
+        """Keep the locks of a process that has nothing to write. Call it at least every 20 seconds."""
+        self.db.value("SELECT 1")
+
+    def reconnect(self) -> None:
+        """Connect again after StoreNotReachedError, and hold the lock of this process again."""
+        self.db.reconnect()
+
+    def close(self) -> None:
+        """Close the store, and release the locks of this process."""
+        self.db.close()
+
+
+def open_store(location: str | Path, *, timeout: float = 30.0, clock: Callable[[], float] = time.time) -> Store:
+    """Open the store at a path or a URL, and create it if it is missing.
+
+    Raises StoreNotReachedError if it is not reached within ``timeout`` seconds, and ConfigurationError.
+    """
+    if isinstance(location, str) and location.startswith(URLS):
+        from msgctl.store.postgresql import PostgreSQL
+
+        return Store(PostgreSQL(location, timeout), clock)
+    if isinstance(location, str) and "://" in location:
+        raise ConfigurationError(
+            "The URL of the store is not valid",
+            "Write a path, or a URL like postgresql://user@host/database.",
+            consequence="nothing was sent",
+        )
+    from msgctl.store.sqlite import SQLite
+
+    return Store(SQLite(Path(location), timeout), clock)

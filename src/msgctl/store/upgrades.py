@@ -1,0 +1,62 @@
+"""The ordered steps that create and upgrade the tables. A step only adds; a released step never changes.
+
+Each step runs in one transaction together with its record in the table ``meta``, so that a failure changes nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from msgctl.errors import ConfigurationError
+from msgctl.store.database import Database
+from msgctl.store.schema import TABLES
+
+STEPS: tuple[str, ...] = (TABLES,)
+"""The statements of each step, separated by semicolons. The version of a store is the number of its steps."""
+
+VERSION = len(STEPS)
+
+
+def statements(step: str) -> list[str]:
+    """Return the statements of a step without comments."""
+    lines = (line.partition("--")[0].rstrip() for line in step.splitlines())
+    return [text for statement in "\n".join(lines).split(";") if (text := statement.strip())]
+
+
+def create(db: Database) -> None:
+    """Create the tables of a new store, with a random ID. Called in a transaction."""
+    db.create("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    db.insert("INSERT INTO meta (name, value)", [("id", secrets.token_hex(16)), ("version", "0")])
+    build(db)
+
+
+def build(db: Database, steps: tuple[str, ...] = STEPS, *, after: int = 0) -> None:
+    """Apply the steps after a version. Called in a transaction."""
+    for step in steps[after:]:
+        for statement in statements(step):
+            db.create(statement)
+    db.change("UPDATE meta SET value = ? WHERE name = 'version'", (str(len(steps)),))
+
+
+def upgrade(db: Database, steps: tuple[str, ...] = STEPS) -> None:
+    """Apply the steps that a store does not have yet. Raises ConfigurationError for a newer store."""
+    version = _version(db)
+    if version == len(steps):
+        return
+    if version < len(steps):
+        with db.transaction("upgrade"):
+            build(db, steps, after=_version(db))  # another process may have been faster
+        return
+    raise ConfigurationError(
+        f"The store {db.place} was written by a newer msgctl (schema {version}, this one reads {len(steps)})",
+        "Update this msgctl.",
+        consequence="nothing was sent",
+        reason="newer_store",
+    )
+
+
+def _version(db: Database) -> int:
+    row = db.row("SELECT value FROM meta WHERE name = 'version'")
+    if row is None or not str(row[0]).isdigit():
+        raise db.damaged("it has no version")
+    return int(row[0])

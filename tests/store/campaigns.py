@@ -1,0 +1,87 @@
+"""Jobs of the tests of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgctl.store import jobs, owners, recipients
+from msgctl.store.jobs import Job, NewJob
+from msgctl.store.queue import Limits
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.results import Intent, RequestOutcome, RowOutcome
+from msgctl.store.sending import Sending
+from msgctl.store.store import Store
+
+ACCOUNT = "12345@https://service.example"
+SMS = Limits("sms")
+ANA, LUIS, EVA = "573001234567", "573101234567", "573201234567"
+
+
+def phone(number: int) -> str:
+    return str(573_000_000_000 + number)
+
+
+def imported(store: Store, phones: Sequence[str], *, message: str = "Hola", account: str = ACCOUNT) -> int:
+    """Import a job that sends one message; return its number."""
+    number = jobs.create(store, NewJob(account, "main", "sms bulk"))
+    rows = [NewRecipient(line, each, 1, "[]") for line, each in enumerate(phones, 2)]
+    recipients.add(store, number, [NewContent(1, f'{{"sms": "{message}"}}', message.encode(), 1)], rows)
+    return number
+
+
+def published(
+    store: Store, phones: Sequence[str], *, name: str | None = None, message: str = "Hola", account: str = ACCOUNT
+) -> Job:
+    """Import and publish a job."""
+    number = imported(store, phones, message=message, account=account)
+    return jobs.publish(store, number, state="active", digest=message.encode(), name=name)[0]
+
+
+def accepted(intents: Sequence[Intent], outcome: str = "accepted") -> list[RequestOutcome]:
+    """The outcomes of requests: everybody is accepted, or has another outcome."""
+    return [
+        RequestOutcome(
+            each, [RowOutcome(outcome, f"id-{each.request}-{line}", outcome, 1_000_000) for line in each.lines]
+        )
+        for each in intents
+    ]
+
+
+def intend(sending: Sending, size: int = 100, wanted: int = 1, limits: Limits = SMS) -> list[Intent]:
+    """Store the next intents in one batch."""
+    intents: list[Intent] = []
+    with sending.batch(limits, wanted):
+        while len(intents) < wanted and (intent := sending.intend(size)):
+            intents.append(intent)
+    return intents
+
+
+def record(sending: Sending, intents: Sequence[Intent], outcome: str = "accepted") -> None:
+    with sending.batch(SMS):
+        sending.record(accepted(intents, outcome))
+
+
+def sent(
+    store: Store,
+    number: int,
+    *,
+    limits: Limits = SMS,
+    outcome: Callable[[str], str] = lambda _: "accepted",
+    size: int = 100,
+) -> list[str]:
+    """Send a job to its end, and return the phones that its requests contained."""
+    sending = owners.take(store, number)
+    phones: list[str] = []
+    while intents := intend(sending, size, 4, limits):
+        phones += [str(each) for intent in intents for each in intent.phones]
+        with sending.batch(limits):
+            sending.record(
+                [
+                    RequestOutcome(
+                        each, [RowOutcome(outcome(str(phone)), f"id-{phone}", "", 1_000_000) for phone in each.phones]
+                    )
+                    for each in intents
+                ]
+            )
+    sending.finish("done")
+    return phones

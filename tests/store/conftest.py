@@ -1,0 +1,58 @@
+"""A store on SQLite and one on PostgreSQL: every test of this directory runs with both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from msgctl.store.store import Store, open_store
+
+ENGINES = ("sqlite", "postgresql")
+
+
+class Clock:
+    """The time of a test, in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=ENGINES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The path or URL of an empty store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "state" / "store.sqlite3")
+    cluster = request.getfixturevalue("cluster")
+    cluster.empty()
+    return str(cluster.url())
+
+
+@pytest.fixture
+def opened(location: str, clock: Clock) -> Iterator[Callable[[], Store]]:
+    """Open the store again, as another process does."""
+    stores: list[Store] = []
+
+    def open_another() -> Store:
+        stores.append(open_store(location, timeout=5, clock=clock))
+        return stores[-1]
+
+    yield open_another
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(location: str, clock: Clock) -> Iterator[Store]:
+    with closing(open_store(location, timeout=5, clock=clock)) as store:
+        yield store

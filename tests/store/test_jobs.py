@@ -1,0 +1,147 @@
+"""Jobs in the store: imports, names, lists, removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from msgctl.errors import ConditionError, UsageError
+from msgctl.store import history, jobs, owners, people, recipients, removal
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.store import KEEP, Store
+from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, phone, published, sent
+from store.conftest import Clock
+
+
+def test_a_job_is_invisible_until_it_is_published(store: Store, opened: Callable[[], Store]) -> None:
+    number = imported(store, [ANA, LUIS])
+    other = opened()
+    assert jobs.listed(other) == []
+    with pytest.raises(UsageError, match="no job"):
+        jobs.find(other, jobs.get(store, number).id)
+
+    job, is_new = jobs.publish(store, number, state="active", digest=b"1", name="today")
+    assert (is_new, job.pending, job.shown_state) == (True, 2, "paused")
+    assert [each.id for each in jobs.listed(other)] == [job.id]
+
+
+def test_the_same_number_in_a_later_line_is_a_duplicate_even_in_another_part_of_the_import(store: Store) -> None:
+    number = imported(store, [ANA, LUIS, ANA])
+    assert recipients.add(store, number, [], [NewRecipient(5, LUIS, 1), NewRecipient(6, EVA, 1)]) == {5: 3}
+    job, _ = jobs.publish(store, number, state="active", digest=b"1")
+    assert (job.pending, job.duplicate, job.recipients) == (3, 2, 5)
+    rows = [(each.line, each.outcome, each.error) for each in recipients.report(store, number)]
+    assert rows == [
+        (2, "pending", None),
+        (3, "pending", None),
+        (4, "duplicate", "same number as line 2"),
+        (5, "duplicate", "same number as line 3"),
+        (6, "pending", None),
+    ]
+
+
+def test_excluded_numbers_and_invalid_rows_are_not_sent_to(store: Store) -> None:
+    number = imported(store, [ANA, LUIS])
+    recipients.add(store, number, [], [NewRecipient(9, "x", None, "[]", "invalid", "too short")])
+    assert recipients.exclude(store, number, [LUIS, EVA], "in no.txt") == 1
+    job, _ = jobs.publish(store, number, state="active", digest=b"1")
+    assert (job.pending, job.excluded, job.invalid) == (1, 1, 1)
+    assert sent(store, number) == [ANA]
+
+
+def test_a_name_belongs_to_one_job_of_an_account(store: Store) -> None:
+    first = published(store, [ANA], name="day")
+    second = imported(store, [ANA])
+    job, is_new = jobs.publish(store, second, state="active", digest=b"Hola", name="day")
+    assert (job.number, is_new) == (first.number, False)
+    assert len(jobs.listed(store)) == 1
+
+    with pytest.raises(UsageError, match="belongs to another job") as error:
+        published(store, [ANA], name="day", message="Adios")
+    assert error.value.reason == "key_reused"
+    assert published(store, [ANA], name="day", account="another").name == "day"
+
+
+def test_a_removed_name_is_kept_for_90_days(store: Store, clock: Clock) -> None:
+    job = published(store, [ANA], name="day")
+    sent(store, job.number)
+    assert removal.remove(store, [job.number]) == 1
+    with pytest.raises(ConditionError) as error:
+        published(store, [ANA], name="day")
+    assert error.value.reason == "job_removed"
+    clock.now += KEEP / 1000 + 1
+    removal.tidy(store)
+    assert published(store, [ANA], name="day").name == "day"
+
+
+def test_a_job_is_found_by_its_name_its_id_and_the_beginning_of_its_id(store: Store) -> None:
+    job = published(store, [ANA], name="day")
+    for text in ("day", job.id, job.id[:-2]):
+        assert jobs.find(store, text, ACCOUNT).number == job.number
+    published(store, [LUIS])
+    for text in ("", "%", "______", "2", "nothing"):
+        with pytest.raises(UsageError):
+            jobs.find(store, text, ACCOUNT)
+
+
+def test_only_jobs_that_are_done_or_cancelled_are_removed(store: Store, opened: Callable[[], Store]) -> None:
+    done, open_job = published(store, [ANA], message="1"), published(store, [LUIS], message="2")
+    sent(store, done.number)
+    assert removal.remove(store, [done.number, open_job.number]) == 1
+    other = opened()
+    assert [each.number for each in jobs.listed(other)] == [open_job.number]
+    assert history.entries(other, 10) == []
+    assert history.usage(other, "day") == []
+    assert [*recipients.report(other, done.number)] == []
+    # What protects people stays.
+    assert {each.phone for each in people.repeats(other, ACCOUNT, [ANA, LUIS])} == {ANA}
+
+
+def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: Clock) -> None:
+    number = imported(store, [phone(each) for each in range(1000)])
+    recipients.add(store, number, [], [NewRecipient(each, phone(each), 1) for each in range(2000, 3000)])
+    jobs.publish(store, number, state="active", digest=b"1")
+    sent(store, number)
+    assert removal.remove(store, [number]) == 1
+    assert store.db.value("SELECT count(*) FROM recipient") == 0
+    assert store.db.value("SELECT count(*) FROM result WHERE id IS NOT NULL OR credits IS NOT NULL") == 0
+    assert store.db.value("SELECT count(*) FROM content WHERE parameters <> ''") == 0
+    clock.now += KEEP / 1000 + 1
+    removal.tidy(store)
+    for table in ("job", "result", "content"):
+        assert store.db.value(f"SELECT count(*) FROM {table}") == 0
+
+
+def test_an_import_whose_process_has_died_is_deleted(store: Store, opened: Callable[[], Store]) -> None:
+    number = imported(store, [ANA])
+    other = opened()
+    removal.tidy(other)
+    assert store.db.value("SELECT count(*) FROM job") == 1
+    # The lock of a process that does not exist.
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
+    removal.tidy(other)
+    assert store.db.value("SELECT count(*) FROM job") == 0
+
+
+def test_texts_that_a_database_cannot_store_are_escaped(store: Store) -> None:
+    number = jobs.create(store, jobs.NewJob(ACCOUNT, "main", "sms bulk"))
+    recipients.add(
+        store,
+        number,
+        [NewContent(1, "{}", None, 1)],
+        [NewRecipient(2, "1\x002\ud800", None, "[]", "invalid", "\ud83d")],
+    )
+    row = next(recipients.report(store, number))
+    assert (row.phone, row.error) == ("1\\x002\\ud800", "\\ud83d")
+
+
+def test_the_newest_job_of_a_machine_has_begun(store: Store) -> None:
+    assert jobs.last(store) is None
+    first = published(store, [ANA], message="1")
+    owners.take(store, first.number).finish("paused")
+    published(store, [LUIS], message="2")
+    found = jobs.last(store, machine=store.machine)
+    assert found is not None
+    assert found.number == first.number
+    assert jobs.last(store, machine="another") is None
