@@ -26,6 +26,7 @@ LAYERS = (
     {"store"},
     {"http"},
     {"config", "storage"},
+    {"outcomes"},
     {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},
     {"errors", "text", "extras", "__init__"},
 )

@@ -1,0 +1,237 @@
+"""The words of the service, and the meaning of a text that consists of them.
+
+No other module knows a word of the service. Words are compared without case, accents and invisible characters; a plural
+or feminine word equals its masculine singular. A profile may add whole texts, which come before every list.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+MAX_TEXT = 4_000
+"""Maximum characters of a text that are read; the rest of a longer text counts as an unknown word."""
+
+
+def _stem(word: str) -> str:
+    """Return the masculine singular of a word: "enviadas" gives "enviado"."""
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    if len(word) > 3 and word.endswith("a"):
+        word = word[:-1] + "o"
+    return word
+
+
+class WordList:
+    """A list of words. An item that ends in "-" stands for every word that begins so."""
+
+    def __init__(self, text: str) -> None:
+        items = text.split()
+        beginnings = [item[:-1] for item in items if item.endswith("-")]
+        self._words = frozenset(_stem(item) for item in items if not item.endswith("-"))
+        # The stem of "falta" is "falto", which must match "falta-" too.
+        self._beginnings = (*beginnings, *(f"{item[:-1]}o" for item in beginnings if item.endswith("a")))
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._words or (self._beginnings != () and word.startswith(self._beginnings))
+
+    def among(self, words: Iterable[str]) -> bool:
+        """Return whether the list has one of the words."""
+        return any(word in self for word in words)
+
+
+_ACCEPTED = """
+    ok success successful successfully exito exitoso exitosamente correctamente satisfactoriamente sucesso
+    accepted acceptd aceptado aceito queued enqueued enqueud queue encolado cola fila sent sending enviado
+    enviando enviara reenviado direcionado submitted submitd transmitted transmitido dispatched despachado
+    buffered enroute staged routed transit transito scheduled programado agendado pending pendiente pendente
+    waiting processed processing procesado procesando proceso processando processamento progress created creado
+    criado initiated iniciado started received recibido recebido realizado ringing calling llamando marcando
+    done
+    """
+_DELIVERED = """
+    delivered delivrd entregado entregue read leido lido seen visto visualizado answered contestado atendido
+    completed complete completado
+    """
+ACCEPTED = WordList(_ACCEPTED + _DELIVERED)
+"""Words of a request that was accepted; a delivered message was accepted, too."""
+DELIVERED = WordList(_DELIVERED)
+"""Words of a message that arrived, or of a call that was answered."""
+VERIFIED = WordList(
+    """
+    ok success successful successfully exito exitoso exitosamente correctamente sucesso verified verificado
+    valid valido validated validado correct correcto correto approved aprobado aprovado confirmed confirmado
+    matched
+    """
+)
+"""Words of a correct code."""
+FILLER = WordList(
+    """
+    message mensaje mensagem msg sms call llamada chamada otp pin token code codigo verification verificacion
+    verificacao number numero phone telefono request requisicao solicitud operation operacion operacao template
+    plantilla delivery entrega envio handset recipient destinatario user usuario cliente end final operator
+    operador operadora carrier telco telefonica platform plataforma api movil mobile celular telefonia device
+    dispositivo destination destino new nuevo just recien voice voz a al ao and by com con de del e el em en es
+    esta foi for fue ha has have been fully in is la na nossa on our session sesion las los para por pronto s se
+    sido su the to was with y your
+    """
+)
+"""Words without a meaning for the outcome."""
+FAILED = WordList(
+    """
+    fail- fall- falh- reject- rechaz- rejeit- undeliv undelivered undeliverable unreachable noroute inacces-
+    inalcanz- expired expirad- vencid- caduc- cancelled canceled cancelad- anulad- delet- eliminad- deni- deneg-
+    refused blocked bloquead- black- blist negra barred inval- insuf- unauthor- unsupported forbidden prohib-
+    restrict- restring- wrong incorrect- incomplete inexist- devuelto missing falta- required requerid-
+    obligator- exced- exceed- too empty vaci- blank suspend- disabled inactiv- desactiv- deshabil- locked
+    agotad- esgotad- mismatch unverified unregistered bad notallowed dnd optout opted unsubscribed
+    """
+)
+"""Words of something that was not done."""
+REASON = WordList(
+    """
+    param- auth- autent- creden- autor- credit- saldo- balanc- fund- dinero cupo limit- max- permi- allow-
+    format- valid- exist- regist- support- enabled habilit- whitelist ip enough route template activ- acces-
+    approv- aprob- defin- numeric cadastr- sent enviado delivered entregado entregue
+    """
+)
+"""Words that mean a failure after a negation: "no credit"."""
+OPEN = WordList(
+    """
+    time- tiempo tempo- transi- partial- parcial- retry- retri- reint- intent- attempt- excep- connect- conex-
+    conect- gateway unavail- indispon- disponib- avail- yet aun todavia ainda will sera waiting espera- pending
+    pendiente pendente unknown desconocido unexpected inesperado internal interno system sistema server servidor
+    network red platform plataforma provider proveedor application general fatal tecnico technical database
+    maintenance mantenim- manuten- overload- congest- hold held review revision paused test prueba confirm-
+    already ya duplic- would something over after of sql- sqlstat- undefin- index offset warning argument
+    foreach log callback webhook billing record column constraint null write disk json encod- decod- pars-
+    syntax header- php line stack trac- second- segund- first primer ssl certific- deadlock transac- file
+    firewall proxy ?
+    """
+)
+"""Words of a breakdown, a delay or a doubt: the outcome may still change."""
+NO_ANSWER = WordList(
+    """
+    busy ocupado voicemail buzon machine contestador unanswered noanswer answer- contest- respon- respues-
+    atend-
+    """
+)
+"""Words of a call that nobody answered, after a negation or alone."""
+NEGATION = WordList("no not never sin without cannot nao sem nunca ningun ninguno none unable")
+"""Words that negate the rest of their phrase."""
+SENT = WordList("sent enviado submitted transmitted transmitido dispatched despachado")
+"""Words of a message that has left the service, for ``--until sent``."""
+CARRIER = WordList("operator operador operadora carrier telco telefonica platform plataforma api")
+"""Words of a recipient that is not the person: "delivered to the operator"."""
+_NO_REASON = ("fail", "fall", "falh")
+"""Beginnings of words of `FAILED` that give no reason: the request may have been carried out in part."""
+_ALONE = WordList("busy ocupado voicemail buzon machine contestador unanswered noanswer")
+"""Words of `NO_ANSWER` that need no negation."""
+
+_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PHRASE_END = re.compile("[.,;:()]")
+_WORD = re.compile(r"[^\W_]+|\?")
+_BLOCKED = re.compile(r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra|added|agregad[oa]s?)\b")
+"""Words that mean that a number was blocked, which is what `block add` is for."""
+
+
+class Text(NamedTuple):
+    """A text: its words, and in each phrase those before and after (``negated``) the first negation."""
+
+    words: tuple[str, ...]
+    plain: tuple[str, ...]
+    negated: tuple[str, ...]
+
+    def is_all(self, needed: WordList, *others: WordList, numbers: frozenset[str] = frozenset()) -> bool:
+        """Return whether the text has a word of a list, and otherwise only words of the lists, and numbers."""
+        if not needed.among(self.words):
+            return False
+        lists = (needed, FILLER, *others)
+        return all(word in numbers or any(word in each for each in lists) for word in self.words)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the text has a word for a failure, an error or a doubt, or a negation beside other words."""
+        if len(self.words) > 1 and NEGATION.among(self.words):
+            return True
+        return any(word in FAILED or word in OPEN or word.startswith("err") for word in self.words)
+
+
+def read(text: str, *, of_block: bool = False) -> Text:
+    """Return a text. With ``of_block``, words such as "blocked" mean "accepted"."""
+    if len(text) > MAX_TEXT:
+        return _read(f"{text[:MAX_TEXT]} ?", of_block)
+    return _read(text, of_block)
+
+
+@lru_cache(maxsize=512)
+def _read(text: str, of_block: bool) -> Text:
+    folded = _folded(text)
+    if of_block:
+        folded = _BLOCKED.sub("accepted", folded)
+    words: list[str] = []
+    plain: list[str] = []
+    negated: list[str] = []
+    for phrase in _PHRASE_END.split(folded):
+        phrase_words = [_stem(word) for word in _WORD.findall(phrase)]
+        words += phrase_words
+        for place, word in enumerate(phrase_words):
+            if word in NEGATION:
+                negated += phrase_words[place + 1 :]
+                break
+            plain.append(word)
+    return Text(tuple(words), tuple(plain), tuple(negated))
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case, without URLs, accents and invisible characters, with words apart."""
+    text = _URL.sub(" ", text)
+    if not text.isascii():
+        # Marks are removed first: sorting a long run of them (Unicode Standard Annex 15) takes quadratic time.
+        text = "".join(char for char in text if not unicodedata.combining(char))
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
+    return _INNER_CAPITAL.sub(" ", text).replace("_", " ").lower()
+
+
+def fail(texts: Sequence[Text], *, with_reason: bool = False) -> bool:
+    """Return whether texts, read together, mean that nothing was done.
+
+    With ``with_reason``, words such as "failed" do not suffice.
+    """
+    plain = [word for text in texts for word in text.plain]
+    negated = [word for text in texts for word in text.negated]
+    if OPEN.among(plain) or OPEN.among(negated) or NO_ANSWER.among(plain) or NO_ANSWER.among(negated):
+        return False
+    if ACCEPTED.among(plain):
+        return False
+    if REASON.among(negated):
+        return True
+    return any(word in FAILED and not (with_reason and word.startswith(_NO_REASON)) for word in plain)
+
+
+def is_unanswered(text: Text) -> bool:
+    """Return whether a text says only that a call was not answered."""
+    is_without_answer = _ALONE.among(text.plain) or NO_ANSWER.among(text.negated)
+    return is_without_answer and text.is_all(NO_ANSWER, NEGATION)
+
+
+# --- the texts that a profile adds
+
+_added: dict[str, frozenset[tuple[str, ...]]] = {}
+
+
+def use(words: Mapping[str, Sequence[str]]) -> None:
+    """Use the texts that a profile adds, by kind, instead of those used before."""
+    _added.clear()
+    for kind, texts in words.items():
+        _added[kind] = frozenset(filter(None, (read(text).words for text in texts)))
+
+
+def is_added(kind: str, text: str) -> bool:
+    """Return whether the profile adds a text: accepted, refused, delivered, failed or verified."""
+    return kind in _added and read(text).words in _added[kind]

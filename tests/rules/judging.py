@@ -1,0 +1,57 @@
+"""The judge, with responses as plain Python values and one word per outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.outcomes import judge
+from msgctl.outcomes.record import messages_of
+
+PHONE, OTHER = "573001234567", "573007654321"
+
+
+def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ()) -> judge.Sent:
+    """Return the parts of a request that its response may repeat."""
+    echoes = {*values, *filter(None, phones)}
+    numbers = {value for value in echoes if value.isdecimal()} | {str(len(phones))}
+    return judge.Sent(phones, frozenset(echoes), frozenset(numbers), operation == "block add")
+
+
+def parsed(body: Any) -> Any:
+    """Return a body as msgctl reads it: numbers are text."""
+    return load_json(json.dumps(body).encode())
+
+
+def outcomes(
+    body: Any, http_status: int = 200, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ("hi",)
+) -> list[str]:
+    """Return the outcome of each recipient of an SMS."""
+    document = parsed(body)
+    found = judge.sent(request("sms send", phones, values), http_status, document)
+    return [each.outcome for each in found.outcomes]
+
+
+def outcome(operation: str, http_status: int, body: Any) -> str:
+    """Return the outcome of a response, in one word."""
+    asked = request(operation, values=("hi", "123456", "n", "https://example.com"))
+    document = parsed(body)
+    is_success = 200 <= http_status < 300
+    if operation == "2fa verify":
+        is_verified = is_success and judge.verified(asked, document).is_verified
+        return "verified" if is_verified else "not_verified"
+    if operation.startswith("balance"):
+        left = judge.credits_left(document) if is_success else None
+        return "error" if left is None else f"credits:{left}"
+    if operation == "url shorten" and is_success and judge.short_url(asked, document):
+        return "accepted"
+    if operation.startswith("state"):
+        try:
+            states = judge.states(messages_of(document, "m1"), [PHONE])
+        except ShapeError:
+            states = [None]
+        return judge.classify(states[0] or "").replace(" ", "_")
+    found = {each.outcome for each in judge.sent(asked, http_status, document).outcomes}
+    return next(each for each in ("unknown", "refused", "accepted") if each in found)
