@@ -65,8 +65,6 @@ __msgctl_table() {
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments'
-            'option --link text Replace {link} with a short URL for each recipient'
-            'option --link-length text With --link: assumed characters of a short URL, to count segments'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
@@ -182,8 +180,6 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --link text Replace {link} with a short URL for each recipient'
-            'option --link-length text With --link: assumed characters of a short URL, to count segments'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
@@ -207,7 +203,6 @@ __msgctl_table() {
             'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
-            'command clicks - Count the clicks on the personal links of a job'
             'command resend - Resend to a job'"'"'s undelivered or refused recipients'
             'command remove - Delete a job and its recipients'
             'command prune - Delete old jobs and their recipients, except unfinished ones'
@@ -238,7 +233,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job that has begun'
-            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered,clicked Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, undelivered or clicked (repeatable; commas separate several)'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded or undelivered (repeatable; commas separate several)'
             'option --to files Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)'
         ) ;;
     'job states')
@@ -249,15 +244,6 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --follow - Check again until every state is final'
             'options --until text With --follow: a state to wait for (repeatable)'
-            'option --max-wait text With --follow: maximum seconds to wait'
-        ) ;;
-    'job clicks')
-        table=(
-            'argument - jobs '
-            'option --last - Use the newest job that has begun'
-            'option --concurrency text Maximum simultaneous requests'
-            'option --rate text Maximum recipients per second'
-            'option --follow - Count again until everyone has clicked'
             'option --max-wait text With --follow: maximum seconds to wait'
         ) ;;
     'job resend')

@@ -9,7 +9,7 @@ A comment before a block marks what is run in another way:
 - `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- uv -->`: needs uv. Its syntax is checked.
 - `<!-- disk -->`, `<!-- 2fa -->`: run with a full disk, and with a person at a terminal.
-- `<!-- campaign -->`: run with recipients in an Excel file, and with clicks.
+- `<!-- campaign -->`: run with recipients in an Excel file.
 
 `sandbox/test_guides.py` runs the `python` and `yaml` blocks.
 """
@@ -284,7 +284,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(full_disk: Shell) -> 
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
-def test_a_campaign_ends_with_a_list_of_the_people_who_clicked(shell: Shell, tmp_path: Path) -> None:
+def test_a_campaign_ends_with_a_report(shell: Shell, tmp_path: Path) -> None:
     people = [("573001234567", "Ana", "a&b"), ("573009990001", "Eva", "e"), ("573007654321", "Luis", "l")]
     book = workbook(("Phone", "Name", "ID"), *people, ("573001112222", "Out", "o"))
     (tmp_path / "customers.xlsx").write_bytes(book)
@@ -293,14 +293,15 @@ def test_a_campaign_ends_with_a_list_of_the_people_who_clicked(shell: Shell, tmp
     assert 0 < len(re.findall("^msgctl ", text, re.MULTILINE)) <= 10
     # All delivery states are final at the first check.
     text = text.replace("msgctl job states", "msgctl sandbox clock +1m\nmsgctl job states")
-    send, count, after = text.partition("msgctl job clicks")
-    code, printed = shell.run(send)
+    code, printed = shell.run(text)
     assert code == 0, printed
-    job = json.loads(shell.run("msgctl -q job list --json")[1])[0]["job"]
-    code, printed = shell.run(f"msgctl sandbox click {job}-2 --count 2\n{count}{after}")
-    assert code == 0, printed
-    header, *rows = CalamineWorkbook.from_path(tmp_path / "clicked.xlsx").get_sheet_by_index(0).to_python()
-    assert [(row[header.index("phone")], row[header.index("clicks")]) for row in rows] == [("573001234567", 2)]
+    header, *rows = CalamineWorkbook.from_path(tmp_path / "report.xlsx").get_sheet_by_index(0).to_python()
+    assert [(row[header.index("phone")], row[header.index("outcome")]) for row in rows] == [
+        ("573001234567", "accepted"),
+        ("573009990001", "accepted"),
+        ("573007654321", "accepted"),
+        ("573001112222", "excluded"),
+    ]
     received = json.loads(shell.run("msgctl -q sandbox inbox --json")[1])
     assert sorted(each["phone"] for each in received) == ["573001234567", "573007654321"]
 

@@ -377,8 +377,7 @@ REPEAT_SECONDS = 86400.0
 def message_digest(operation: Operation, values: Mapping[str, object], content: str) -> bytes:
     """Return a digest of the message that a recipient gets, to recognize a repeat.
 
-    ``content`` is the text or the template values, as JSON, and the URL of personal links. ``values`` contains the
-    other parameters.
+    ``content`` is the text or the template values, as JSON. ``values`` contains the other parameters.
     """
     from hashlib import sha256  # few commands need it
 

@@ -286,48 +286,6 @@ def responses(tell: Teller, service: Service) -> None:
         tell.run("url", "stats", "offers", "--since", "today", about=json.dumps(document))
 
 
-LINKS = {
-    "a refusal": respond({"error": "E1", "msg": "no"}, 520),
-    "another refusal": respond({"error": "E1"}, 400),
-    "500": respond({}, 500),
-    "dropped": drop,
-    "no URL": respond({"status": 1, "urlShort": "", "urlLong": "https://shop.example/?c=7"}),
-    "a number": respond({"urlShort": 7, "urlLong": "https://shop.example/?c=7"}),
-    "a URL with a space": respond({"urlShort": "https://s.example/u 1", "urlLong": "https://shop.example/?c=7"}),
-    "another long URL": respond({"urlShort": "https://s.example/u1", "urlLong": "https://other.example/?c=7"}),
-    "a long short URL": respond({"urlShort": f"https://s.example/{'u' * 60}", "urlLong": "https://shop.example/?c=7"}),
-}
-
-
-def links(tell: Teller, service: Service) -> None:
-    Path("people.csv").write_text(f"phone,id\n{PHONE},7\n")
-    job = ("sms", "bulk", "people.csv", "--yes", "--again")
-    for text, link in (
-        ("Hi", "https://shop.example/"),
-        ("Hi {link}", ""),
-        ("Hi {link}", "shop.example/{id}"),
-        ("Hi {link}", "https://shop.example:port/"),
-        ("Hi {link}", "https://{id}.example/"),
-        ("Hi {link}", "https://shop.example/#{id}"),
-        ("Hi {link}", "https://shop.example/{zzz}"),
-    ):
-        tell.run(*job, "-m", text, "--link", link)
-    tell.run(*job, "-m", "Hi {link}")
-    tell.run(*job, "-m", "Hi {link}", "--link-length", "40")
-    Path("link.csv").write_text(f"phone,Link\n{PHONE},7\n")
-    tell.run("sms", "bulk", "link.csv", "-m", "Hi {link}", "--link", "https://shop.example/", "--yes")
-    report = ("job", "report", "--last", "-o", "tsv", "--no-header", "--fields", "phone,outcome,status,link,error")
-    for name, behaviour in LINKS.items():
-        tell.clock.now += 60
-        service.will(respond({"balance": 90}), *[behaviour] * (3 if name in ("500", "dropped") else 1))
-        service.always(respond({"id": "d1", "data": [ACCEPTED]}))
-        tell.run(*job, "-q", "-m", "Hi {link}", "--link", "https://shop.example/?c={id}", about=name)
-        tell.run(*report, is_whole=True)
-    for name, behaviour in LINKS.items():
-        service.always(behaviour)
-        tell.run("job", "clicks", "--last", about=name)
-
-
 def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
@@ -404,7 +362,6 @@ ROOMS: tuple[Callable[[Teller, Service], None], ...] = (
     results,
     phones,
     responses,
-    links,
     network,
 )
 

@@ -26,7 +26,7 @@ from msgctl.history.store import (
 )
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import LinkResult, RequestResult
+from msgctl.jobs.model import RequestResult
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window
 from msgctl.recipients import REFUSED, RecipientOutcome
@@ -263,16 +263,13 @@ def test_closed_contacts_record_nothing_for_a_job_without_a_limit(ledger: Ledger
     assert (claimed(recorded, ledger), reached()) == ((), [])
 
 
-def test_a_refusal_takes_the_contact_back_but_a_link_does_not(ledger: Ledger, records: Records) -> None:
+def test_a_refusal_takes_the_contact_back(ledger: Ledger, records: Records) -> None:
     recorded = of_job(ledger, records=records)
     with ledger.transaction():
         sent, refused, also_single = intents = [intent for _ in range(3) if (intent := ledger.intend(1))]
         assert recorded.claim(intents) == set()
-    recorded.settle([RequestResult(sent, [RecipientOutcome(None, "accepted")]), LinkResult(refused)])
-    recorded.settle(
-        [LinkResult(each) for each in intents]
-        + [RequestResult(each, [RecipientOutcome(None, REFUSED)]) for each in (refused, also_single)]
-    )
+    recorded.settle([RequestResult(sent, [RecipientOutcome(None, "accepted")])])
+    recorded.settle([RequestResult(each, [RecipientOutcome(None, REFUSED)]) for each in (refused, also_single)])
     with records.opened(kind_of_contacts(records)) as db, transaction(db):
         add_contact(db, timestamp(NOW, "milliseconds"), ACCOUNT, "a single send", 1, also_single.people)
     assert reached(records) == [phone(2), phone(3), phone(4)]

@@ -139,13 +139,6 @@ def test_the_index_contains_the_facts_of_the_ledger(store: Store) -> None:
     assert from_the_ledger[1][1:] == (True, [])
 
 
-def test_reading_a_ledger_of_the_previous_version_does_not_upgrade_it(store: Store) -> None:
-    with closing(sqlite3.connect(store.path(JOB))) as db:
-        db.executescript("DROP TABLE link; PRAGMA user_version = 6")
-        _, is_open, sums = every(store)[0]
-        assert (is_open, sums, db.execute("PRAGMA user_version").fetchone()) == (True, [], (6,))
-
-
 def test_a_ledger_that_has_just_changed_is_not_in_the_index(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another change within a tick of the file system's clock might not change its time."""
     send_one(store)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from jobs.ledgers import SPEC, opened, outcomes, phone, report, rows, write
-from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.ledger import MAX_DIGESTS, Ledger, facts
-from msgctl.jobs.model import Intent, LinkResult, RequestResult, Totals, WantedLink
+from msgctl.jobs.model import Intent, RequestResult, Totals
 from msgctl.jobs.reader import Row
 from msgctl.jobs.schema import lock_of
 from msgctl.jobs.states import Event, Outcome, State
@@ -263,124 +263,6 @@ def test_numbers_are_left_out_even_if_thousands_are_listed(tmp_path: Path) -> No
             *[("pending", None)] * 2,
         ]
         assert outcomes(ledger) == {"unknown": 1, "excluded": 2, "pending": 2}
-
-
-# --- links
-
-
-@pytest.fixture
-def linked(tmp_path: Path) -> Path:
-    """A job of four recipients with personal links."""
-    recipients = [Row(line, phone(line), (f"p{line}",)) for line in range(2, 6)]
-    return write_ledger(tmp_path / "job.sqlite3", recipients, replace(SPEC, link=LONG_URL), "Hi {link}")
-
-
-def respond(
-    ledger: Ledger, short_url: str | None = None, error: MsgctlError | None = None, *, was_sent: bool = True
-) -> WantedLink:
-    """Commit the result of the next request for a link, and return the link."""
-    intent = intend(ledger, 9)
-    assert intent.link is not None
-    assert (intent.number, ledger.links_in_flight) == (0, 1)
-    with ledger.transaction():
-        ledger.record_link(LinkResult(intent, short_url, error, was_sent))
-    assert ledger.links_in_flight == 0
-    return intent.link
-
-
-def test_a_message_follows_the_request_for_its_link(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        assert ledger.upcoming(9) == (1, [phone(2)])
-        assert respond(ledger, "https://s.example/1") == WantedLink("job-2", "https://shop.example/?c=p2", False)
-        assert ledger.totals.requests == 0
-        intent = intend(ledger, 9)
-        assert (intent.phones, intent.parameters, intent.link) == (
-            [phone(2)],
-            {"sms": "Hi https://s.example/1"},
-            None,
-        )
-        assert respond(ledger, "https://s.example/3").name == "job-3"
-
-
-def test_messages_whose_links_are_longer_than_assumed_cost_more_and_are_counted(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        for length, cost, counted in ((160, 2, 1), (10, 1, 1), (320, 3, 2)):
-            respond(ledger, f"https://s.example/{'x' * length}")
-            assert ledger.upcoming(1)[0] == cost
-            assert (intend(ledger).cost, ledger.underestimated) == (cost, counted)
-        assert ledger.totals.promised == 6
-
-
-def test_a_link_may_exist_unless_its_request_was_not_sent(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        assert [respond(ledger, was_sent=False) for _ in range(2)] == [
-            WantedLink("job-2", "https://shop.example/?c=p2", False)
-        ] * 2
-        found = [respond(ledger, error=OutcomeUnknownError("it was late")) for _ in range(5)]
-        assert [(link.name, link.may_have_created) for link in found] == [
-            *[("job-2", False), ("job-3", False), ("job-4", False), ("job-5", False)],
-            ("job-2", True),
-        ]
-        assert respond(ledger, was_sent=False) == WantedLink("job-3", "https://shop.example/?c=p3", True)
-        assert respond(ledger, was_sent=False).may_have_created
-
-
-def test_recipients_without_a_link_are_refused_with_the_reason(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        respond(ledger, error=RefusedError("no"))
-        ledger.check()
-        respond(ledger, "https://s.example/1")
-        intend(ledger)
-        respond(ledger, "https://s.example/1")
-        for _ in range(3):
-            respond(ledger, error=OutcomeUnknownError("it was late"))
-        refused = [(row["line"], row["error"], row["id"], row["link"]) for row in report(ledger, Outcome.REFUSED)]
-        failed = "the link could not be created: "
-        assert refused == [
-            (2, f"{failed}no", None, None),
-            (4, f"{failed}the service responded with the link of another recipient", None, None),
-            (5, f"{failed}it was late", None, None),
-        ]
-        with closing(Ledger(linked, clock=lambda: NOW, read_only=True)) as stored:
-            assert stored.totals == ledger.totals
-        ledger.check()
-        ledger.resend(Outcome.REFUSED)
-        assert respond(ledger, error=RefusedError("no")).may_have_created
-        assert outcomes(ledger, running=True) == {"pending": 3, "refused": 1}
-
-
-def test_withdrawn_requests_for_messages_and_links_are_the_next_ones(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        respond(ledger, "https://s.example/1")
-        before = ledger.totals.copy()
-        with ledger.transaction():
-            for _ in range(2):
-                intents = [intent for _ in range(4) if (intent := ledger.intend(1))]
-                assert [(*intent.lines, intent.link and intent.link.may_have_created) for intent in intents] == [
-                    *[(2, None), (3, False), (4, False), (5, False)],
-                ]
-                ledger.withdraw(intents)
-                assert (ledger.totals, ledger.links_in_flight) == (before, 0)
-
-
-def test_a_recipient_who_opts_out_while_the_link_is_created_gets_no_message(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        intent = intend(ledger)
-        with ledger.transaction():
-            assert ledger.leave_out([phone(2)], "opted out") == 1
-            ledger.record_link(LinkResult(intent, "https://s.example/1"))
-            assert ledger.upcoming(1)[1] == [phone(3)]
-        assert outcomes(ledger) == {"excluded": 1, "pending": 3}
-
-
-def test_a_link_that_is_being_created_is_not_requested_again_when_the_window_opens(linked: Path) -> None:
-    with closing(opened(linked)) as ledger:
-        intend(ledger)
-        with ledger.transaction():
-            ledger.open_to([])
-            assert ledger.upcoming(1) == (0, ())
-            ledger.open_to(ledger.spec.zones)
-            assert ledger.upcoming(1)[1] == [phone(3)]
 
 
 # --- facts

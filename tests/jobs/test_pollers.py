@@ -1,4 +1,4 @@
-"""Checks of delivery states and clicks: which messages are checked, the counts, and the errors."""
+"""Checks of delivery states: which messages are checked, the counts, and the errors."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
-from jobs.ledgers import SPEC, Service, Ticker, opened, outcomes, phone, rows, run, write
+from jobs.ledgers import SPEC, Service, Ticker, opened, phone, rows, run, write
 from msgctl.errors import RefusedError
 from msgctl.http import response
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.response import Response
-from msgctl.jobs.pollers import ClickPoller, Poller, StatePoller
-from support.jobs import NOW, write_ledger
+from msgctl.jobs.pollers import StatePoller
 
 ONE_BY_ONE = replace(SPEC, concurrency=1)
 
@@ -31,11 +29,9 @@ class Responses:
     def __init__(
         self,
         records: Mapping[str, Mapping[str, Any] | Exception],
-        name: str = "id",
         clock: Ticker | None = None,
     ) -> None:
         self._records = records
-        self._name = name
         self._clock = clock or Ticker(0.0)
         self.asked: list[Mapping[str, Any]] = []
         self.times: list[float] = []
@@ -46,7 +42,7 @@ class Responses:
     def send(self, request: Request) -> Response:
         self.asked.append(request.values)
         self.times.append(self._clock.now)
-        found = self._records[str(request.values[self._name])]
+        found = self._records[str(request.values["id"])]
         if isinstance(found, Exception):
             raise found
         return response.read(request, json.dumps(found).encode(), 200)
@@ -55,7 +51,7 @@ class Responses:
         pass
 
 
-def poll(poller: Poller) -> tuple[int, int, int, str]:
+def poll(poller: StatePoller) -> tuple[int, int, int, str]:
     """Run a poller. Return how many messages were due, checked and not checked, and the first error."""
     poller.start()
     assert poller.wait(30)
@@ -94,28 +90,3 @@ def test_states_are_checked_at_the_rate_of_the_job(tmp_path: Path) -> None:
         ledger.spec = replace(ONE_BY_ONE, rate=1000.0)
         assert poll(StatePoller(ledger, responses.connect, monotonic=clock)) == (3, 3, 0, "")
     assert all(time >= due for time, due in zip(responses.times, (0, 0.001, 0.002), strict=True)), responses.times
-
-
-def test_the_clicks_on_the_links_in_sent_messages_are_counted(tmp_path: Path) -> None:
-    """The first day is the day before the link was created, because the service may be in another time zone."""
-    spec = replace(ONE_BY_ONE, link="https://shop.example/")
-    days = [str(date.fromtimestamp(NOW - number * 86400)) for number in range(5)]
-    with closing(opened(write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "{link}"))) as ledger:
-        exists = "UPDATE link SET requested = ?, short_url = 'https://s.example/' || line"
-        ledger.db.execute(exists, (NOW - 3 * 86400,))
-        run(ledger, Service())
-        assert outcomes(ledger) == {"accepted": 3}
-        clicks: dict[str, Mapping[str, Any]] = {
-            f"job-{line}": {"clicksNumber": number, "metrics": []} for line, number in ((2, 2), (3, 0), (4, "many"))
-        }
-        responses = Responses(clicks, "name-url")
-        poller = ClickPoller(ledger, responses.connect)
-        assert (poller.missing(), poller.status()) == (3, "")
-        assert poll(poller) == (3, 3, 1, "The response for job-4 has no number of clicks")
-        assert poller.first_error
-        assert poller.first_error.http_status == 200
-        assert responses.asked == [{"name-url": name, "since": days[4], "until": days[0]} for name in clicks]
-        assert (poller.missing(), poller.status()) == (2, "1 of 3 clicked")
-        clicks["job-4"] = {"clicksNumber": "1", "metrics": []}
-        assert poll(ClickPoller(ledger, responses.connect)) == (3, 3, 0, "")
-        assert (poller.missing(), poller.status()) == (1, "2 of 3 clicked")

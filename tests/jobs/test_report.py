@@ -14,7 +14,7 @@ import pytest
 from jobs.ledgers import SPEC, Service, accept, entry, lose, opened, phone, refuse, report, rows, run, write
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.model import JobSpec
-from msgctl.jobs.report import CLICKED, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.report import UNDELIVERED, Report, finished, summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.states import Outcome
@@ -161,21 +161,3 @@ def test_the_report_gives_the_reason_for_each_outcome(tmp_path: Path) -> None:
             ledger.note_delivery(2, "rejected")
             ledger.note_delivery(3, "rejected")
         assert [row["line"] for row in Report(ledger, [UNDELIVERED, Outcome.EXCLUDED], running=False)] == [2, 10]
-        assert [*Report(ledger, [CLICKED], running=False)] == []
-
-
-def test_the_clicks_on_personal_links_are_in_the_summary_and_the_report(tmp_path: Path) -> None:
-    spec = replace(SPEC, link="https://shop.example/")
-    with closing(opened(write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "{text} {link}"))) as ledger:
-        ledger.db.execute("UPDATE link SET requested = 1.0, short_url = 'https://s.example/' || line")
-        run(ledger, Service())
-        for clicks in (None, 0, 3):
-            if clicks is not None:
-                ledger.note_clicks(2, clicks)
-            shown = summary("the-job", ledger, running=False)
-            counted = {"links": 3, **({} if clicks is None else {"clicked": clicks // 3, "clicks": clicks})}
-            assert {name: shown[name] for name in ("links", "clicked", "clicks") if name in shown} == counted
-            assert not {"until", "window", "opens", "at_most", "states"} & shown.keys()
-        (row,) = Report(ledger, [CLICKED], running=False)
-        assert (row["line"], row["link"], row["clicks"], row["text"]) == (2, "https://s.example/2", 3, "Hello")
-        assert [*Report(ledger, [UNDELIVERED], running=False)] == []

@@ -29,7 +29,6 @@ from jobs.ledgers import (
     phone,
     refuse,
     report,
-    responded,
     rows,
     run,
     write,
@@ -54,7 +53,7 @@ from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner, send
 from msgctl.jobs.states import Event, Outcome, State
-from support.jobs import NOW, write_ledger
+from support.jobs import NOW
 
 RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
@@ -387,46 +386,6 @@ def test_reading_an_interrupted_job_leaves_nothing_open(tmp_path: Path) -> None:
         ledger.db.execute("SELECT 1")
     killed.close()
     assert not schema.KEPT_OPEN
-
-
-class Shortener:
-    """Shortens each URL to its name, and sends messages; ``asked`` contains the names and the phones in turn."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def send(self, request: Request, *, timeout: float) -> Response:
-        if request.operation is operations.URL_SHORT:
-            name = dict(request.form)["name"]
-            self.asked.append(name)
-            return responded({"urlShort": f"https://s.example/{name}"}, operation=request.operation)
-        (found,) = request.phones
-        assert found
-        self.asked.append(found)
-        return responded({"id": "d1", "status": "1", "data": [entry(found)]}, [found])
-
-    def close(self) -> None: ...
-
-
-def test_no_link_is_created_for_a_recipient_who_opts_out_during_a_slow_commit(tmp_path: Path) -> None:
-    monotonic = iter(range(10_000))
-    service = Shortener()
-    spec = replace(SPEC, concurrency=1, link="https://shop.example/?c={text}")
-    path = write_ledger(tmp_path / "job.sqlite3", rows(3), spec, "Hi {link}")
-    with closing(opened(path)) as ledger:
-        runner = Runner(
-            ledger,
-            lambda: cast(Client, service),
-            monotonic=lambda: next(monotonic),
-            opted_out=opting_out_after_the_first_check(),
-        )
-        runner.start()
-        assert (runner.wait(30), runner.finish()) == (True, None)
-        assert outcomes(ledger) == {"accepted": 2, "excluded": 1}
-        link = schema.link_of(ledger.db, 2)
-        assert link is not None
-        assert (link.requested, link.short_url) == (None, None)
-    assert service.asked == ["job-3", phone(3), "job-4", phone(4)]
 
 
 def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ import pytest
 from jobs.ledgers import SPEC, Service, accept, entry, opened, phone, refuse, report, rows, run, write
 from msgctl.errors import ConfigurationError, RefusedError
 from msgctl.jobs import schema
-from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
 from msgctl.jobs.schema import LEDGER, lock_of, writing
 from msgctl.storage.database import BrokenError
-from support.jobs import NOW, write_ledger
+from support.jobs import write_ledger
 
 FIX = "Restore it from a backup, or rename it; nothing else records which messages the job sent."
 ONE_BY_ONE = replace(SPEC, batch_size=1, concurrency=1)
@@ -46,8 +45,6 @@ DAMAGE = {
     "UPDATE recipient SET cells = '[]' WHERE line = 3": VALID.format("recipient"),
     "UPDATE message SET parameters = '{}'": VALID.format("message"),
     """UPDATE message SET parameters = '{"sms": "a", "other": "b"}'""": VALID.format("message"),
-    "DELETE FROM link WHERE line = 3": "a recipient has no row in the table link",
-    "UPDATE link SET requested = 1e11": VALID.format("link"),
     "UPDATE job SET value = '1e11' WHERE name = 'created'": "not a time: 1e11",
     "UPDATE job SET value = '-1e11' WHERE name = 'created'": "not a time: -1e11",
     "INSERT INTO job VALUES ('commits', 'many')": "commits = many",
@@ -65,9 +62,8 @@ DAMAGE |= {f"UPDATE job SET value = json_set(value, {each}) WHERE name = 'spec'"
 
 
 def test_the_error_for_a_damaged_ledger_gives_the_reason(tmp_path: Path) -> None:
-    spec = replace(SPEC, link="https://shop.example/?c={text}")
     for number, (statement, why) in enumerate(DAMAGE.items()):
-        path = write_ledger(tmp_path / f"{number}.sqlite3", rows(2), spec, "Hi {link}")
+        path = write_ledger(tmp_path / f"{number}.sqlite3", rows(2), SPEC)
         with closing(opened(path)) as ledger:
             ledger.check()
         change(path, statement)
@@ -186,24 +182,6 @@ def test_the_most_frequent_delivery_state_is_first(tmp_path: Path) -> None:
         assert (schema.undecided(ledger.db), schema.undecided(ledger.db, ["sent"])) == (4, 2)
         checked = [(each.id, each.phones) for each in schema.to_check(ledger.db, ["sent"])]
         assert checked == [(f"m{phone(7)}", (phone(7),)), (f"m{phone(4)}", (phone(4),))]
-
-
-def test_the_least_recently_checked_link_is_checked_first(tmp_path: Path) -> None:
-    now = [NOW]
-    spec = replace(ONE_BY_ONE, link="https://shop.example/?c={text}")
-    path = write_ledger(tmp_path / "job.sqlite3", rows(5), spec, "Hi {link}")
-    with closing(Ledger(path, clock=lambda: now[0])) as ledger:
-        ledger.db.execute("UPDATE link SET short_url = 'https://s.example/' || line, requested = 1000 + line")
-        assert schema.clicks(ledger.db) == (0, None, None)
-        run(ledger, Service(accept, refuse))
-        assert schema.clicks(ledger.db) == (4, None, None)
-        for line, count in ((5, 2), (2, 0), (4, 1)):
-            now[0] += 1
-            with ledger.transaction():
-                ledger.note_clicks(line, count)
-        found = [(each.lines, each.name, each.requested) for each in schema.sent_links(ledger.db)]
-        assert found == [([line], f"job-{line}", 1000.0 + line) for line in (6, 5, 2, 4)]
-        assert schema.clicks(ledger.db) == (4, 2, 3)
 
 
 def test_the_price_in_a_country_is_the_highest_ratio_of_a_charge_to_its_estimate(tmp_path: Path) -> None:

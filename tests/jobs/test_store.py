@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -15,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ledgers import SPEC, Service, opened, report, rows, run, write
+from jobs.ledgers import SPEC, Service, opened, rows, run, write
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import resends
-from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.store import Store
 from support.jobs import NOW, write_ledger
 
@@ -243,16 +241,3 @@ def test_last_fails_if_the_newest_ledger_cannot_be_read(store: Store) -> None:
             store.find(job)
     os.utime(store.path(OTHER), (1, 1))
     assert store.find(None) == JOB
-
-
-def test_a_ledger_of_the_previous_version_is_read_as_it_is_and_upgraded_to_be_written(store: Store) -> None:
-    path = write(store.path(JOB), rows(1))
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript("DROP TABLE link; PRAGMA user_version = 6")
-    with closing(Ledger(path, clock=lambda: NOW, read_only=True)) as ledger:
-        assert ledger.db.execute("SELECT * FROM main.sqlite_master WHERE name = 'link'").fetchall() == []
-        assert [each["outcome"] for each in report(ledger)] == ["pending"]
-    with closing(opened(path)) as ledger:
-        ledger.recover()
-        assert run(ledger, Service()) is None
-        assert ledger.db.execute("PRAGMA user_version").fetchone() == (7,)

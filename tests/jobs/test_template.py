@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgctl.errors import UsageError
 from msgctl.jobs.formats import Nested
 from msgctl.jobs.reader import Row
-from msgctl.jobs.template import Template, long_urls
+from msgctl.jobs.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "")
 ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "unnamed"))
@@ -88,26 +88,6 @@ def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault:
     template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
     with pytest.raises(UsageError, match=f"^column {'n' * 39}… {fault}$"):
         template.fill(Row(7, "57300", (cell,)))
-
-
-@pytest.mark.parametrize(
-    ("cell", "fault"),
-    [
-        (".", 'is ".", which a URL cannot contain'),
-        ("..", 'is "..", which a URL cannot contain'),
-        ("a\nb", 'contains the control character U+000A at position 2: "a\\nb"'),
-    ],
-)
-def test_a_cell_that_a_url_cannot_contain_is_an_error_with_a_short_name(cell: str, fault: str) -> None:
-    url = long_urls("https://shop.example/{%s}" % ("n" * 41), ["n" * 41])
-    with pytest.raises(UsageError) as caught:
-        url(Row(7, "57300", (cell,)))
-    assert caught.value.message == f"column {'n' * 39}… {fault}"
-
-
-def test_a_cell_is_percent_encoded_in_a_url() -> None:
-    url = long_urls("HTTPS://shop.example/{a}?b={b}", ["a", "b"])
-    assert url(Row(7, "57300", ("1/2 é", "&#?"))) == "HTTPS://shop.example/1%2F2%20%C3%A9?b=%26%23%3F"
 
 
 def test_a_fallback_is_used_for_an_empty_cell() -> None:

@@ -231,7 +231,7 @@ def job_show(viewer: Viewer, _: Service) -> None:
     window = {"window": "Mon-Sat 08:00-19:00", "opens": "2026-11-23T12:00:00Z"}
     closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 4, "opted_out": 1}
     closed |= {"over_limit": 1, "at_most": "1/day"}
-    done = {**DONE, "states": {"delivered": 12399, "rejected": 1}, "links": 12400, "clicked": 41, "clicks": 52}
+    done = {**DONE, "states": {"delivered": 12399, "rejected": 1}}
     doubtful = {**DONE, "accepted": 12_399, "unknown": 1, "states": None}
     killed = {**JOB, "state": "scheduled", "until": "2026-11-21T22:49:00Z", "states": None}
     for job in (JOB, done, later, closed, doubtful, killed):

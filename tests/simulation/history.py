@@ -1,9 +1,9 @@
 """One history: what a user does with the tool, chosen by a seed, and a check that all the tool reported is true.
 
 The user starts a job, sometimes from two windows at once, with a network that fails, a disk that fills up and processes
-that are killed or get signals; resumes it, resends to those who were refused, starts it again, waits, counts clicks,
-and sends single messages under keys in between. Some jobs are scheduled, have personal links or a limit per person, and
-some people opt out at any moment. In the end the faults stop, the jobs are resumed until nothing is pending, and
+that are killed or get signals; resumes it, resends to those who were refused, starts it again, waits, and
+sends single messages under keys in between. Some jobs are scheduled or have a limit per person, and some people opt
+out at any moment. In the end the faults stop, the jobs are resumed until nothing is pending, and
 everyone who was refused is resent to. After each step the tool's report is compared with what the service did.
 """
 
@@ -52,7 +52,6 @@ WINDOWS: Sequence[Sequence[str]] = (
 )
 LIMITS = (None, None, None, "1/day", "2/day", "1/week")
 """Values of --at-most."""
-LONG_URL = "https://shop.example/?c="
 SIGNALS = (SIGINT, SIGINT, SIGTERM, SIGHUP)
 CAUSES = {
     "lost": "connection lost",
@@ -137,7 +136,6 @@ class Plan:
         self.canary = random.choice((None, None, random.randint(1, 5)))
         self.window = random.choice(WINDOWS)
         self.at_most = random.choice(LIMITS)
-        self.has_links = random.random() < 0.25
         self.delay = random.choice((None, None, None, 120, 4000, 30000))
         """Seconds until the time for which the job is scheduled; None sends it at once."""
         numbers = {
@@ -148,8 +146,7 @@ class Plan:
         }
         numbers |= {"max-credits": self.limit, "canary": self.canary}
         given = [word for name, value in numbers.items() if value is not None for word in (f"--{name}", str(value))]
-        text = ["-m", "{text} {link}", "--link", f"{LONG_URL}{{code}}", "--link-length", "60"]
-        fixed = ["sms", "bulk", str(path), *(text if self.has_links else ["-m", "{text}"])]
+        fixed = ["sms", "bulk", str(path), "-m", "{text}"]
         self.arguments = [*fixed, "--skip-invalid", "--yes", "--json", *self.window, *given]
 
     def is_open(self, phone: str, wall: float) -> bool:
@@ -251,7 +248,7 @@ class History:
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
         self._opting_out = phones * random.choice((0, 0, 1))
         of_jobs = [self.resume] * 3 + [self.resume_again, self.resend, self.resend, self.rerun, self.rerun]
-        of_jobs += [self.run_due] * 3 * (plan.delay is not None) + [self.click] * 2 * plan.has_links
+        of_jobs += [self.run_due] * 3 * (plan.delay is not None)
         for step in random.choices([*of_jobs, self.once, self.once, self.rest], k=random.randint(0, 5)):
             if step in of_jobs and not self.jobs:
                 self.bulk(plan)  # it died before there was a job
@@ -344,23 +341,6 @@ class History:
         stopped = [run for run in runs if run.code == 130 and "was carried out" not in run.err]
         if self.departures([run for run in stopped if SIGINT in run.process.handled]):
             check(self.look("job", "show", job.id)["state"] != "scheduled", "after Ctrl-C, a job is still scheduled")
-
-    def click(self) -> None:
-        """Visit some links, and count the clicks on a job's links."""
-        for name, _ in self.service.links().values():
-            if self.random.random() < 0.3:
-                endpoints.click(self.service.emulator, name=name)
-        job = self.random.choice(self.jobs)
-        (run,) = self.run("job", "clicks", job.id, "--json")
-        check(not self.departures([run]), f"{run.process.name} has sent messages")
-        self.compare(job)
-        job.shown = run.document or self.look("job", "show", job.id)
-        clicks, names = self.service.clicks(), self.service.links()
-        for row in job.rows:
-            visits = clicks[names[row["link"]][0]] if row["link"] else 0
-            check((row["clicks"] or 0) <= visits, f"{row['phone']} has clicked {visits} times, not {row['clicks']}")
-            is_counted = run.code == 0 and row["outcome"] in ("accepted", "unknown") and row["link"]
-            check(not is_counted or row["clicks"] == visits, f"of {visits} clicks, {row['clicks']} are counted")
 
     def resume_again(self) -> None:
         options = ("--resend-unknown", "--resend-refused")
@@ -483,8 +463,6 @@ class History:
                 allowed = {"accepted": range(1, 2 + job.resent[phone]), "unknown": range(2 + job.resent[phone])}
                 is_true = arrived[phone] in allowed.get(outcome, [0])
                 check(is_true, f"{phone} is {outcome} and got {arrived[phone]} messages")
-        if job.plan.has_links:
-            self._compare_links(job, arrivals)
         lost = {*job.of("unknown")} - self.doubts(job.runs)
         most = sum(run.process.was_disturbed for run in job.runs) * job.plan.batch * job.plan.concurrency
         check(len(lost) <= most, f"{lost} are unknown without a reason; at most {most} can be")
@@ -538,25 +516,6 @@ class History:
                 requests = sum(phone in each.phones for each in self.service.departures)
                 is_true = requests + self.kills >= most
             check(is_true, f"{phone} is excluded without a reason: {row['error']}")
-
-    def _compare_links(self, job: Job, arrivals: Sequence[Arrival]) -> None:
-        """Check that each person has their own link, and got it."""
-        links = self.service.links()
-        wanted = {row["phone"]: LONG_URL + row["code"] for row in job.rows if row["outcome"] != "duplicate"}
-        for each in arrivals:
-            short = each.text.rsplit(" ", 1)[1]
-            check(links[short][1] == wanted[each.phone], f"{each.phone} got the link to {links[short][1]}")
-        own = [(row["phone"], row["link"]) for row in job.rows if row["link"]]
-        check(len({*own}) == len({link for _, link in own}), f"people share links: {own}")
-        for phone, link in own:
-            check(links[link][1] == wanted[phone], f"the report gives {phone} the link to {links[link][1]}")
-        # A link of a run that is interrupted, or reaches the limit of credits, is not used if its recipient's window is
-        # then closed, if others come first, or if they opt out.
-        may_be_left = bool(job.plan.window) or job.plan.limit is not None
-        unused = sum(run.process.was_disturbed or may_be_left for run in job.runs)
-        most = (job.plan.canary or 0) + job.plan.concurrency * unused
-        usable = sum(row["outcome"] != "excluded" for row in job.rows if row["link"])
-        check(not job.is_canary or usable <= most, f"{usable} links were created for canaries")
 
     def _compare_departures(self, plan: Plan, run: Run) -> None:
         """Check that nothing was sent outside the window, or faster than the rate."""

@@ -6,7 +6,6 @@ It records what was sent, what arrived and which responses were damaged. The too
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -154,19 +153,6 @@ class Service(httpx.BaseTransport):
     def credits(self) -> int:
         with self.emulator.reading() as db:
             return int(db.execute("SELECT credits FROM account").fetchone()[0])
-
-    def links(self) -> dict[str, tuple[str, str]]:
-        """Return the name and the long URL of each short URL."""
-        with self.emulator.reading() as db:
-            return {
-                short: (name, long) for short, name, long in db.execute("SELECT url_short, name, url_long FROM urls")
-            }
-
-    def clicks(self) -> Counter[str]:
-        """Return the number of visits of each link, by its name."""
-        with self.emulator.reading() as db:
-            query = "SELECT name FROM clicks JOIN urls ON url = urls.number WHERE NOT is_bot"
-            return Counter(name for (name,) in db.execute(query))
 
     def messages(self) -> set[tuple[str, str, int]]:
         """Return phone, id and credits of everything that was sent."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,10 @@ from msgctl.cli import foreground
 from msgctl.history.contacts import Contacts
 from msgctl.history.once import Reservation
 from msgctl.history.optouts import Watch
-from msgctl.http.client import Client
-from msgctl.jobs import resends, runner, states
-from msgctl.jobs.links import create_link
-from msgctl.jobs.model import Intent, LinkResult, WantedLink
+from msgctl.jobs import resends, states
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.states import Event, State
-from simulation.history import LONG_URL
 from simulation.run import simulation, told
 from simulation.service import Service
 
@@ -51,10 +46,6 @@ def _ignoring_others(store: Any, job: str, *states: Any, **_: Any) -> tuple[set[
     return resends._read(store, job, *states)[0], {}
 
 
-def _create_one_link(client: Client, intent: Intent, link: WantedLink, today: date) -> LinkResult:
-    return create_link(client, intent, link._replace(long_url=f"{LONG_URL}c2"), today)
-
-
 @pytest.mark.parametrize(
     ("owner", "name", "broken", "first"),
     [
@@ -68,7 +59,6 @@ def _create_one_link(client: Client, intent: Intent, link: WantedLink, today: da
         pytest.param(resends, "take_back", lambda *_: None, 130, id="it lets two jobs resend to the same people"),
         pytest.param(Watch, "among", lambda *_: [], 44, id="it ignores opt-outs during a job"),
         pytest.param(Contacts, "claim", lambda *_: (), 20, id="it ignores the limit per person"),
-        pytest.param(runner, "create_link", _create_one_link, 0, id="it gives everyone the same link"),
         pytest.param(
             foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before they are due"
         ),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from msgctl.jobs.store import Store
 from msgctl.operations import SEND_SMS
 from msgctl.storage import files
 from msgctl.storage import files as private
-from support.jobs import NOW, write_ledger
+from support.jobs import write_ledger
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 
@@ -91,14 +89,8 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     """A job that has not started, in the sandbox unless another profile is given."""
     store = Store(files.state("jobs"))
     private.make_folder(store.folder)
-    spec = JobSpec(
-        "sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client, link="https://a.example/"
-    )
-    path = write_ledger(
-        store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello {link}"
-    )
-    with closing(sqlite3.connect(path)) as db, db:  # the links exist
-        db.execute("UPDATE link SET requested = ?, short_url = 'https://a.example/' || line", (NOW,))
+    spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client)
+    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
 
 
 def line_of(value: object) -> str | None:

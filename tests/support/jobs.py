@@ -12,7 +12,7 @@ from msgctl.jobs.importer import Importer
 from msgctl.jobs.index import NAME
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
-from msgctl.jobs.template import LinkTemplate, Renderer
+from msgctl.jobs.template import Renderer
 from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool
 
@@ -106,8 +106,7 @@ def imported(
     """Import recipients with one value, the column ``text``. ``options`` are arguments of `Importer`."""
     importer = Importer(path, spec, created=created, **options)
     reader = Recipients(("text",), "phone", iter(recipients))
-    link = LinkTemplate(spec.link, spec.link_length) if spec.link else None
-    importer.read(reader, Renderer(reader, {"sms": template}, str, None, link=link))
+    importer.read(reader, Renderer(reader, {"sms": template}, str, None))
     return importer
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conftest import KEY
 from msgctl.config import profiles
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import LinkResult, RequestResult
+from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.operations import Effect
 from msgctl.recipients import RecipientOutcome
@@ -48,10 +48,6 @@ def prepare(base_url: str) -> None:
     shutil.rmtree(files.state("jobs"), ignore_errors=True)
     write_job(profiles.ENVIRONMENT, base_url, client=12345)
     with closing(Ledger(Store(files.state("jobs")).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
-        with ledger.transaction():
-            intent = ledger.intend(1)
-            assert intent is not None
-            ledger.record_link(LinkResult(intent, "https://s.example/1"))
         with ledger.transaction():
             intent = ledger.intend(1)
         assert intent is not None

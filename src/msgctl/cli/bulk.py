@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from decimal import Decimal
-from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from msgctl import operations as ops
 from msgctl import phones, values
 from msgctl.cli import foreground, prompts
 from msgctl.cli.context import Context
-from msgctl.cli.options import LinkOption, Numbers, Pace, Rules, Source, note_of_left_out
+from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
 from msgctl.cli.send import perform
 from msgctl.errors import (
     ConditionError,
@@ -32,15 +31,14 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.links import checked_short_url
-from msgctl.jobs.model import JobSpec, Link, with_link
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.schedule import Window, ZoneFinder, described, time_in
 from msgctl.jobs.schema import OPTED_OUT
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import LinkTemplate, Message, Renderer, made_up_link
+from msgctl.jobs.template import Message, Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
@@ -71,7 +69,6 @@ PLAN_FIELDS = (
     "most_expensive",
 )
 NO_RULES = Rules()
-NO_LINK = LinkOption()
 
 
 def start(
@@ -86,7 +83,6 @@ def start(
     rules: Rules = NO_RULES,
     *,
     gsm7: bool = False,
-    link: LinkOption = NO_LINK,
 ) -> OwnResult:
     """Create a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
@@ -104,8 +100,7 @@ def start(
         batch_size=1,
         client=context.profile.client,
     )
-    spec = link.apply(rules.apply(context, limits.apply(spec)))
-    links = None if spec.link is None else LinkTemplate(spec.link, spec.link_length)
+    spec = rules.apply(context, limits.apply(spec))
     cells = PhoneCells(
         numbers.code(context), sms=is_sms, check=not numbers.no_number_check, first_number=source.first_number
     )
@@ -113,11 +108,11 @@ def start(
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, Renderer(found, templates, check, cost, gsm7=gsm7, link=links))
+            importer.read(found, Renderer(found, templates, check, cost, gsm7=gsm7))
         if cells.national:
             importer.tally.national = cells.national.found(importer.tally.countries)
 
-    content = json.dumps([operation.name, spec.fixed, templates, gsm7, *([spec.link] if spec.link else [])])
+    content = json.dumps([operation.name, spec.fixed, templates, gsm7])
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid, content=content)
 
 
@@ -475,8 +470,6 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
 def _send_test(context: Context, spec: JobSpec, message: Message, numbers: Numbers, to: Sequence[str]) -> None:
     """Send a message to some phones. Raises the error if it is not accepted."""
     operation, parameters = spec.performs, message.parameters
-    if message.link:
-        parameters = with_link(parameters, _test_link(context, message.link))
     international = phones.Reader(numbers.code(context)).international
     for phone in [to] if operation.field("phone").several else to:
         request = build(operation, {**spec.fixed, **parameters, "phone": phone})
@@ -485,17 +478,6 @@ def _send_test(context: Context, spec: JobSpec, message: Message, numbers: Numbe
         for failure in result.failures:
             raise failure.replaced(hint="The job was not started.")
     context.note(f"Test message sent to {', '.join(to)}.")
-
-
-def _test_link(context: Context, link: Link) -> str:
-    """Return a short URL for the test message, whose clicks are not the first recipient's. Raises the service's error.
-
-    The short URL of an earlier test is not reused.
-    """
-    name = f"test-{token_hex(8)}"
-    values = {"name": name, "url-long": link.long_url}
-    document = context.client.send(build(ops.URL_SHORT, values)).document
-    return checked_short_url(name, link.long_url, document)
 
 
 def _shown(file: str) -> str:
@@ -553,11 +535,11 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
     whole = balance is not None and balance == balance.to_integral_value()
     opted_out = tally.reasons[OPTED_OUT]
     over_limit = 0 if spec.at_most is None else tally.reasons[spec.over_limit]
-    costly, made_up = None, made_up_link(spec.link_length)
+    costly = None
     if tally.most_expensive is not None:
         row, message = tally.most_expensive
         costly = {"line": row.line, "phone": row.phone, "segments": message.segments, "credits": message.cost}
-        costly |= with_link(message.parameters, made_up)
+        costly |= message.parameters
     return {
         "command": spec.command,
         "file": spec.file,
@@ -575,7 +557,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,
         "balance": None if balance is None else int(balance) if whole else float(balance),
-        "first": with_link(tally.first.parameters, made_up) if tally.first else None,
+        "first": tally.first.parameters if tally.first else None,
         "countries": dict(tally.countries.most_common()) if tally.credits else {},
         "most_expensive": costly,
         **{

@@ -35,7 +35,7 @@ from msgctl.jobs import resends, schema
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
-from msgctl.jobs.pollers import ClickPoller, Poller, StatePoller
+from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import JOB_FIELDS, PAUSED, RUNNING, SCHEDULED, WAITING, is_undelivered, summary
 from msgctl.jobs.runner import Runner
@@ -57,8 +57,6 @@ FOLLOW_INTERVAL = 1.0
 """Seconds between two refreshes of `job show --follow`."""
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
-CLICKS_INTERVAL = 60.0
-"""Seconds between two requests for the clicks on a link with --follow."""
 
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
 """The variables that can replace a profile."""
@@ -101,10 +99,6 @@ def next_steps(job: Document, reference: str) -> list[str]:
             steps.append(f"Check the delivery: msgctl job states {reference}")
         if any(map(is_undelivered, states)):
             steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
-    if job.get("clicks"):
-        steps.append(f"List the people who clicked: msgctl job report {reference} --only clicked")
-    elif job.get("links"):
-        steps.append(f"Count the clicks: msgctl job clicks {reference}")
     return steps or [f"List the recipients: msgctl job report {reference}"]
 
 
@@ -170,7 +164,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
                 )
         sent = runner.totals.requests > before
         context.carried_out |= sent
-    _warn_of_costs(context, ledger, runner, error)
+    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):
+        context.warn(f"{runner.budget.excess}.")
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
     is_canary = canary is not None and done >= canary and is_pending and not (error or interrupted)
@@ -203,15 +198,6 @@ def _sent(runner: Runner) -> Progress:
     counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
     of = runner.totals.sendable
     return of - outcomes[Outcome.PENDING], of, [*counts, ("credits", runner.totals.credits)]
-
-
-def _warn_of_costs(context: Context, ledger: Ledger, runner: Runner, error: MsgctlError | None) -> None:
-    """Warn of messages that cost more than expected, unless the error of the run reports it."""
-    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):
-        context.warn(f"{runner.budget.excess}.")
-    if ledger.underestimated:
-        what = f"{plural(ledger.underestimated, 'message')} had more segments than estimated"
-        context.warn(f"{what}: links are longer than --link-length {ledger.spec.link_length}.")
 
 
 def correct_contacts(context: Context, job: str, ledger: Ledger) -> None:
@@ -296,26 +282,12 @@ def poll_states(
     return result(summary(job, ledger, running=False), error, "job polled", reference=known_as)
 
 
-def count_clicks(
-    context: Context, job: str, ledger: Ledger, *, follow: bool = False, max_wait: float | None = None
-) -> OwnResult:
-    """Request the clicks on a job's links and return its summary, with its errors.
-
-    With ``follow``, repeat this for at most ``max_wait`` seconds, until everyone has clicked.
-    """
-    known_as = reference(Store(ledger.path.parent), job, ledger.spec.name)
-    hint = f"Continue: msgctl job clicks {known_as}{' --follow' * follow}"
-    new_poller = partial(ClickPoller, ledger, context.client.sibling, monotonic=context.monotonic)
-    error, _ = _poll(context, new_poller, CLICKS_INTERVAL if follow else None, max_wait, hint)
-    return result(summary(job, ledger, running=False), error, "job polled", reference=known_as)
-
-
 def _poll(
-    context: Context, new_poller: Callable[[], Poller], interval: float | None, max_wait: float | None, hint: str
+    context: Context, new_poller: Callable[[], StatePoller], interval: float | None, max_wait: float | None, hint: str
 ) -> tuple[MsgctlError | None, int]:
-    """Poll once; with an ``interval``, poll again until no value is missing, for at most ``max_wait`` seconds.
+    """Poll once; with an ``interval``, poll again until no state is missing, for at most ``max_wait`` seconds.
 
-    Return the error, if any, and the number of values that are still missing.
+    Return the error, if any, and the number of states that are still missing.
     """
     deadline = None if max_wait is None else context.monotonic() + max_wait
     shown = ""
@@ -337,20 +309,19 @@ def _poll(
         except KeyboardInterrupt:
             interrupted, missing = True, 0
             break
-    checked = f"after checking {plural(poller.checked, poller.checked_noun)}"
+    checked = f"after checking {plural(poller.checked, 'message')}"
     if error:
         error = error.within(f"Stopped {checked}")
         error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
     elif interrupted:
         error = Interrupted(f"Interrupted {checked}", hint)
     elif poller.first_error:
-        error = poller.first_error.within(
-            f"{plural(poller.failed, poller.failed_noun)} could not be checked. The first"
-        )
+        failed = plural(poller.failed, "delivery state")
+        error = poller.first_error.within(f"{failed} could not be checked. The first")
     return error, missing
 
 
-def _checked(poller: Poller) -> Progress:
+def _checked(poller: StatePoller) -> Progress:
     return poller.checked, poller.due, [("failed", poller.failed)]
 
 

@@ -352,7 +352,6 @@ class WaitOptions(OptionGroup):
 
 MAX_CREDITS = 10**15
 MAX_CANARY = 10**9
-MIN_LINK, MAX_LINK = 10, 200
 MAX_CONCURRENCY = 256
 MAX_BATCH = 1000
 MIN_RATE = 0.001
@@ -455,39 +454,6 @@ class BatchLimits(Limits):
             "--batch-size", "Maximum numbers per request, for recipients of the same text.", 1, MAX_BATCH, panel=SPEED
         ),
     ] = 100
-
-
-class LinkOption(OptionGroup):
-    """Personal links in the messages of a job."""
-
-    link: Annotated[
-        str | None,
-        typer.Option(
-            "--link",
-            metavar="URL",
-            help="Replace {link} with a short URL for each recipient. "
-            "URL is where it leads; {column} works in its path and query.",
-            rich_help_panel=MESSAGE,
-        ),
-    ] = None
-    link_length: Annotated[
-        int | None,
-        number_option(
-            "--link-length",
-            "With --link: assumed characters of a short URL, to count segments. [default: 30]",
-            MIN_LINK,
-            MAX_LINK,
-            panel=MESSAGE,
-        ),
-    ] = None
-
-    def apply(self, spec: "JobSpec") -> "JobSpec":
-        """Return a spec with the links. Raises UsageError."""
-        if self.link is None and self.link_length is not None:
-            raise UsageError("--link-length needs --link")
-        if self.link_length is None:
-            return replace(spec, link=self.link)
-        return replace(spec, link=self.link, link_length=self.link_length)
 
 
 def _frequency(text: str) -> str:

@@ -10,7 +10,7 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Limits, LinkOption, Numbers, Rules, SendOptions, Source, json_body, option
+from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json_body, option
 from msgctl.cli.parsers import parser
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
@@ -86,15 +86,13 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
-    link: LinkOption,
     limits: Limits,
     rules: Rules,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
-    If you give no VALUE, the other columns fill the template in order. {link} is the recipient's personal link
-    (see --link). `msgctl job clicks` counts its clicks. You see a summary and must confirm. In scripts,
-    use --yes.
+    If you give no VALUE, the other columns fill the template in order. You see a summary and must confirm.
+    In scripts, use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
@@ -102,7 +100,7 @@ def bulk_send(
 
     check = partial(checks.prose, name="a VALUE")
     fixed, templates = {"template": template}, {"body": value or ()}
-    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, templates, check, rules, link=link)
+    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, templates, check, rules)
 
 
 def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:

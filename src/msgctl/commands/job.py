@@ -27,7 +27,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.history import contacts
 from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import CLICKED, COLUMNS, JOB_FIELDS, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.report import COLUMNS, JOB_FIELDS, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.schedule import time_in
 from msgctl.jobs.states import Outcome, State
 from msgctl.jobs.store import AlreadyRunningError, Store
@@ -204,9 +204,8 @@ def report(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help=f"Only these recipients: {', '.join(OUTCOMES)}, undelivered or clicked "
-            "(repeatable; commas separate several).",
-            parser=Choices((*OUTCOMES, UNDELIVERED, CLICKED), "outcome"),
+            help=f"Only these recipients: {', '.join(OUTCOMES)} or undelivered (repeatable; commas separate several).",
+            parser=Choices((*OUTCOMES, UNDELIVERED), "outcome"),
         ),
     ] = None,
     to: Annotated[
@@ -235,9 +234,6 @@ def report(
         return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f"Job {job} has no {kind}recipients"
-    if wanted == [CLICKED] and ledger.spec.link is not None:
-        is_counted = "clicked" in summary(job, ledger, running=False)
-        empty = "No one has clicked yet" if is_counted else f"Count the clicks first: msgctl job clicks {job}"
     return OwnResult(found, found.columns, view="job report", empty=empty)
 
 
@@ -286,44 +282,6 @@ def states(
         ledger.spec = spec  # only for these checks
         ledger.recover()
         return foreground.poll_states(context, job, ledger, follow=follow, until=until or (), max_wait=max_wait)
-
-
-@command(
-    app,
-    "clicks",
-    "msgctl job clicks 20261121-3f9a2c",
-    "msgctl job clicks --last --follow",
-    effect=ops.Effect.READS,
-    output=JOB_FIELDS,
-)
-def clicks(
-    context: Context,
-    which: Which,
-    limits: PaceOfJob,
-    follow: Annotated[bool, typer.Option("--follow", help="Count again until everyone has clicked.")] = False,
-    max_wait: Annotated[float | None, max_wait_option("With --follow: maximum seconds to wait.")] = None,
-) -> OwnResult:
-    """Count the clicks on the personal links of a job.
-
-    Afterwards, `msgctl job report` shows the clicks of each recipient. You can interrupt this command and run it
-    again.
-    """
-    from msgctl.cli import foreground
-
-    context.check_fields(JOB_FIELDS)
-    if max_wait and not follow:
-        raise UsageError("--max-wait needs --follow")
-    job = which.found(_store())
-    with _locked(context, job) as ledger:
-        foreground.check_account(context, ledger.spec)
-        if ledger.spec.link is None:
-            raise UsageError(f"Job {job} has no personal links", "Create them with --link: msgctl sms bulk --help")
-        spec = limits.apply(ledger.spec)
-        if context.options.dry_run:
-            return foreground.result(summary(job, ledger, running=False))
-        ledger.spec = spec  # only for these requests
-        ledger.recover()
-        return foreground.count_clicks(context, job, ledger, follow=follow, max_wait=max_wait)
 
 
 @command(

@@ -11,7 +11,6 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import (
     BatchLimits,
-    LinkOption,
     MessageFile,
     MessageOptions,
     Numbers,
@@ -78,7 +77,6 @@ def send(
     "msgctl sms bulk customers.csv -m 'Hi {name}, your order is ready' --dry-run",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --max-credits 500",
     "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --test-to 573005550100",
-    "msgctl sms bulk customers.csv -m '{link}' --link 'https://a.example/{name}'",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )
@@ -89,15 +87,13 @@ def bulk_send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
-    link: LinkOption,
     limits: BatchLimits,
     rules: Rules,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
-    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. {link}
-    is the recipient's personal link (see --link). `msgctl job clicks` counts its clicks. You see a summary and must
-    confirm. In scripts, use --yes.
+    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. You
+    see a summary and must confirm. In scripts, use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
@@ -105,9 +101,7 @@ def bulk_send(
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return bulk.start(
-        context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7, link=link
-    )
+    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7)
 
 
 @command(

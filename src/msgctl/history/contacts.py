@@ -34,7 +34,7 @@ from msgctl.history.store import (
 )
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import Intent, LinkResult, RequestResult
+from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.schedule import Window
 from msgctl.operations import REPEAT_SECONDS
 from msgctl.recipients import REFUSED
@@ -249,7 +249,7 @@ class Contacts:
         if not intents or (self._has_ended and not self._stops):
             return found
         now = timestamp(self._clock(), "milliseconds")
-        sending = {intent.number: intent.people for intent in intents if not intent.link}
+        sending = {intent.number: intent.people for intent in intents}
         contacts = [(1, now, people) for people in sending.values()]
         with self._explained(contacts):
             db = self._opened()
@@ -276,11 +276,9 @@ class Contacts:
             return self._among(people)
         return ()
 
-    def settle(self, results: Iterable[RequestResult | LinkResult]) -> None:
+    def settle(self, results: Iterable[RequestResult]) -> None:
         """Remember who did not get a message, for the next `claim` or `close`."""
         for result in results:
-            if isinstance(result, LinkResult):
-                continue
             if at := self._times.pop(result.intent.number, None):
                 found = zip(result.intent.people, result.outcomes, strict=True)
                 people = [phone for phone, each in found if each.outcome == REFUSED or not result.was_sent]

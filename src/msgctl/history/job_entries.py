@@ -9,7 +9,7 @@ from typing import Any
 from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.history.store import HISTORY_FIELDS, message_of, number, same_state
 from msgctl.jobs.ledger import JobFacts
-from msgctl.jobs.model import JobSpec, with_link
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
@@ -19,21 +19,20 @@ from msgctl.text import timestamp
 RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 
-_COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE, "link")
+_COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
     AND (:state IS NULL OR is_same(delivery, :state)) {}"""
 _OF_JOB = f"""
     SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
-    delivery, credits, parameters, body, short_url
+    delivery, credits, parameters, body
     FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
-    LEFT JOIN link USING (line)
     WHERE {_WANTED} AND (:running OR line NOT IN in_flight)
     ORDER BY number DESC, line DESC LIMIT :limit
 """  # noqa: S608
 # What a killed process left in flight. Its last write was this intent, so the time of the file is used.
 _LOST = f"""
-    SELECT :written AS time, phone, outcome.state, outcome.id, status, delivery, credits, parameters, NULL, short_url
-    FROM outcome JOIN message ON message.id = message LEFT JOIN link USING (line)
+    SELECT :written AS time, phone, outcome.state, outcome.id, status, delivery, credits, parameters, NULL
+    FROM outcome JOIN message ON message.id = message
     WHERE {_WANTED} AND NOT :running AND line IN in_flight ORDER BY line LIMIT :limit
 """  # noqa: S608
 _OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
@@ -108,7 +107,7 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
     if bytes in map(type, row):
         raise TypeError("a value is not text")
     found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    values = {**spec.fixed, **with_link(json.loads(found["parameters"]), found.pop("link") or "")}
+    values = {**spec.fixed, **json.loads(found["parameters"])}
     return {
         **dict.fromkeys(HISTORY_FIELDS),
         **found,

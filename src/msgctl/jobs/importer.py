@@ -19,7 +19,7 @@ from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER, SUFFIX
+from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
@@ -175,12 +175,6 @@ class Importer:
         )
         if added.rowcount:
             self.tally.add(row, message)
-            if (link := message.link) is not None:
-                name = link.name or f"{self._path.name.removesuffix(SUFFIX)}-{row.line}"
-                self._db.execute(
-                    "INSERT INTO link (line, name, long_url, requested, short_url) VALUES (?, ?, ?, ?, ?)",
-                    (row.line, name, link.long_url, link.requested, link.short_url),
-                )
             return
         (line,) = self._db.execute(
             """SELECT min(line) FROM recipient
@@ -206,16 +200,14 @@ class Importer:
         text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
-            link = json.dumps(self._spec.link) if self._spec.link else ""
-            digest = message_digest(self._spec.performs, self._spec.fixed, text + link)
+            digest = message_digest(self._spec.performs, self._spec.fixed, text)
             self._db.execute(
                 "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
                 (digest, text, message.cost),
             )
             (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
             if self._may_exclude_repeats:
-                rendered = json.dumps(message._replace(link=None))
-                self._db.execute("INSERT OR IGNORE INTO aside.rendered VALUES (?, ?)", (number, rendered))
+                self._db.execute("INSERT OR IGNORE INTO aside.rendered VALUES (?, ?)", (number, json.dumps(message)))
             if len(self._cached) >= _CACHED_MESSAGES:
                 self._cached.clear()
             self._cached[text] = number
@@ -250,7 +242,6 @@ class Importer:
                 WHERE message IS NOT NULL AND line IN (SELECT line FROM aside.repeat)""",
                 (State.EXCLUDED,),
             )
-            self._db.execute("DELETE FROM link WHERE line IN (SELECT line FROM aside.repeat)")
             for line, phone, reason, text in self._db.execute(
                 """SELECT line, phone, recipient.error, text FROM recipient LEFT JOIN aside.rendered USING (message)
                 WHERE text IS NOT NULL OR line IN (SELECT line FROM aside.repeat) ORDER BY line"""
@@ -258,8 +249,7 @@ class Importer:
                 if text is None:
                     before.leave_out(InvalidRow(line, phone, reason), State.EXCLUDED)
                 else:
-                    message = Message(*json.loads(text))._replace(link=schema.link_of(self._db, line))
-                    self.tally.add(Row(line, phone, ()), message)
+                    self.tally.add(Row(line, phone, ()), Message(*json.loads(text)))
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
         self.tally.reasons = before.reasons
         self.tally.counts, self.tally.examples = before.counts, before.examples
@@ -327,4 +317,4 @@ def former_message(ledger: Ledger, row: Row) -> Message:
     """Return the message that a recipient of a job got; an SMS costs one credit per segment."""
     text, cost = schema.message_of(ledger.db, row.line)
     segments = cost if ledger.spec.performs is SEND_SMS else 0
-    return Message(json.loads(text), segments, cost, link=schema.link_of(ledger.db, row.line))
+    return Message(json.loads(text), segments, cost)

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl import segments
-from msgctl.errors import OutcomeUnknownError, RefusedError, UsageError
+from msgctl.errors import UsageError
 from msgctl.jobs import schema
 from msgctl.jobs.frequency import Frequency
-from msgctl.jobs.model import Intent, JobSpec, Link, LinkResult, RequestResult, WantedLink, with_link
+from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.schedule import described
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
-from msgctl.operations import SEND_SMS
 from msgctl.recipients import RecipientOutcome, charged
 from msgctl.storage.database import transaction
 
@@ -34,9 +32,6 @@ ENDED_EARLY = "msgctl ended before the response arrived"
 
 MAX_DIGESTS = 100
 """Maximum messages of a job for `JobFacts` to list their digests."""
-
-MAX_LINK_REQUESTS = 3
-"""Maximum requests in one run to create the link of a recipient, if the outcome of each is unknown."""
 
 _READ_AHEAD = 5_000
 """Recipients that are read together."""
@@ -52,7 +47,6 @@ _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones, 
         SELECT message, coalesce(result.state, 'pending') AS state, line, phone, international
         FROM recipient LEFT JOIN result USING (line)
         WHERE message IS NOT NULL AND zones = ? AND {after} AND line NOT IN in_flight
-        AND line NOT IN (SELECT value FROM json_each(?))
         AND coalesce(result.state, 'pending') IN ('pending', 'again') ORDER BY message, line LIMIT ?)
     GROUP BY message, state)"""
 _REQUESTED = "INSERT INTO request (number, lines) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
@@ -152,12 +146,6 @@ class Ledger:
         self.open_zones: Sequence[str] = self.spec.zones
         self._messages: dict[int, tuple[dict[str, Any], int]] = {}
         """The parameters and the estimated credits of the next messages, by number."""
-        self._linking: dict[int, Intent] = {}
-        """The requests for links that are in flight, by line; the lines are not in ``_ahead``."""
-        self._link_requests: Counter[int] = Counter()
-        """The requests in this run to create a line's link whose outcome is unknown."""
-        self.underestimated = 0
-        """The messages in this run that have more segments than estimated, because their links are long."""
         self._ahead: deque[_Group] = deque()
         self._read_to: dict[str, tuple[int, int]] = {}
         self._intents: dict[int, Sequence[int]] = {}
@@ -181,7 +169,7 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of the block durable together, or none of them. Raises ConfigurationError."""
-        before, number, linking = self.totals.copy(), self._number, self._linking.copy()
+        before, number = self.totals.copy(), self._number
         try:
             with LEDGER.explained(self.path):
                 self._begin()
@@ -194,7 +182,7 @@ class Ledger:
                 with suppress(OSError):  # a full disk: the changes are durable, and the number may be too low
                     schema.count_commit(self.path, commits)
         except BaseException:
-            self.totals, self._number, self._linking = before, number, linking
+            self.totals, self._number = before, number
             for unwritten in (self._intents, self._results, self._ended, self._not_sent):
                 unwritten.clear()
             self._read_again()
@@ -306,8 +294,6 @@ class Ledger:
                 self._change(_LEFT_OUT, (after, reason), lines)
                 self.totals.move(state, after, len(lines))
             if found:
-                for line in found:
-                    self._linking.pop(line, None)  # if the link is then created, no message contains it
                 groups = [group.without(found) for group in self._ahead]
                 self._ahead = deque(group for group in groups if group.lines)
             left_out += len(found)
@@ -339,38 +325,27 @@ class Ledger:
         if not self._look_ahead():
             return 0, ()
         group = self._ahead[0]
-        if self.spec.link is not None:
-            max_size = 1
-        return self._load(group.message, self._link_of(group.lines[0]))[1], group.phones[:max_size]
+        return self._load_message(group.message)[1], group.phones[:max_size]
 
     def intend(self, max_size: int) -> Intent | None:
         """Write the intent of the next request, to at most ``max_size`` recipients; None if no recipient is pending.
 
-        It is durable once the surrounding transaction is committed. If the next recipient's link does not exist, the
-        request creates it. Every message with a link is different, so its request has one recipient.
+        It is durable once the surrounding transaction is committed.
         """
         if not self._look_ahead():
             return None
-        if self.spec.link is not None:
-            max_size = 1
         message, state, lines, phones, international, zones = self._ahead.popleft()
         if len(lines) > max_size:
             rest = _Group(message, state, lines[max_size:], phones[max_size:], international[max_size:], zones)
             self._ahead.appendleft(rest)
-        link = self._link_of(lines[0])
+        self._number += 1
         intent = Intent(
-            *(self._number + 1, state, lines[:max_size], phones[:max_size]),
-            *self._load(message, link),
+            *(self._number, state, lines[:max_size], phones[:max_size]),
+            *self._load_message(message),
             zones=zones,
             message=message,
             international=international[:max_size],
         )
-        if link and link.short_url is None:
-            intent = intent._replace(number=0, link=self._wanted(link, lines[0]))
-            self._linking[lines[0]] = intent
-            return intent
-        self._number += 1
-        self.underestimated += intent.cost > self._load_message(message)[1]
         after = TRANSITIONS[state, Event.INTENT]
         self._intents[self._number] = intent.lines
         self.totals.move(state, after, len(intent.lines))
@@ -390,24 +365,17 @@ class Ledger:
         """Undo the intents of the open transaction, so that their recipients are next again."""
         self._flush()
         for intent in reversed(intents):
-            if intent.link:
-                self.record_link(LinkResult(intent, was_sent=False))
-                continue
             self.totals.move(TRANSITIONS[intent.state, Event.INTENT], intent.state, len(intent.lines))
             self.totals.promised -= intent.estimate
             self.totals.requests -= 1
             self._not_sent.append(intent.number)
             self._read_next(intent)
 
-    def _read_next(self, intent: Intent, *, is_last: bool = False) -> None:
-        """Put the recipients of an unsent request first again, if the window is open in their time zones.
-
-        With ``is_last``, the recipients that have been read come before them.
-        """
+    def _read_next(self, intent: Intent) -> None:
+        """Put the recipients of an unsent request first again, if the window is open in their time zones."""
         if intent.zones in self.open_zones:
             numbers = intent.lines, intent.phones, intent.international
-            group = _Group(intent.message, intent.state, *numbers, intent.zones)
-            (self._ahead.append if is_last else self._ahead.appendleft)(group)
+            self._ahead.appendleft(_Group(intent.message, intent.state, *numbers, intent.zones))
 
     def record(self, result: RequestResult) -> None:
         """Write the result of a request that was in flight."""
@@ -435,55 +403,12 @@ class Ledger:
             if intent.state is State.PENDING:
                 self._read_next(intent)
 
-    @property
-    def links_in_flight(self) -> int:
-        """The number of recipients whose links are being created."""
-        return len(self._linking)
-
-    def _link_of(self, line: int) -> Link | None:
-        """Return a recipient's personal link; None if the job has no links."""
-        return schema.link_of(self.db, line) if self.spec.link is not None else None
-
-    def _wanted(self, link: Link, line: int) -> WantedLink:
-        """Return a link that must be created before its recipient's message, and write that it is requested."""
-        if link.requested is None:
-            self.db.execute("UPDATE link SET requested = ? WHERE line = ?", (self.clock(), line))
-        return WantedLink(link.name or "", link.long_url, link.requested is not None)
-
-    def record_link(self, result: LinkResult) -> None:
-        """Write the result of a request for a link. A recipient without a link is never sent to."""
-        intent, error = result.intent, result.error
-        (line,) = intent.lines
-        if result.short_url is not None:
-            statement = "UPDATE OR IGNORE link SET short_url = ? WHERE line = ?"
-            if not self.db.execute(statement, (result.short_url, line)).rowcount:
-                error = RefusedError("the service responded with the link of another recipient")
-        elif not result.was_sent and intent.link and not intent.link.may_have_created:
-            self.db.execute("UPDATE link SET requested = NULL WHERE line = ?", (line,))
-        if self._linking.pop(line, None) is None:  # the recipient has opted out meanwhile
-            return
-        is_unknown = isinstance(error, OutcomeUnknownError)
-        self._link_requests[line] += is_unknown
-        if error is None or not result.was_sent:
-            self._read_next(intent)
-        elif is_unknown and self._link_requests[line] < MAX_LINK_REQUESTS:
-            self._read_next(intent, is_last=True)
-        else:
-            after = TRANSITIONS[intent.state, Event.LINK_FAILED]
-            why = f"the link could not be created: {error.message}"
-            self._results[_SharedResult(0, after, None, None, 0, why)][line] = None
-            self.totals.move(intent.state, after, 1)
-
     def note_delivery(self, line: int, state: str | None) -> None:
         """Write the delivery state of a line; None keeps the known state."""
         self.db.execute(
             "UPDATE result SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
             (state, self.clock(), line),
         )
-
-    def note_clicks(self, line: int, clicks: int) -> None:
-        """Write the clicks on the link of a line."""
-        self.db.execute("UPDATE link SET clicks = ?, checked = ? WHERE line = ?", (clicks, self.clock(), line))
 
     def _look_ahead(self) -> bool:
         """Read the next recipients if all were handed out. Return whether any are pending."""
@@ -497,9 +422,8 @@ class Ledger:
         message, line = self._read_to.get(zones, (0, 0))
         # A multiple of the batch size, so that requests are full if all recipients get one message.
         number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size
-        linking = json.dumps([*self._linking])
         for after, values in (("message = ? AND line > ?", (message, line)), ("message > ?", (message,))):
-            (text,) = self.db.execute(_PENDING.format(after=after), (zones, *values, linking, number)).fetchone()
+            (text,) = self.db.execute(_PENDING.format(after=after), (zones, *values, number)).fetchone()
             for message, state, lines, phones, international in json.loads(text):
                 numbers = phones.split(","), international.split(",") if international else ()
                 group = _Group(message, State(state), [*map(int, lines.split(","))], *numbers, zones)
@@ -530,16 +454,6 @@ class Ledger:
     def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:
         if self.db.execute(statement, (*values, json.dumps(rows))).rowcount != len(rows):
             raise sqlite3.DatabaseError("another process has changed it")
-
-    def _load(self, message: int, link: Link | None) -> tuple[dict[str, Any], int]:
-        """Return the parameters of a message, with the link if it exists, and its estimated credits."""
-        parameters, cost = self._load_message(message)
-        if link is None or link.short_url is None:
-            return parameters, cost
-        parameters = with_link(parameters, link.short_url)
-        if self.spec.performs is SEND_SMS:
-            cost = max(cost, *(segments.count(text).segments for text in parameters.values()))
-        return parameters, cost
 
     def _load_message(self, message: int) -> tuple[dict[str, Any], int]:
         """Return the parameters of a message and its estimated credits."""

@@ -29,9 +29,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 """The types of settings as JSON."""
 
-LINK_MARK = "\x1a"
-"""Stands for the personal link in a stored message. No text can contain it: control characters are refused."""
-
 
 @dataclass(frozen=True)
 class JobSpec:
@@ -41,8 +38,7 @@ class JobSpec:
     ``max_credits`` limits the whole job. ``columns`` are the file's columns without the phone column. The job sends
     only during ``window`` and ``days`` (see `Window`), in the recipients' time ``zones``. It is due ``at`` a time, in
     seconds since 1970. It pauses after ``canary`` recipients. It resends to recipients of the job ``resend_of``. It
-    leaves out people who have got ``at_most`` messages (see `Frequency`). ``link`` is the URL that personal links lead
-    to, with placeholders. A link is assumed to have ``link_length`` characters.
+    leaves out people who have got ``at_most`` messages (see `Frequency`).
     """
 
     command: str
@@ -65,8 +61,6 @@ class JobSpec:
     at_most: str | None = None
     columns: Sequence[str] = ()
     zones: Sequence[str] = ("",)
-    link: str | None = None
-    link_length: int = 30
 
     @cached_property
     def performs(self) -> Operation:
@@ -88,7 +82,7 @@ class JobSpec:
         for each in fields(cls):
             if not isinstance(value := getattr(spec, each.name), _TYPES[str(each.type)]):
                 raise TypeError(f"{each.name} is {type(value).__name__}")
-        for number in (spec.batch_size, spec.concurrency, spec.rate, spec.canary, spec.link_length):
+        for number in (spec.batch_size, spec.concurrency, spec.rate, spec.canary):
             if number is not None and not 0 < number < inf:
                 raise ValueError(f"{number} is not a limit")
         if not all(isinstance(each, str) for each in (*spec.columns, *spec.zones)):
@@ -98,44 +92,13 @@ class JobSpec:
         return spec
 
 
-class Link(NamedTuple):
-    """A personal link: the URL that it leads to, and its name at the service (new if ``name`` is None).
-
-    ``requested`` is the time of the first request that may have created it, in seconds since 1970. ``short_url`` is
-    what a message contains, None if it is not known.
-    """
-
-    long_url: str
-    name: str | None = None
-    requested: float | None = None
-    short_url: str | None = None
-
-
-def with_link(parameters: Mapping[str, Any], link: str) -> dict[str, Any]:
-    """Return the parameters of a message with a link in place of `LINK_MARK`."""
-    return {
-        name: text.replace(LINK_MARK, link)
-        if isinstance(text, str)
-        else [each.replace(LINK_MARK, link) for each in text]
-        for name, text in parameters.items()
-    }
-
-
-class WantedLink(NamedTuple):
-    """A personal link that has to be created. It may exist if an earlier request ``may_have_created`` it."""
-
-    name: str
-    long_url: str
-    may_have_created: bool
-
-
 class Intent(NamedTuple):
     """A request that is about to be sent, to recipients who were in ``state``.
 
     ``parameters`` contains its message. ``cost`` is per recipient. ``zones`` are the recipients' time zones.
     ``message`` is the number of the message in the ledger. ``international`` contains the recipients' international
     numbers if ``phones`` were not checked. After ``expires``, on the monotonic clock, the opt-out list must be checked
-    again. If the recipient's link does not exist yet, the request creates the ``link``, and sends nothing.
+    again.
     """
 
     number: int
@@ -148,7 +111,6 @@ class Intent(NamedTuple):
     message: int = 0
     international: Sequence[str] = ()
     expires: float = 0.0
-    link: WantedLink | None = None
 
     @property
     def numbers(self) -> list[str]:
@@ -181,15 +143,6 @@ class RequestResult(NamedTuple):
     def charge(self, found: RecipientOutcome) -> tuple[int, int]:
         """Return the credits charged for a recipient, and the estimate to use if no charge is reported."""
         return charge(found, self.intent.cost) if self.was_sent else (0, 0)
-
-
-class LinkResult(NamedTuple):
-    """The result of a request for a recipient's link: its short URL, or an error."""
-
-    intent: Intent
-    short_url: str | None = None
-    error: MsgctlError | None = None
-    was_sent: bool = True
 
 
 @dataclass(slots=True)

@@ -18,20 +18,17 @@ from msgctl.jobs.store import Store
 from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
-LINK_COLUMNS = ("link", "clicks")
-"""The columns of a job with personal links, after the others."""
-
 JOB_FIELDS = (
     *("job", "name", "command", "file", "profile", "state", "until", "window", "opens", "at_most"),
     *("recipients", *map(str, Outcome), "opted_out", "over_limit", "requests", "credits", "states"),
-    *("links", "clicked", "clicks", "created", "updated"),
+    *("created", "updated"),
 )
 """The fields of a job's summary."""
 
 SCHEDULED, WAITING, RUNNING, PAUSED, DONE = "scheduled", "waiting", "running", "paused", "done"
 
-UNDELIVERED, CLICKED = "undelivered", "clicked"
-"""Recipients whose message was ultimately not delivered, and recipients who clicked on their link."""
+UNDELIVERED = "undelivered"
+"""Recipients whose message was ultimately not delivered."""
 
 
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
@@ -44,7 +41,6 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
             reasons["over_limit"] = ledger.spec.over_limit
         excluded = outcomes[Outcome.EXCLUDED]
         left_out = {name: schema.left_out(ledger.db, reason) for name, reason in reasons.items()} if excluded else {}
-        clicks = schema.clicks(ledger.db) if ledger.spec.link is not None else None
     is_pending, window = bool(outcomes[Outcome.PENDING]), ledger.spec.window
     opens = _opens(ledger) if is_pending else None
     state, until = _state(ledger, opens, running=running, is_pending=is_pending)
@@ -65,8 +61,6 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "requests": ledger.totals.requests,
         "credits": ledger.totals.credits,
         **({"states": states} if states else {}),
-        **({"links": clicks.links} if clicks else {}),
-        **({"clicked": clicks.people, "clicks": clicks.clicks} if clicks and clicks.people is not None else {}),
         "created": timestamp(ledger.created),
         "updated": timestamp(max(updated, ledger.created)),
     }
@@ -119,7 +113,7 @@ def _opens(ledger: Ledger) -> float | None:
 class Report:
     """Every row of the file with its outcome, in the order of the file; each iteration reads the ledger again.
 
-    ``only`` limits it to some outcomes, `UNDELIVERED` or `CLICKED`.
+    ``only`` limits it to some outcomes, or `UNDELIVERED`.
     """
 
     def __init__(self, ledger: Ledger, only: Collection[str] = (), *, running: bool) -> None:
@@ -128,8 +122,7 @@ class Report:
         self._only = {*only} or {*Outcome}
         self._is_filtered = not self._only <= {*Outcome}
         self._states = [each for each in State if outcome(each, running=running) in self._only or self._is_filtered]
-        self._has_links = ledger.spec.link is not None
-        self.columns: tuple[str, ...] = (*COLUMNS, *(LINK_COLUMNS if self._has_links else ()))
+        self.columns: tuple[str, ...] = COLUMNS
         self.first_of_file = len(self.columns)
         """The index of the file's first own column."""
         for name in ledger.spec.columns:
@@ -149,10 +142,8 @@ class Report:
                     yield self._row(recipient)
 
     def _is_wanted(self, recipient: Recipient) -> bool:
-        return (
-            outcome(recipient.state, running=self._running) in self._only
-            or (UNDELIVERED in self._only and recipient.state is State.ACCEPTED and is_undelivered(recipient.delivery))
-            or (CLICKED in self._only and bool(recipient.clicks))
+        return outcome(recipient.state, running=self._running) in self._only or (
+            UNDELIVERED in self._only and recipient.state is State.ACCEPTED and is_undelivered(recipient.delivery)
         )
 
     def _row(self, recipient: Recipient) -> dict[str, Any]:
@@ -161,7 +152,6 @@ class Report:
         values = (
             *(recipient.line, recipient.phone, str(found), recipient.id, recipient.status, recipient.delivery),
             *(recipient.credits, _error(recipient, found)),
-            *((recipient.link, recipient.clicks) if self._has_links else ()),
             *own,
         )
         return dict(zip(self.columns, values, strict=True))

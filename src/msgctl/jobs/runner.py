@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import date
 from typing import Any, Protocol
 
 from msgctl.errors import (
@@ -21,8 +20,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.links import MAX_ATTEMPT, create_link
-from msgctl.jobs.model import Intent, JobSpec, LinkResult, RequestResult
+from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER, OPTED_OUT
@@ -37,6 +35,9 @@ CLOCK_CHECK = 1.0
 OPT_OUT_CHECK = 0.5
 """Seconds after which an unsent request checks the opt-out list again, for example after a slow commit."""
 
+MAX_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+
 MAX_STORED = 256 * 1024
 """Bytes of a response that are stored if it leaves an outcome in doubt; each thread may hold one."""
 
@@ -46,7 +47,7 @@ class ContactRecord(Protocol):
 
     def claim(self, intents: Sequence[Intent]) -> Collection[str]: ...
     def reached(self, people: Sequence[str]) -> Collection[str]: ...
-    def settle(self, results: Iterable[RequestResult | LinkResult]) -> None: ...
+    def settle(self, results: Iterable[RequestResult]) -> None: ...
 
 
 class Runner(Workers):
@@ -94,14 +95,11 @@ class Runner(Workers):
             return True
         return not {*self._hours.open_zones()}.isdisjoint(self._closed)
 
-    def _perform(self, client: Client, item: Intent) -> RequestResult | LinkResult:
-        """Send a request, or create a link, unless its window has closed or a recipient has opted out meanwhile."""
+    def _perform(self, client: Client, item: Intent) -> RequestResult:
+        """Send a request, unless its window has closed or a recipient has opted out meanwhile."""
         is_open = self._hours is None or item.zones in self._hours.open_zones()
         if is_open and not self._is_refused(item):
-            today = date.fromtimestamp(self._ledger.clock())
-            return create_link(client, item, item.link, today) if item.link else send(client, self._ledger.spec, item)
-        if item.link:
-            return LinkResult(item, was_sent=False)
+            return send(client, self._ledger.spec, item)
         return RequestResult(item, [RecipientOutcome(phone, UNKNOWN) for phone in item.phones], was_sent=False)
 
     def _is_refused(self, item: Intent) -> bool:
@@ -133,13 +131,9 @@ class Runner(Workers):
         self._ledger.withdraw(intents)
         if self.budget:
             for intent in intents:
-                if not intent.link:
-                    self.budget.release(intent)
+                self.budget.release(intent)
 
-    def _record(self, result: RequestResult | LinkResult) -> None:
-        if isinstance(result, LinkResult):
-            self._ledger.record_link(result)
-            return
+    def _record(self, result: RequestResult) -> None:
         self._ledger.record(result)
         if self.budget:
             self.budget.learn(result, self._ledger.totals)
@@ -161,11 +155,9 @@ class Runner(Workers):
             return Wait(None)
         intent = self._ledger.intend(size) if size else None
         if intent is not None:
-            if self.budget and not intent.link:
+            if self.budget:
                 self.budget.reserve(intent)
             self._limiter.sent(len(intent.phones), now)
-        elif size and self._ledger.links_in_flight:
-            return Wait(None)
         elif size and self._hours is not None and (closed := self._ledger.pending_zones()):
             if not self._waits:
                 return None
@@ -178,15 +170,13 @@ class Runner(Workers):
 
         At 0, the job is stopped.
         """
-        totals, spec, linking = self._ledger.totals, self._ledger.spec, self._ledger.links_in_flight
-        max_size = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent - linking)
+        totals, spec = self._ledger.totals, self._ledger.spec
+        max_size = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
         size: int | None = max_size
         if self.budget and max_size > 0:
             cost, phones = self._ledger.upcoming(max_size)
             size = self.budget.allows(cost, phones, totals) if phones else max_size
-        if size is None or (
-            size <= 0 and (linking or any(totals.states[each] for each in IN_FLIGHT))
-        ):  # their requests may not be sent
+        if size is None or (size <= 0 and any(totals.states[each] for each in IN_FLIGHT)):  # they may not be sent
             return None
         if size <= 0:
             self.stop(self.budget.used_up(totals) if self.budget and max_size > 0 else None)

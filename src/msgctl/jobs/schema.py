@@ -17,15 +17,11 @@ from typing import NamedTuple
 
 from msgctl.delivery import is_final, reaches
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.model import JobSpec, Link, Totals
+from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
 from msgctl.storage.database import BrokenError, FileFormat, transaction
 from msgctl.storage.files import shown
 from msgctl.text import shorten
-
-_LINK = """CREATE TABLE link (
-    line INTEGER PRIMARY KEY, name TEXT NOT NULL, long_url TEXT NOT NULL, requested REAL, short_url TEXT UNIQUE,
-    clicks INTEGER, checked REAL)"""
 
 _SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due. `commits` is
@@ -57,9 +53,6 @@ _SCHEMA = (
     # Recipients that another job sends to: a resend of this job, or the source of this resend. Until the other job
     # `has_begun`, its ledger may be missing.
     """CREATE TABLE handed_over (line INTEGER PRIMARY KEY, job TEXT NOT NULL, has_begun INTEGER NOT NULL)""",
-    # The personal links: their names at the service, and when they were `requested`. If it is requested and has no
-    # `short_url`, it is not known whether the link exists. `clicks` are from the time `checked`.
-    _LINK,
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
     # The rows of the file with their current state.
@@ -188,10 +181,9 @@ def count_commit(path: Path, commits: int) -> None:
 LEDGER = LedgerFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
-    version=7,
+    version=8,
     fix="Restore it from a backup, or rename it; nothing else records which messages the job sent.",
     schema=_SCHEMA,
-    upgrade=(_LINK,),
 )
 
 MAX_TIME = 1e11
@@ -222,11 +214,6 @@ _VALID = {
         AND typeof(credits) IN ('integer', 'text', 'null') AND typeof(spent) = 'integer' AND typeof(lost) = 'integer'
         AND typeof(error) IN ('text', 'null') AND typeof(delivery) IN ('text', 'null')
         AND (checked IS NULL OR typeof(checked) = 'real')""",
-    "link": """line IN (SELECT line FROM recipient WHERE message IS NOT NULL)
-        AND typeof(name) = 'text' AND typeof(long_url) = 'text' AND typeof(short_url) IN ('text', 'null')
-        AND (requested IS NULL OR (typeof(requested) = 'real' AND abs(requested) < :max_time))
-        AND (clicks IS NULL OR (typeof(clicks) = 'integer' AND clicks >= 0))
-        AND (checked IS NULL OR typeof(checked) = 'real')""",
     "handed_over": "typeof(line) = 'integer' AND typeof(job) = 'text' AND has_begun IN (0, 1)",
 }
 """The condition that every row of a table meets."""
@@ -239,7 +226,6 @@ _TEXTS = (
     """SELECT group_concat(coalesce(id, '') || coalesce(status, '') || coalesce(credits, '') || coalesce(error, '')
         || coalesce(delivery, '')) FROM result GROUP BY line / 1000""",
     "SELECT group_concat(job) FROM handed_over",
-    "SELECT group_concat(name || long_url || coalesce(short_url, '')) FROM link GROUP BY line / 1000",
 )
 """Queries that read all text that may not be ASCII."""
 
@@ -259,10 +245,6 @@ def check_values(db: sqlite3.Connection, spec: JobSpec) -> None:
         query = f"SELECT 1 FROM {table} WHERE ({condition}) IS NOT TRUE LIMIT 1"  # noqa: S608
         if db.execute(query, parameters).fetchone():
             raise ValueError(f"a row of the table {table} is not valid")
-    if spec.link is not None:
-        query = "SELECT 1 FROM recipient WHERE message IS NOT NULL AND line NOT IN (SELECT line FROM link) LIMIT 1"
-        if db.execute(query).fetchone():
-            raise ValueError("a recipient has no row in the table link")
     for query in _TEXTS:
         db.execute(query).fetchall()  # which fails for text that is not UTF-8
 
@@ -308,8 +290,6 @@ class Recipient(NamedTuple):
     credits: int | str | None
     error: str | None
     cells: str | None
-    link: str | None = None
-    clicks: int | None = None
 
 
 def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
@@ -358,8 +338,8 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
     """Yield the rows in the given states, in the order of the file."""
     marks = ",".join("?" * len(states))
     for row in db.execute(
-        f"""SELECT line, phone, state, id, status, delivery, credits, error, cells, short_url, clicks
-        FROM outcome LEFT JOIN link USING (line) WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
+        f"""SELECT line, phone, state, id, status, delivery, credits, error, cells
+        FROM outcome WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
         tuple(states),
     ):
         if bytes in map(type, row):
@@ -373,12 +353,6 @@ def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
         "SELECT parameters, cost FROM recipient JOIN message ON message.id = message WHERE line = ?", (line,)
     ).fetchone()
     return found
-
-
-def link_of(db: sqlite3.Connection, line: int) -> Link | None:
-    """Return a recipient's personal link; None if the job has no links."""
-    found = db.execute("SELECT long_url, name, requested, short_url FROM link WHERE line = ?", (line,)).fetchone()
-    return found and Link(*found)
 
 
 class Undecided(NamedTuple):
@@ -415,38 +389,6 @@ def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Generator[Und
         found = [(line, phone) for line, phone, delivery in json.loads(rows) if _is_undecided(delivery, until)]
         if found:
             yield Undecided(message, *zip(*found, strict=True))
-
-
-class SentLink(NamedTuple):
-    """A link in a message that was or may have been sent; ``requested`` is when, in seconds since 1970."""
-
-    lines: Sequence[int]
-    name: str
-    requested: float
-
-
-_SENT_LINKS = """FROM link JOIN result USING (line)
-    WHERE short_url IS NOT NULL AND result.state IN ('accepted', 'unknown', 'again')"""
-
-
-def sent_links(db: sqlite3.Connection) -> Generator[SentLink, None, None]:
-    """Yield the links in sent messages, the least recently checked first."""
-    query = f"SELECT line, name, requested {_SENT_LINKS} ORDER BY coalesce(link.checked, 0), line"
-    for line, name, requested in db.execute(query):
-        yield SentLink([line], name, read_time(requested))
-
-
-class Clicks(NamedTuple):
-    """The links in sent messages, and the ``people`` and all ``clicks``, None if no link has been checked."""
-
-    links: int
-    people: int | None
-    clicks: int | None
-
-
-def clicks(db: sqlite3.Connection) -> Clicks:
-    """Count the links in sent messages and the clicks on them."""
-    return Clicks(*db.execute(f"SELECT count(*), sum(clicks > 0), sum(clicks) {_SENT_LINKS}").fetchone())
 
 
 def refusals_at_the_end(db: sqlite3.Connection, number: int) -> str | None:

@@ -8,8 +8,7 @@
 
 A recipient that may already have got a message stays unknown until a later request is accepted. No transition leaves
 ``accepted``. Nothing is sent to ``invalid``, ``duplicate`` and ``excluded`` rows. If a recipient opts out or has got as
-many messages as --at-most allows, ``pending`` becomes ``excluded``, and ``again`` becomes ``unknown``. If the
-recipient's link cannot be created, ``pending`` becomes ``refused``, and ``again`` becomes ``unknown``.
+many messages as --at-most allows, ``pending`` becomes ``excluded``, and ``again`` becomes ``unknown``.
 """
 
 from __future__ import annotations
@@ -56,13 +55,11 @@ class Event(StrEnum):
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
     LEFT_OUT = "the recipient opted out, or has got enough messages"
-    LINK_FAILED = "the recipient's link could not be created"
 
 
 TRANSITIONS = {
     (State.PENDING, Event.INTENT): State.SENDING,
     (State.PENDING, Event.LEFT_OUT): State.EXCLUDED,
-    (State.PENDING, Event.LINK_FAILED): State.REFUSED,
     (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING, Event.REFUSED): State.REFUSED,
     (State.SENDING, Event.LOST): State.UNKNOWN,
@@ -72,7 +69,6 @@ TRANSITIONS = {
     (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
     (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
     (State.AGAIN, Event.LEFT_OUT): State.UNKNOWN,
-    (State.AGAIN, Event.LINK_FAILED): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,

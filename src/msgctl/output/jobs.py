@@ -93,10 +93,6 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
         found = [state(word, number) for word, number in known.items() if number > 0]
         pairs.append(("Delivery", Text("   ").join(found)))
-    if (clicked := job.get("clicked")) is not None:
-        clicks = f"  {plural(job['clicks'], 'click')}"
-        people = f"{clicked:,} of {job['links']:,} {'person' if job['links'] == 1 else 'people'}"
-        pairs.append(("Clicks", Text.assemble(people, (clicks, "dim"))))
     requests = f"  in {plural(job['requests'], 'request')}"
     yield FieldList([*pairs, ("Credits", Text.assemble(f"{job['credits']:,}", (requests, "dim")))])
 

@@ -138,7 +138,7 @@ def view_of(
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
     if result.view == "job report":  # the file's own columns are dropped first, except people's names
         known = {*(column.name for column in columns), "status", "state"}
-        own = [Column(name, drop_order=1 if name == "clicks" else -1) for name in result.columns if name not in known]
+        own = [Column(name, drop_order=-1) for name in result.columns if name not in known]
         names = [each._replace(drop_order=0) for each in own if each.name.strip().lower() in _NAMES]
         phone = 1 + next(place for place, column in enumerate(columns) if column.name == "phone")
         others = [each for each in own if each.name not in {column.name for column in names}]
