@@ -57,7 +57,13 @@ def main() -> int:
 
     with interruptible():
         stdin, stdout, stderr = standard_streams()
-        return run(sys.argv[1:], Context(stdin=stdin, stdout=stdout, stderr=stderr))
+        context = Context(stdin=stdin, stdout=stdout, stderr=stderr)
+        if "_MSGCTL_COMPLETE" in os.environ:  # a shell runs msgctl to complete a command line
+            from msgctl.cli.completion import complete
+            from msgctl.cli.main import build
+
+            complete(build(), context)
+        return run(sys.argv[1:], context)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from msgctl import operations as ops
-from support.tool import Tool
-from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
+from support.tree import COMMANDS, NODES, arguments, options
 
 COMMON = set(
     """
@@ -24,19 +21,6 @@ PERFORMING = [node for node in COMMANDS if node.facts.performs and not node.fact
 def test_every_operation_of_the_interface_is_reached_by_a_command() -> None:
     reached = {node.path: node.facts.performs for node in PERFORMING}
     assert [reached.get(operation.name) for operation in ops.OPERATIONS] == [*ops.OPERATIONS]
-
-
-@pytest.mark.parametrize("group", GROUPS[:3], ids=name_of)
-def test_each_line_of_a_listing_is_a_sentence_that_fits_80_columns(group: Node, tool: Tool) -> None:
-    page = tool(*group.names, "--help").out.splitlines()
-    for name in group.command.list_commands(None):
-        if not group.path and name in ("help", "version"):  # options do the same
-            continue
-        (line,) = [line for line in page if re.match(rf"  {re.escape(name)}  ", line)]
-        position = page.index(line) + 1
-        assert line.endswith("."), "the sentence continues on another line"
-        assert len(line) <= 80
-        assert not page[position].startswith("    "), "something else continues below it"
 
 
 def test_every_parameter_has_help_and_a_name_in_capitals() -> None:

@@ -53,7 +53,7 @@ class Bash:
         quoted = " ".join(f"'{part}'" for part in parts)
         return (
             f"COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDS=({quoted}) COMP_CWORD={len(parts) - 1}\n"
-            f"_msgctl msgctl '{current}' '{parts[-2]}'\n"
+            f"_msgctl_completion msgctl '{current}' '{parts[-2]}'\n"
         )
 
     def offers(self, lines: Iterable[str]) -> list[Offers]:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.cli.help import PANEL, show
+from msgctl.cli.completion import profile_names
+from msgctl.cli.help import GLOBAL, show
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, parser
 from msgctl.output.result import Format
@@ -32,14 +33,24 @@ def _fields(text: str) -> tuple[str, ...]:
     return tuple(values.short_text(name, "A name in --fields") for name in names)
 
 
-_option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=PANEL)
+_option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=GLOBAL)
+
+
+_FORMATS = Choice(list(Format), "output format")
 
 
 class GlobalOptions(OptionGroup):
     """The global options of a run; if one is given twice, the last one counts."""
 
     profile: Annotated[
-        str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
+        str | None,
+        _option(
+            "--profile",
+            "-p",
+            metavar="NAME",
+            help="Stored profile to use (MSGCTL_PROFILE).",
+            autocompletion=profile_names,
+        ),
     ] = None
     json: Annotated[bool, _option("--json", help="The service's JSON unchanged; same as -o json.")] = False
     format: Annotated[
@@ -48,7 +59,8 @@ class GlobalOptions(OptionGroup):
             "--output",
             "-o",
             metavar="FORMAT",
-            parser=Choice(list(Format), "output format"),
+            parser=_FORMATS,
+            autocompletion=_FORMATS.complete,
             help="One of table, json, csv, tsv. [default: table]",
         ),
     ] = Format.TABLE

@@ -18,6 +18,13 @@ from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
 from msgctl.values import quote
 
+EPILOG = """\
+Examples:
+  msgctl -p sandbox sms send 573001234567 -m 'Hello'
+
+Exit codes and more: man msgctl"""
+"""The end of the page of msgctl itself."""
+
 NOT_AGAIN = {
     Effect.SENDS: "Do not send again to see the result: that would send a second message. See: msgctl history",
     Effect.CHANGES: "Do not repeat the command to see the result: that would make the request a second time.",
@@ -26,7 +33,7 @@ NOT_AGAIN = {
 
 def build() -> Any:
     """Return the whole command tree."""
-    root = group("SMS, calls, verification codes, short URLs and chat-app messages.", cls=Root)
+    root = group("SMS, calls, verification codes, short URLs and chat-app messages.", cls=Root, epilog=EPILOG)
     return typer.main.get_command(root)
 
 

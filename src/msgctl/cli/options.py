@@ -35,11 +35,13 @@ def field_parser(field: Field) -> Callable[[Any], str]:
 def option(field: Field, metavar: str | None = None, panel: str | None = None) -> Any:
     """Return the option for a field of an operation, with the field's own help and rules."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
+    convert = field_parser(field)
     return typer.Option(
         field.typed,
         metavar=metavar,
         help=field.help.removesuffix(".") + choices,
-        parser=field_parser(field),
+        parser=convert,
+        autocompletion=getattr(convert, "complete", None),
         rich_help_panel=panel,
     )
 

@@ -27,7 +27,7 @@ def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Va
 
 
 class Choice:
-    """A parser that accepts one of some choices in any case. Completions and `commands --json` list ``choices``."""
+    """A parser that accepts one of some choices in any case. `commands --json` lists the ``choices``."""
 
     def __init__(self, choices: Sequence[str], what: str) -> None:
         self.choices = tuple(choices)
@@ -35,6 +35,10 @@ class Choice:
 
     def __call__(self, text: str) -> str:
         return values.choice(text, self.choices, self._what)
+
+    def complete(self) -> list[str]:
+        """Return the choices; Typer selects the ones that begin with the text."""
+        return [*self.choices]
 
 
 class Chosen(tuple[str, ...]):

@@ -6,7 +6,9 @@ every annotation of the command in each run, which takes a tenth of a short run.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -18,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli.context import Context
 from msgctl.cli.global_options import global_options
-from msgctl.cli.help import show, write_options
+from msgctl.cli.help import PANELS, SAFETY, show
 from msgctl.cli.option_group import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
@@ -57,12 +59,50 @@ class _WithGlobalOptions:
     """A command or group that accepts the global options after its name, and knows the facts of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        attributes |= {
-            "params": [*(params or []), *global_options()],
-            "add_help_option": False,  # --help is one of the global options
-        }
-        super().__init__(**attributes)
+        own = params or []
         self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", CommandFacts())
+        shared = [self._shown(option, own) for option in global_options()]
+        # Typer shows the panels in the order of their first options.
+        order = {panel: place for place, panel in enumerate(PANELS)}
+        everything = sorted([*own, *shared], key=lambda param: order.get(param.rich_help_panel, len(order) - 2))
+        attributes |= {"params": everything, "add_help_option": False}  # --help is one of the global options
+        super().__init__(**attributes)
+
+    def _shown(self, option: Any, own: Sequence[Any]) -> Any:
+        """Return a global option as the command's help shows it, -n only if it makes a request, -y only if it asks."""
+        if option.name not in ("dry_run", "yes"):
+            return option
+        shown = copy.copy(option)
+        if option.name == "yes":
+            shown.hidden = not self.facts.asks
+        else:
+            shown.hidden = not self.facts.has_dry_run
+            shown.help = self.facts.dry_run_help or option.help
+        if any(param.rich_help_panel == SAFETY for param in own):
+            shown.rich_help_panel = SAFETY
+        return shown
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write Typer's help. It reads [x] in a text as markup, and shows a type beside arguments and -v: <lambda>."""
+        from rich.markup import escape
+
+        page: Any = copy.copy(self)
+        page.help, page.epilog = escape(page.help or ""), escape(page.epilog or "")
+        page.params = [copy.copy(param) for param in page.params]
+        for param in page.params:
+            param.help = escape(param.help or "")
+            if param.param_type_name == "argument" or param.count:
+                param.type = copy.copy(param.type)
+                param.type.get_metavar = lambda **_: ""
+            if param.secondary_opts:  # in 80 columns, two names beside each other would be cut
+                param.opts, param.secondary_opts = [param.opts[0].replace("--", "--[no-]")], []
+        base: Any = super(_WithGlobalOptions, page)
+        base.format_help(ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line. Typer writes a required argument in braces, which is unusual."""
+        base: Any = super()
+        return [piece.strip("{}") for piece in base.collect_usage_pieces(ctx)]
 
 
 class Command(_WithGlobalOptions, TyperCommand):
@@ -73,6 +113,8 @@ class Command(_WithGlobalOptions, TyperCommand):
 
         Typer accepts any text as a value, and some of its errors lack the context, which refers to the command's help.
         """
+        if ctx.resilient_parsing:  # a shell completes the command line
+            return super().parse_args(ctx, args)
         ctx.obj.operation = self.facts.begins_with
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
@@ -97,14 +139,6 @@ class Command(_WithGlobalOptions, TyperCommand):
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return left
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options of a plain help page in panels."""
-        write_options(self.params, ctx, formatter)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line. Typer writes a required argument in braces, which is unusual."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
 
 class UnknownCommandError(typer.TyperException):
     """A name that is not a command of a group; ``argument`` follows it."""
@@ -121,14 +155,14 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        if not (ctx.resilient_parsing or args[0].startswith("-")) and self.get_command(ctx, args[0]) is None:
             raise UnknownCommandError(ctx, *args[:2])
         return super().resolve_command(ctx, args)
 
 
-def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
+def group(help: str, cls: type[CommandGroup] = CommandGroup, epilog: str = "") -> typer.Typer:
     """Return a new group of commands. Without a command it shows its help; ``help`` begins with its one line."""
-    app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=cls, help=help, epilog=epilog, add_completion=False, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app
 
@@ -173,7 +207,10 @@ def command(
     def decorate(function: Function) -> Function:
         callback = expanded(function)
         vars(callback)["facts"] = facts
-        owner.command(name, cls=Command, rich_help_panel=panel)(callback)
+        # Typer fills the lines of the first paragraph only.
+        about = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(function.__doc__ or ""))
+        epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
+        owner.command(name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel)(callback)
         return function
 
     return decorate
@@ -217,45 +254,46 @@ def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: each.replace(annotation=hints[name]) for name, each in inspect.signature(make).parameters.items()}
 
 
-SEND, VERIFY, TRACK, ACCOUNT, HELP, TEST = "Send", "Verify", "Track", "Account", "Help", "Test"
+SEND, FOLLOW_UP, ACCOUNT, TEST, SET_UP = "Send", "Follow up", "Account", "Test", "Set up"
 
 
 class Part(NamedTuple):
-    """A group or a single command: its heading in the help, name, module in `msgctl.commands`, and one line of help."""
+    """A group or a single command: its panel in the help, name, and module in `msgctl.commands`."""
 
     panel: str
     name: str
     module: str
-    help: str
 
 
 PARTS = (
-    Part(SEND, "sms", "sms", "Send text messages."),
-    Part(SEND, "call", "call", "Make voice calls."),
-    Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
-    Part(SEND, "job", "job", "Check, resume and report on bulk sends."),
-    Part(VERIFY, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
-    Part(TRACK, "state", "state", "Check the delivery state of SMS and calls."),
-    Part(TRACK, "url", "url", "Create short URLs and count their clicks."),
-    Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
-    Part(TRACK, "usage", "usage", "Messages and credits by day, month, country and more."),
-    Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
-    Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
-    Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
-    Part(ACCOUNT, "profile", "profile", "Manage accounts: base URL, client and key."),
-    Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
-    Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
-    Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
-    Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
-    Part(HELP, "completion", "help", "Print the shell completion script."),
-    Part(HELP, "help", "help", "Show help for a command."),
+    Part(SEND, "sms", "sms"),
+    Part(SEND, "call", "call"),
+    Part(SEND, "chatapp", "chatapp"),
+    Part(SEND, "2fa", "twofa"),
+    Part(SEND, "url", "url"),
+    Part(FOLLOW_UP, "job", "job"),
+    Part(FOLLOW_UP, "state", "state"),
+    Part(FOLLOW_UP, "history", "history"),
+    Part(FOLLOW_UP, "usage", "usage"),
+    Part(ACCOUNT, "balance", "balance"),
+    Part(ACCOUNT, "block", "block"),
+    Part(ACCOUNT, "optout", "optout"),
+    Part(ACCOUNT, "api", "api"),
+    Part(TEST, "sandbox", "sandbox"),
+    Part(SET_UP, "profile", "profile"),
+    Part(SET_UP, "doctor", "doctor"),
+    Part(SET_UP, "commands", "help"),
+    Part(SET_UP, "completion", "help"),
+    Part(SET_UP, "help", "help"),
 )
 
 
 class Root(CommandGroup):
     """The root of the command tree, which loads a group or command when it is first needed."""
 
-    parts = PARTS
+    def _shown(self, option: Any, own: Sequence[Any]) -> Any:  # noqa: ARG002
+        """Return every global option as it is."""
+        return option
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [part.name for part in PARTS]

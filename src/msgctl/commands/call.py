@@ -19,9 +19,9 @@ from msgctl.cli.options import (
     TemplateOptions,
     WaitOptions,
     chosen_voice,
-    field_parser,
     option,
 )
+from msgctl.cli.parsers import Choice
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -29,6 +29,7 @@ from msgctl.http.request import Value, build
 from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
+_VOICE = Choice(ops.CALL_VOICES, "voice")
 
 
 class CallOptions(OptionGroup):
@@ -40,7 +41,8 @@ class CallOptions(OptionGroup):
             "--voice",
             metavar="NAME",
             help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
-            parser=field_parser(ops.SEND_CALL.field("voice")),
+            parser=_VOICE,
+            autocompletion=_VOICE.complete,
             rich_help_panel=MESSAGE,
         ),
     ] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgctl.cli.context import Context
-from msgctl.cli.tree import HELP, command, group
+from msgctl.cli.tree import command, group
 from msgctl.errors import MsgctlError
 from msgctl.operations import Effect
 from msgctl.output.result import OwnResult
@@ -19,7 +19,6 @@ app = group("")
     "msgctl doctor --dry-run",
     effect=Effect.READS,
     dry_run_help="Skip the checks that need the network.",
-    panel=HELP,
     output=("check", "status", "found", "fix"),
 )
 def doctor(context: Context) -> OwnResult:

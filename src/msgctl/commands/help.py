@@ -4,19 +4,20 @@ from typing import Annotated, Any
 
 import typer
 
+from msgctl.cli.completion import FILES, script
 from msgctl.cli.parsers import Choice
-from msgctl.cli.tree import HELP, command, group
+from msgctl.cli.tree import command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
 
-SHELLS = ("bash", "zsh", "fish")
+SHELL = Choice([*FILES], "shell")
 
 app = group("")
 
 
-@command(app, "help", "msgctl help", "msgctl help sms send", panel=HELP)
+@command(app, "help", "msgctl help", "msgctl help sms send")
 def help(  # noqa: A001
     ctx: typer.Context,
     command: Annotated[
@@ -29,7 +30,7 @@ def help(  # noqa: A001
         root.command.invoke(below)
 
 
-@command(app, "commands", "msgctl commands", "msgctl commands --json", output=COLUMNS, panel=HELP)
+@command(app, "commands", "msgctl commands", "msgctl commands --json", output=COLUMNS)
 def commands(ctx: typer.Context) -> OwnResult:
     """Describe every command, its options and its output.
 
@@ -53,23 +54,18 @@ def commands(ctx: typer.Context) -> OwnResult:
     'eval "$(msgctl completion bash)"',
     "msgctl completion zsh",
     "msgctl completion fish | source",
-    panel=HELP,
 )
 def completion(
-    ctx: typer.Context,
     shell: Annotated[
         str,
-        typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=Choice(SHELLS, "shell")),
+        typer.Argument(
+            metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL, autocompletion=SHELL.complete
+        ),
     ],
 ) -> TextResult:
     """Print the shell completion script.
 
-    Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
+    Load it with eval in bash and zsh, and with source in fish.
     """
-    from msgctl.reference import completions
-    from msgctl.reference.description import describe
-
-    context = ctx.obj
-    context.check_fields(())
-    script = completions.script(shell, describe(ctx.find_root().command))
-    return TextResult(script, {"shell": shell, "script": script})
+    text = script(shell)
+    return TextResult(text, {"shell": shell, "script": text})

@@ -17,6 +17,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli import prompts
+from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
@@ -39,13 +40,13 @@ from msgctl.text import plural
 app = group("Check, resume and report on bulk sends.")
 
 OUTCOMES = tuple(map(str, Outcome))
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
 
 
 class Which(OptionGroup):
     """The job to use."""
 
-    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.")] = None
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
     last: Annotated[bool, typer.Option("--last", help="Use the newest job that has begun.")] = False
 
     def found(self, store: Store) -> str:

@@ -40,6 +40,7 @@ Channel = Annotated[
         metavar="CHANNEL",
         help="Only this channel: sms, call, chatapp, or all of them.",
         parser=channel_parser,
+        autocompletion=channel_parser.complete,
     ),
 ]
 

@@ -9,6 +9,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
+from msgctl.cli.completion import profile_names
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
 from msgctl.cli.option_group import OptionGroup
@@ -34,7 +35,7 @@ SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULT
 OPTIONAL_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
 """Settings that are shown only if the profile has them."""
 
-_VOICES = tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES))
+_VOICE = Choice(tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES)), "voice")
 
 
 def _time_zone(text: str) -> str:
@@ -43,7 +44,7 @@ def _time_zone(text: str) -> str:
     return text
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=profile_names)]
 
 
 class Settings(OptionGroup):
@@ -94,7 +95,8 @@ class Settings(OptionGroup):
             "--voice",
             metavar="NAME",
             help="Default for --voice.",
-            parser=Choice(_VOICES, "voice"),
+            parser=_VOICE,
+            autocompletion=_VOICE.complete,
             rich_help_panel=PREFERENCES,
         ),
     ] = None
@@ -320,7 +322,10 @@ def list_(context: Context) -> Result:
 def show(
     context: Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; the one in use if omitted.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Name of the profile; the one in use if omitted.", autocompletion=profile_names
+        ),
     ] = None,
 ) -> Result:
     """Show a profile, without its key."""

@@ -9,8 +9,8 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Numbers, Phone, chosen_voice, field_parser, option, setting
-from msgctl.cli.parsers import text_option
+from msgctl.cli.options import Numbers, Phone, chosen_voice, option, setting
+from msgctl.cli.parsers import Choice, text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
@@ -20,6 +20,7 @@ from msgctl.http.response import SERVICE_ERROR
 from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
+_VOICE = Choice(ops.VERIFICATION_VOICES, "voice")
 
 
 class CodeRecipient(OptionGroup):
@@ -63,7 +64,8 @@ def send_call(
             "--voice",
             metavar="NAME",
             help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
-            parser=field_parser(ops.CALL_2FA.field("voice")),
+            parser=_VOICE,
+            autocompletion=_VOICE.complete,
         ),
     ] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",

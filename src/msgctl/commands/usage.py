@@ -16,6 +16,7 @@ from msgctl.output.result import OwnResult
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
+_GROUPING = Choice(GROUPINGS, "grouping")
 MAX_DAYS = 31
 """The longest period that is summed by day unless --by says otherwise."""
 
@@ -37,11 +38,12 @@ def usage(
             "--by",
             metavar="GROUP",
             help=f"One of {', '.join(GROUPINGS)}. The default is day or month.",
-            parser=Choice(GROUPINGS, "grouping"),
+            parser=_GROUPING,
+            autocompletion=_GROUPING.complete,
         ),
     ] = None,
 ) -> OwnResult:
-    """Show how many messages were sent from this machine, and the credits charged for them.
+    """Show messages and credits by day, month, country and more.
 
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only
     messages of that profile. Without --by, a period of up to 31 days is shown by day, and a longer one by month.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from msgctl.cli import completion
 from msgctl.cli.main import build
-from msgctl.reference import completions, manual
+from msgctl.reference import manual
 from msgctl.reference.description import describe
 
 
@@ -14,7 +15,7 @@ def files() -> dict[str, str]:
     """Return the text of each file by its path, such as ``man/msgctl.1``."""
     nodes = describe(build())
     pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
-    scripts = {f"completions/{name}": completions.script(shell, nodes) for shell, name in completions.FILES.items()}
+    scripts = {f"completions/{name}": completion.script(shell) for shell, name in completion.FILES.items()}
     return {**pages, **scripts}
 
 

@@ -1,28 +1,24 @@
-"""The command tree as plain data, for the manual, the completions and `msgctl commands --json`."""
+"""The command tree as plain data, for the manual and `msgctl commands --json`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
-from msgctl import __version__, operations
-from msgctl.cli.global_options import global_options
+from msgctl import __version__
 from msgctl.cli.parsers import parser_of
 from msgctl.cli.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.operations import Effect
-from msgctl.sandbox import faults, responses
 
 
 class Parameter(NamedTuple):
     """An argument or an option.
 
     ``names`` are the spellings of an option, the short one first, or the placeholder of an argument. ``value`` is the
-    placeholder of the value, and None for a flag. Without ``choices``, a shell completes values from ``source``: files,
-    profiles, stored (profiles without the sandbox), jobs, countries, or text (no completion).
+    placeholder of the value, and None for a flag. ``choices`` are the only values, if there are any.
     """
 
     names: tuple[str, ...]
@@ -32,7 +28,6 @@ class Parameter(NamedTuple):
     default: str | None
     required: bool
     multiple: bool
-    source: str
 
 
 class Node(NamedTuple):
@@ -66,8 +61,8 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
     facts: CommandFacts = command.facts
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for each in command.params:
-        if not path or each not in global_options():
-            parameters[each.param_type_name].append(_parameter(each, path))
+        if not path or each.expose_value:  # the global options are those of the root
+            parameters[each.param_type_name].append(_parameter(each))
     yield Node(
         path,
         command.get_short_help_str(200),
@@ -82,7 +77,7 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
         yield from _nodes(child, f"{path} {name}".strip())
 
 
-def _parameter(parameter: Any, path: str) -> Parameter:
+def _parameter(parameter: Any) -> Parameter:
     placeholder = re.sub(r"[\[\].]", "", parameter.metavar or "")
     is_argument = parameter.param_type_name == "argument"
     is_flag = not is_argument and (parameter.is_flag or parameter.count)
@@ -90,47 +85,19 @@ def _parameter(parameter: Any, path: str) -> Parameter:
     text = parameter.help or ""
     default = re.search(r" ?\[default: (.*?)\]", text)
     stated = None if is_flag or parameter.default is None else _stated(parameter.default)
-    keys = [f"{path} {placeholder}", f"{names[-1]} {placeholder}", placeholder]
-    choices = getattr(parser_of(parameter), "choices", ())
     return Parameter(
         names,
         None if is_flag else placeholder,
         text.replace(default[0], "") if default else text,
-        choices or next((_suggestions()[key] for key in keys if key in _suggestions()), ()),
+        getattr(parser_of(parameter), "choices", ()),
         default[1] if default else stated,
         parameter.required or (is_argument and not (parameter.metavar or "").startswith("[")),
         parameter.nargs == -1 if is_argument else parameter.multiple,
-        next((_SOURCES[key] for key in keys if key in _SOURCES), "text"),
     )
 
 
 def _stated(default: Any) -> str:
     return ",".join(default) if isinstance(default, tuple) else str(default)
-
-
-_SOURCES = {
-    "--profile NAME": "profiles",
-    "profile show NAME": "profiles",
-    "profile use NAME": "profiles",
-    "profile remove NAME": "stored",
-    "FILE": "files",
-    "--message-file PATH": "files",
-    "JOB": "jobs",
-    "CC": "countries",
-}
-"""Sources of values for completion, by placeholder, with the option or command before it if it is ambiguous."""
-
-
-@cache
-def _suggestions() -> dict[str, tuple[str, ...]]:
-    """Values to complete although others are allowed too, by the same keys."""
-    return {
-        "--fault SPEC": faults.KINDS,
-        "--responses NAME": responses.NAMES,
-        "sandbox responses NAME": responses.NAMES,
-        "METHOD": operations.METHODS,
-        "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
-    }
 
 
 # --- for programs
@@ -167,9 +134,7 @@ def _argument(argument: Parameter) -> dict[str, Any]:
 
 
 def _option(option: Parameter) -> dict[str, Any]:
-    found = {name: value for name, value in option._asdict().items() if name != "source"}
-    if option.choices in (faults.KINDS, responses.NAMES):  # other values are allowed; these are only suggestions
-        found["choices"] = ()
+    found = option._asdict()
     if " " in (option.default or ""):  # "the job's own" is not a value
         found["default"] = None
     return found
