@@ -57,6 +57,10 @@ class Database(ABC):
         """Return the owners whose locks are held by any process."""
 
     @abstractmethod
+    def shrink(self) -> None:
+        """Return the space of deleted rows to the system, if the database does not do so by itself."""
+
+    @abstractmethod
     def reconnect(self) -> None:
         """Replace a lost connection; locks must be held again."""
 

@@ -240,6 +240,9 @@ class PostgreSQL(Database):
             if self._session.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 self._session.execute("ROLLBACK")
 
+    def shrink(self) -> None:
+        pass  # the server does
+
     # --- locks
 
     def hold(self, owner: int) -> None:

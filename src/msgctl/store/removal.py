@@ -70,6 +70,8 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
             change = "UPDATE job SET settings = '{}', ending = '', is_cleared = 1"
         with store.db.transaction("remove"):
             store.db.change(f"{change} WHERE number {any_of(some)}", some)
+    if jobs:
+        store.db.shrink()
 
 
 def _in_slices(store: Store, table: str, key: str, jobs: Sequence[int], change: str) -> None:

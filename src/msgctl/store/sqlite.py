@@ -27,6 +27,8 @@ MIN_POLL, MAX_POLL = 0.001, 0.003
 """Seconds between two attempts. SQLite's own waits grow, so that other processes overtake for seconds."""
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""
+PAGES_TOGETHER = 500
+"""Unused pages that are returned to the file system in one transaction."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -51,7 +53,8 @@ class SQLite(Database):
                 )
             if not path.exists():
                 self._create()
-            self._check_files()
+            if not path.stat().st_size:
+                raise self.damaged("it is empty")
         self._db = self._connect(path)
         try:
             self._check_content()
@@ -77,8 +80,8 @@ class SQLite(Database):
         try:
             new.touch(0o600, exist_ok=False)
             with closing(self._connect(new)):
+                self.change("PRAGMA auto_vacuum = INCREMENTAL")  # only possible before anything is written
                 self.change(f"PRAGMA application_id = {APPLICATION}")
-                self.change("PRAGMA auto_vacuum = INCREMENTAL")
                 self.change("PRAGMA journal_mode = WAL")
                 with self.transaction():
                     upgrades.create(self)
@@ -92,13 +95,6 @@ class SQLite(Database):
             files.sync(self.path.parent)
 
     # --- checks
-
-    def _check_files(self) -> None:
-        files.check_directory(self.path.parent)
-        status = self.path.stat()
-        files.check(self.path, status, "the store")
-        if not status.st_size:
-            raise self.damaged("it is empty")
 
     def _check_content(self) -> None:
         application = self.value("PRAGMA application_id")
@@ -161,6 +157,10 @@ class SQLite(Database):
             case _:
                 hint = files.CHECK_PERMISSIONS
         return _error(f"Cannot use the store {self.place}: {error}", hint)
+
+    def shrink(self) -> None:
+        while self.value("PRAGMA freelist_count"):
+            self.rows(f"PRAGMA incremental_vacuum({PAGES_TOGETHER})")
 
     # --- locks
 

@@ -1,0 +1,380 @@
+"""Sending a job: each person once, whoever owns it, and nobody who must not get it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
+from msgctl.store import history, jobs, owners, people, recipients, results
+from msgctl.store.queue import OPTED_OUT, REPEATED, Limits
+from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.sending import INTENT_LIFE, LostJobError, boot_time
+from msgctl.store.store import Store, open_store
+from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, accepted, imported, intend, phone, published, record, sent
+from store.conftest import Clock
+from store.processes import KILLED, child, status_of, wait_until
+
+
+def outcomes(store: Store, number: int) -> dict[str | None, str]:
+    return {each.phone: each.outcome for each in recipients.report(store, number)}
+
+
+def test_recipients_of_one_message_share_requests(store: Store) -> None:
+    job = published(store, [phone(each) for each in range(250)])
+    sending = owners.take(store, job.number)
+    intents = intend(sending, wanted=5)
+    assert [len(each.phones) for each in intents] == [100, 100, 50]
+    assert sending.job.sending == 250
+    record(sending, intents)
+    done = sending.finish("done")
+    assert (done.accepted, done.sending, done.pending, done.credits, done.requests) == (250, 0, 0, 250_000_000, 3)
+    assert (done.highest_price, done.shown_state) == (1_000_000, "done")
+
+
+def test_a_request_is_full_even_if_somebody_in_it_opted_out(store: Store) -> None:
+    job = published(store, [phone(each) for each in range(8)])
+    people.add_optouts(store, [(phone(1), "sms"), (phone(2), people.ALL), (phone(3), "call")])
+    sending = owners.take(store, job.number)
+    assert [len(each.phones) for each in intend(sending, size=5, wanted=5)] == [5, 1]
+    assert sending.job.excluded == 2
+    reasons = {each.phone: each.error for each in recipients.report(store, job.number) if each.outcome == "excluded"}
+    assert reasons == {phone(1): OPTED_OUT, phone(2): OPTED_OUT}
+
+
+def test_an_intent_expires_half_a_second_after_the_batch_began(store: Store) -> None:
+    sending = owners.take(store, published(store, [ANA]).number)
+    before = boot_time()
+    (intent,) = intend(sending)
+    assert before + INTENT_LIFE <= intent.expires <= boot_time() + INTENT_LIFE
+
+
+def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_count_then(store: Store) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
+    intents = intend(sending, size=1, wanted=2)
+    people.add_optouts(store, [(ANA, people.ALL)])
+    with sending.batch(SMS, 5):
+        sending.give_back(intents)
+        found = []
+        while intent := sending.intend(1):
+            found.append(intent.phones[0])
+    assert found == [LUIS, EVA]
+    assert (sending.job.sending, sending.job.excluded, sending.job.pending, sending.job.requests) == (2, 1, 0, 2)
+
+
+def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS]).number)
+    with suppress(ZeroDivisionError), sending.batch(SMS):
+        sending.intend(1)
+        raise ZeroDivisionError
+    assert jobs.get(opened(), sending.job.number).pending == 2
+    assert [each.phones for each in intend(sending)] == [[ANA, LUIS]]
+
+
+def test_the_same_message_within_12_hours_is_left_out(store: Store, clock: Clock) -> None:
+    assert sent(store, published(store, [ANA]).number) == [ANA]
+    second = published(store, [ANA, LUIS])
+    assert sent(store, second.number) == [LUIS]
+    row = next(recipients.report(store, second.number))
+    assert (row.outcome, row.error) == ("excluded", REPEATED)
+    assert sent(store, published(store, [ANA], message="Another").number) == [ANA]
+    assert sent(store, published(store, [ANA], account="another").number) == [ANA]
+    assert sent(store, published(store, [ANA]).number, limits=Limits("sms", again=True)) == [ANA]
+    clock.now += 12 * 3600 + 1
+    assert sent(store, published(store, [ANA]).number) == [ANA]
+
+
+def test_a_refused_message_is_not_a_repeat(store: Store) -> None:
+    sent(store, published(store, [ANA]).number, outcome=lambda _: "refused")
+    assert sent(store, published(store, [ANA]).number) == [ANA]
+
+
+def _outcome(outcome: str, _: str) -> str:
+    return outcome
+
+
+def test_nobody_gets_more_messages_than_at_most(store: Store) -> None:
+    since = store.now() - 1000
+    limits = Limits("sms", at_most=2, since=since, over_limit="reached the limit of 2/day")
+    for message in ("1", "2", "3"):
+        outcomes_of = {"1": "unknown"}
+        job = published(store, [ANA, LUIS] if message == "2" else [ANA], message=message)
+        sent(store, job.number, limits=limits, outcome=partial(_outcome, outcomes_of.get(message, "accepted")))
+    assert next(recipients.report(store, job.number)).error == "reached the limit of 2/day"
+    assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
+
+
+def test_a_running_job_cannot_be_taken(store: Store, location: str) -> None:
+    job = published(store, [ANA])
+    ready, go = os.pipe(), os.pipe()
+
+    def work(other: Store) -> None:
+        owners.take(other, job.number)
+        os.write(ready[1], b"1")
+        os.read(go[0], 1)
+
+    pid = child(location, work)
+    os.read(ready[0], 1)
+    with pytest.raises(ConditionError, match=f"is running on {store.machine}") as error:
+        owners.take(store, job.number)
+    assert error.value.reason == "running_elsewhere"
+    assert jobs.get(store, job.number).shown_state == "running"
+    assert [each.shown_state for each in jobs.listed(store)] == ["running"]
+    os.write(go[1], b"1")
+    assert status_of(pid) == 0
+    wait_until(lambda: not jobs.get(store, job.number).is_running)
+    assert jobs.get(store, job.number).shown_state == "paused"
+    assert owners.take(store, job.number).job.epoch == 2
+
+
+def test_requests_in_flight_of_an_owner_that_died_are_unknown(store: Store, location: str) -> None:
+    job = published(store, [ANA, LUIS])
+    assert status_of(child(location, lambda other: intend(owners.take(other, job.number), size=1))) == 0
+    wait_until(lambda: not jobs.get(store, job.number).is_running)
+    assert outcomes(store, job.number) == {ANA: "unknown", LUIS: "pending"}
+    sending = owners.take(store, job.number)
+    assert (sending.job.unknown, sending.job.sending, sending.job.pending) == (1, 0, 1)
+    results.check_counts(store, sending.job)
+    assert [each.phones for each in intend(sending)] == [[LUIS]]
+
+
+def is_free(store: Store, number: int) -> bool:
+    return not jobs.get(store, number).is_running
+
+
+def take_over(store: Store, number: int) -> None:
+    """Take a job over although its owner is alive, as after a lost network."""
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
+    owners.take(store, number).finish("paused")
+
+
+def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    intents = intend(sending, size=1)
+    other = opened()
+    take_over(other, job.number)
+    with pytest.raises(LostJobError) as error:
+        intend(sending)
+    assert (error.value.exit_code, error.value.reason) == (6, "running_elsewhere")
+    assert outcomes(store, job.number) == {ANA: "unknown", LUIS: "pending"}
+
+    sending.record_late(accepted(intents))
+    sending.record_late(accepted(intents))
+    after = jobs.get(store, job.number)
+    assert (after.accepted, after.unknown, after.pending, after.credits) == (1, 0, 1, 1_000_000)
+    results.check_counts(store, after)
+
+
+def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callable[[], Store]) -> None:
+    job = published(store, [ANA])
+    sending = owners.take(store, job.number)
+    intents = intend(sending)
+    other = opened()
+    take_over(other, job.number)
+    assert owners.resend(other, job.number, ["unknown"]) == 1
+    again = owners.take(other, job.number)
+    record(again, intend(again))
+    again.finish("done")
+
+    sending.record_late(accepted(intents, "refused"))
+    after = jobs.get(store, job.number)
+    assert (after.accepted, after.refused, after.unknown) == (1, 0, 0)
+    results.check_counts(store, after)
+    assert [each.outcome for each in history.entries(store, 10)] == ["refused", "accepted"]
+
+
+def test_a_resend_is_another_attempt_that_is_fixed(store: Store) -> None:
+    job = published(store, [ANA, LUIS, EVA])
+    sent(store, job.number, outcome=lambda each: {ANA: "refused", LUIS: "unknown"}.get(each, "accepted"))
+    assert owners.resendable(store, job.number, ["refused", "unknown"]) == 2
+    with pytest.raises(UsageError, match="changed since"):
+        owners.resend(store, job.number, ["refused", "unknown"], expected=1)
+    assert owners.resend(store, job.number, ["refused", "unknown"], expected=2) == 2
+    assert outcomes(store, job.number) == {ANA: "pending", LUIS: "pending", EVA: "accepted"}
+    with pytest.raises(UsageError, match="has not ended"):
+        owners.resend(store, job.number, ["accepted"])
+
+    people.add_optouts(store, [(LUIS, people.ALL)])
+    assert sent(store, job.number) == [ANA]  # repeats do not apply to a resend
+    assert outcomes(store, job.number) == {ANA: "accepted", LUIS: "unknown", EVA: "accepted"}
+    assert owners.resend(store, job.number, [], ["delivered"]) == 0
+    assert people.messages_since(store, ACCOUNT, [ANA, LUIS, EVA], 0) == {ANA: 1, LUIS: 1, EVA: 1}
+
+
+def test_a_cancelled_resend_keeps_the_earlier_outcomes(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    sent(store, job.number, outcome=lambda _: "unknown")
+    owners.resend(store, job.number, ["unknown"])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1))
+    sending.finish("paused")
+    cancelled = owners.ask_to_stop(store, job.number, "cancelled")
+    assert (cancelled.state, cancelled.accepted, cancelled.unknown, cancelled.pending) == ("cancelled", 1, 1, 0)
+    results.check_counts(store, cancelled)
+    with pytest.raises(UsageError, match="was cancelled"):
+        owners.take(store, job.number)
+
+
+def test_another_process_asks_the_owner_to_stop(store: Store, opened: Callable[[], Store]) -> None:
+    sending = owners.take(store, published(store, [ANA]).number)
+    asked = owners.ask_to_stop(opened(), sending.job.number, "cancelled")
+    assert (asked.is_running, asked.state) == (True, "active")
+    with sending.batch(SMS):
+        pass
+    assert sending.job.stopping == "cancelled"
+    assert sending.finish("cancelled").shown_state == "cancelled"
+
+
+def test_a_job_is_not_done_while_somebody_has_no_result(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1))
+    store.db.change("UPDATE job SET accepted = 2, pending = 0 WHERE number = ?", (job.number,))
+    with pytest.raises(ConfigurationError, match="1 recipients that are pending, not 0") as error:
+        sending.finish("done")
+    assert error.value.reason == "damaged_store"
+
+
+def test_delivery_states_are_learned_by_id(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    (intent,) = intend(sending)
+    with sending.batch(SMS):
+        shared = [RowOutcome("accepted", "dispatch-1"), RowOutcome("accepted", "dispatch-1")]
+        sending.record([RequestOutcome(intent, shared, "{}")])
+    assert [each.phone for each in results.sent(store, job.number)] == [ANA, LUIS]
+    results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
+    results.learn_states(store, "another", [("dispatch-1", None, "failed")])
+    assert results.states(store, job.number) == {"delivered": 1, None: 1}
+    assert [each.phone for each in recipients.report(store, job.number, states=["delivered"])] == [ANA]
+    assert owners.resendable(store, job.number, [], ["delivered"]) == 1
+
+
+def test_the_report_selects_outcomes_and_reads_pages(store: Store) -> None:
+    job = published(store, [phone(each) for each in range(1000)])
+    recipients_left = sent(store, job.number, outcome=lambda each: "refused" if each == phone(7) else "accepted")
+    assert len(recipients_left) == 1000
+    assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"])] == [phone(7)]
+    assert len([*recipients.report(store, job.number)]) == 1000
+
+
+def test_two_jobs_at_once_send_a_message_to_each_person_once(store: Store, location: str) -> None:
+    phones = [phone(each) for each in range(60)]
+    numbers = [published(store, phones).number, published(store, phones[::-1]).number]
+    pids = [child(location, partial(sent, number=number, size=3)) for number in numbers]
+    assert [status_of(pid) for pid in pids] == [0, 0]
+    assert store.db.value("SELECT count(*) FROM result WHERE outcome = 'accepted'") == 60
+    assert store.db.value("SELECT count(DISTINCT phone) FROM result WHERE outcome = 'accepted'") == 60
+
+
+def test_a_name_published_by_several_processes_at_once_is_one_job(store: Store, location: str) -> None:
+    def work(other: Store) -> None:
+        jobs.publish(other, imported(other, [ANA]), state="active", digest=b"1", name="day")
+
+    assert [status_of(pid) for pid in [child(location, work) for _ in range(4)]] == [0] * 4
+    assert len(jobs.listed(store)) == 1
+
+
+def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -> None:
+    job = published(store, [phone(each) for each in range(20)])
+
+    def work(other: Store) -> None:
+        with suppress(MsgctlError):
+            sent(other, job.number, size=2)
+
+    assert [status_of(pid) for pid in [child(location, work) for _ in range(4)]] == [0] * 4
+    assert store.db.value("SELECT count(*) FROM result") == 20
+    assert jobs.get(store, job.number).epoch >= 1
+
+
+def test_a_kill_between_any_two_statements_sends_nobody_a_message_twice(
+    store: Store, location: str, tmp_path: Path
+) -> None:
+    sends = tmp_path / "sends"
+
+    def work(other: Store, number: int) -> None:
+        sending = owners.take(other, number)
+        pending: list[RequestOutcome] = []
+        while True:
+            with sending.batch(SMS, 2):
+                sending.record(pending)
+                intents = [intent for _ in range(2) if (intent := sending.intend(2))]
+            for intent in intents:
+                with sends.open("a") as log:
+                    log.writelines(f"{each}\n" for each in intent.phones)
+            pending = accepted(intents)
+            if not intents:
+                break
+        sending.finish("done")
+
+    killed = 0
+    for statements in range(1, 60):
+        sends.write_text("")
+        job = published(store, [phone(each) for each in range(6)], message=str(statements))
+        status = status_of(child(location, partial(work, number=job.number), statements=statements))
+        assert status in (0, KILLED)
+        wait_until(partial(is_free, store, job.number))
+        if status == KILLED:
+            killed += 1
+            work(store, job.number)
+        phones = sends.read_text().split()
+        assert len(phones) == len({*phones})
+        after = jobs.get(store, job.number)
+        assert after.accepted + after.unknown == 6
+        assert {each.phone for each in recipients.report(store, job.number, outcomes=["accepted"])} <= {*phones}
+        results.check_counts(store, after)
+        if status == 0:
+            break
+    assert killed > 10
+    assert status == 0
+
+
+def test_a_suspended_owner_that_wakes_up_sends_nothing(store: Store, location: str) -> None:
+    job = published(store, [ANA, LUIS])
+    ready = os.pipe()
+
+    def work(other: Store) -> None:
+        sending = owners.take(other, job.number)
+        (intent,) = intend(sending, size=1)
+        os.write(ready[1], b"1")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            intend(sending)
+        except LostJobError:
+            sending.record_late(accepted([intent]))
+            os._exit(6)
+
+    pid = child(location, work)
+    os.read(ready[0], 1)
+    os.waitpid(pid, os.WUNTRACED)
+    take_over(store, job.number)
+    os.kill(pid, signal.SIGCONT)
+    assert status_of(pid) == 6
+    assert outcomes(store, job.number) == {ANA: "accepted", LUIS: "pending"}
+
+
+def test_an_opt_out_list_of_a_thousand_numbers_is_read_in_parts(store: Store) -> None:
+    given = [(phone(each), people.ALL) for each in range(1001)]
+    assert people.add_optouts(store, given) == (1001, 1001)
+    assert people.add_optouts(store, [(phone(0), "sms"), ("57999", "sms")]) == (2, 1)
+    assert [each.phone for each in people.optouts(store)][:2] == [phone(0), phone(1)]
+    assert len([*people.optouts(store)]) == 1002
+    assert people.remove_optouts(store, [phone(0), "1"], "sms") == [phone(0)]
+    assert people.opted_out(store, [phone(0)], "sms") == set()
+    assert people.opted_out(store, [phone(0)], "call") == {phone(0)}
+
+
+def test_a_store_in_another_process_sees_everything(location: str) -> None:
+    with closing(open_store(location)) as first:
+        job = published(first, [ANA])
+    with closing(open_store(location)) as second:
+        assert jobs.get(second, job.number).pending == 1
