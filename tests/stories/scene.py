@@ -1,0 +1,294 @@
+"""The words of the stories, as README.md explains them: what each one does, and what it expects."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stories.server import Server
+from support.runs import COLOUR, ended_well
+from support.tool import Tool
+from support.workbooks import workbook
+
+KEY = "story-key-that-never-shows"
+PATIENCE = 20.0
+"""Seconds after which a story that waits for a process or a request has failed."""
+
+LATER = {"nothing_sent", "recipients", "replayed"}
+"""Fields of errors that are not expected yet."""
+
+Word = Callable[..., None]
+WORDS: list[tuple[re.Pattern[str], Word]] = []
+
+
+def word(pattern: str) -> Callable[[Word], Word]:
+    """Register a method for the lines that match a pattern; its groups are the arguments, before the block."""
+
+    def register(method: Word) -> Word:
+        WORDS.append((re.compile(pattern), method))
+        return method
+
+    return register
+
+
+class Scene:
+    """A directory, a service, a clock, and the result of the last command."""
+
+    def __init__(self, home: Path, environment: pytest.MonkeyPatch, *, observed: bool) -> None:
+        self.home = home
+        self.environment = environment
+        self.server = Server(observed=observed)
+        self.base_url = self.server.base_url
+        self.tool = Tool()
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.code = 0
+        self.out = self.err = ""
+        self.is_open = False
+        variables = {"BASE_URL": self.base_url, "CLIENT": "12345", "KEY": KEY, "COUNTRY_CODE": "CO"}
+        for name, value in variables.items():
+            environment.setenv(f"MSGCTL_{name}", value)
+        environment.setenv("TZ", "UTC")
+        time.tzset()
+        environment.chdir(home)
+        if observed:
+            self.tool("-p", "sandbox", "sandbox", "responses", "observed")
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        self.server.stop()
+
+    def perform(self, line: str, block: list[str]) -> None:
+        """Do what a line says."""
+        line, *block = (
+            text.replace("{service}", self.base_url).replace("{home}", str(self.home)) for text in (line, *block)
+        )
+        for pattern, method in WORDS:
+            if match := pattern.fullmatch(line):
+                method(self, *match.groups(), *([block] if block else []))
+                return
+        raise ValueError(f"no word of the stories begins this line: {line}")
+
+    # --- what there is before a command
+
+    @word(r"file (\S+)")
+    def file(self, name: str, lines: Sequence[str] = ()) -> None:
+        path = self.home / name
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.chmod(0o600)
+
+    @word(r"workbook (\S+)")
+    def workbook(self, name: str, lines: list[str]) -> None:
+        (self.home / name).write_bytes(workbook(*csv.reader(lines)))
+
+    @word(r"set (\w+)=(.*)")
+    def set(self, name: str, value: str) -> None:
+        self.environment.setenv(name, value)
+
+    @word(r"unset (.*)")
+    def unset(self, names: str) -> None:
+        for name in names.split():
+            self.environment.delenv(name)
+
+    @word(r"clock (.*)")
+    def clock(self, when: str) -> None:
+        if step := re.fullmatch(r"\+(\d+)([smhd])", when):
+            unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[step[2]]
+            self.tool.clock.now += timedelta(**{unit: int(step[1])}).total_seconds()
+        elif when == "now":
+            self.tool.clock.now = time.time()
+        else:
+            self.tool.clock.now = datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()
+
+    @word(r"the service (goes down|comes back)")
+    def reach(self, change: str) -> None:
+        if change == "goes down":
+            self.server.stop()
+        else:
+            self.server.come_back()
+
+    @word(r"the service (continues)")
+    def release(self, _: str) -> None:
+        self.server.released.set()
+
+    @word(
+        r"the service (responds|is silent|hangs up|waits)(?: (\d{3}))?(?: with ([\w-]+: \S+))?(?: (to .*?))?(?:: (.*))?"
+    )
+    def service(self, action: str, status: str | None, header: str | None, to: str | None, body: str | None) -> None:
+        self.server.script(action, int(status or 200), header or "", to, body or "")
+
+    # --- commands
+
+    @word(r"run(?: on a terminal(?:, typing (.*?))?(:))? msgctl (.*)")
+    def run(self, typed: str | None, terminal: str | None, line: str) -> None:
+        self.settle()
+        arguments, source, target = split(line)
+        stdin: bytes | str | None = (self.home / source).read_bytes() if source else None
+        if typed is not None:
+            stdin = typed.replace(", ", "\n") + "\n"
+        if not terminal and not {"-o", "--json"} & set(arguments):
+            arguments = ["-o", "tsv", *arguments]  # until that is the default in a pipe
+        done = self.tool(*arguments, stdin=stdin, terminal=bool(terminal))
+        assert ended_well(done.code, done.out, done.err, coloured=bool(terminal))
+        if target:
+            (self.home / target).write_bytes(done.stdout)
+        self.finish(done.code, done.out, done.err)
+
+    @word(r"start msgctl (.*)")
+    def start(self, line: str) -> None:
+        if not self.processes:
+            self.settle()
+        arguments, source, _ = split(line)
+        with (self.home / (source or os.devnull)).open("rb") as stdin:
+            command = [sys.executable, "-m", "msgctl", *arguments]
+            self.processes.append(
+                subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            )
+
+    @word(r"meanwhile msgctl (.*)")
+    def meanwhile(self, line: str) -> None:
+        done = self.tool(*split(line)[0])
+        assert done.code == 0, done.err
+
+    @word(r"wait 1 second")
+    def wait_a_second(self) -> None:
+        time.sleep(1)
+
+    @word(r"wait for (\d+) requests?(?: to (\S+))?")
+    def wait(self, number: str, path: str | None) -> None:
+        assert self.server.wait_for(int(number), path, PATIENCE), f"{len(self.server.requests(path))} requests arrived"
+
+    @word(r"kill")
+    def kill(self) -> None:
+        process = self.processes.pop()
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+    @word(r"interrupt")
+    def interrupt(self) -> None:
+        self.processes[-1].send_signal(signal.SIGINT)
+
+    @word(r"fails")
+    def fails(self) -> None:
+        assert self.code != 0, self.out
+        self.is_open = False
+
+    @word(r"both exit (\d) or (\d)")
+    def both_exit(self, *codes: str) -> None:
+        assert {str(process.wait(PATIENCE)) for process in self.processes} <= set(codes)
+        self.exit(" ".join(str(process.returncode) for process in self.processes))
+
+    @word(r"exit ([\d ]+)")
+    def exit(self, codes: str) -> None:
+        if self.processes:
+            ended = [(process, *process.communicate(timeout=PATIENCE)) for process in self.processes]
+            self.processes.clear()
+            self.finish(0, *("".join(end[stream].decode() for end in ended) for stream in (1, 2)))
+            assert sorted(str(end[0].returncode) for end in ended) == sorted(codes.split()), self.err
+        else:
+            assert self.code == int(codes), f"exit {self.code}\n{self.out}\n{self.err}"
+        self.is_open = False
+
+    @word(r"the last one exits (\d+)")
+    def last_exits(self, code: str) -> None:
+        process = self.processes.pop()
+        out, err = process.communicate(timeout=PATIENCE)
+        self.finish(process.returncode, out.decode(), err.decode())
+        self.is_open = False
+        assert self.code == int(code), self.err
+
+    def finish(self, code: int, out: str, err: str) -> None:
+        """Keep how a command ended, until a word expects something of it."""
+        self.code, self.out, self.err, self.is_open = code, COLOUR.sub("", out), COLOUR.sub("", err), True
+        assert KEY not in out + err
+
+    def settle(self) -> None:
+        """Expect 0 of a command without a line ``exit``."""
+        assert not self.processes, "the processes that were started have no line `exit`"
+        if self.is_open:
+            self.exit("0")
+
+    # --- what is expected of them
+
+    @word(r"prints( on standard error)?(?: (.*))?")
+    def prints(self, error: str | None, text: str | None, lines: list[str] | None = None) -> None:
+        shown = self.err if error else self.out
+        if lines is not None:
+            assert shown.replace("\t", "  ").splitlines() == lines, f"{shown}\n{self.err}"
+        elif text == "nothing":
+            assert shown == ""
+        else:
+            assert text in shown, f"{shown}\n{self.err}"
+
+    @word(r"does not print( on standard error)? (.*)")
+    def does_not_print(self, error: str | None, text: str) -> None:
+        assert text not in (self.err if error else self.out)
+
+    @word(r"shows (.*)")
+    def shows(self, fields: str) -> None:
+        expected = dict(field.split("=", 1) for field in shlex.split(fields))
+        rows = list(self.rows())
+        assert any(expected.items() <= row.items() for row in rows), f"{rows}\n{self.err}"
+
+    @word(r"(\d+) rows?")
+    def count(self, number: str) -> None:
+        rows = list(self.rows())
+        assert len(rows) == int(number), f"{rows}\n{self.err}"
+
+    @word(r"error (.*)")
+    def error(self, fields: str) -> None:
+        error = json.loads(self.err.splitlines()[-1])
+        found = {name: text_of(value) for name, value in error.items()}
+        expected = dict(field.split("=", 1) for field in shlex.split(fields))
+        for name in LATER - found.keys():
+            expected.pop(name, "")
+        assert expected.items() <= found.items(), error
+
+    @word(r"arrived(?: (nothing|\d+ requests?)(?: to (\S+))?)?")
+    def arrived(self, number: str | None, path: str | None, lines: list[str] | None = None) -> None:
+        if number is None:
+            assert sorted(self.server.messages) == sorted(lines or []), self.err
+            return
+        requests = self.server.requests(path)
+        expected = 0 if number == "nothing" else int(number.split()[0])
+        assert len(requests) == expected, [(request.path, request.body) for request in requests]
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """Read standard output: JSON documents, or csv or tsv with a header line."""
+        text = self.out.strip()
+        if not text.startswith(("{", "[")):
+            separator = "\t" if "\t" in text.partition("\n")[0] else ","
+            yield from csv.DictReader(text.splitlines(), delimiter=separator)
+        while text.startswith(("{", "[")):
+            document, end = json.JSONDecoder().raw_decode(text)
+            text = text[end:].strip()
+            for row in document if isinstance(document, list) else [document]:
+                yield {name: text_of(value) for name, value in row.items()}
+
+
+def text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def split(line: str) -> tuple[list[str], str | None, str | None]:
+    """Return the arguments of a command line, and the files after ``<`` and ``>``."""
+    words = shlex.split(line)
+    files: dict[str, str] = {}
+    while len(words) > 1 and words[-2] in ("<", ">"):
+        files[words[-2]] = words[-1]
+        del words[-2:]
+    return words, files.get("<"), files.get(">")

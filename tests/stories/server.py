@@ -1,0 +1,128 @@
+"""The service of the stories: a server on loopback that accepts every message, unless a story scripts a response."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import uuid
+from typing import Any
+
+from support.service import Behaviour, Received, Service, hang_up, respond, silent
+
+READS = ("/balance", "/messages-state", "/url/short-statistic")
+
+
+class Server(Service):
+    """Responds as the API documents it, or with ``observed``, as services in use do."""
+
+    def __init__(self, *, observed: bool) -> None:
+        super().__init__(keeps=True)
+        self.observed = observed
+        self.released = threading.Event()
+        self._rules: list[tuple[str, Behaviour]] = []
+        self._arrived = threading.Condition()
+        self.start()
+
+    def requests(self, path: str | None) -> list[Received]:
+        """Return the requests that arrived at a path; None means all except those that only read."""
+        if path is None:
+            return [request for request in self.received if not request.path.endswith(READS)]
+        return [request for request in self.received if request.path.endswith(path)]
+
+    @property
+    def messages(self) -> list[str]:
+        """A line for each number in each request, ``PHONE TEXT``; other requests as a path and their parameters."""
+        return [line for request in self.requests(None) for line in _lines(request)]
+
+    def wait_for(self, number: int, path: str | None, patience: float) -> bool:
+        """Wait until this many requests have arrived. Return whether they have."""
+        with self._arrived:
+            return self._arrived.wait_for(lambda: len(self.requests(path)) >= number, patience)
+
+    def come_back(self) -> None:
+        """Listen again at the address of before."""
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self.start()
+
+    def start(self) -> None:
+        self._port = self.port
+        super().start()
+
+    def stop(self) -> None:
+        self.released.set()
+        super().stop()
+
+    def script(self, action: str, status: int, header: str, to: str | None, body: str) -> None:
+        """Prepare a response: to the next request, or to all that contain a text (``to TEXT``, ``to everything``)."""
+        behave = {"is silent": silent, "hangs up": hang_up, "waits": self._wait}.get(action)
+        if behave is None:
+            headers = dict([header.split(": ")]) if header else {}
+            behave = respond(body.encode(), status, {"Connection": "keep-alive", **headers})
+        if to is None:
+            self.will(behave)
+        else:
+            text = to.removeprefix("to ")
+            self._rules.insert(0, ("" if text == "everything" else text, behave))
+
+    def behaviour(self, request: Received) -> Behaviour:
+        with self._arrived:
+            self._arrived.notify_all()
+        if self._prepared and not request.path.endswith("/balance"):
+            return self._prepared.popleft()
+        content = f"{request.target} {request.body.decode()}"
+        for text, behave in self._rules:
+            if text in content:
+                return behave
+        return respond(_accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})
+
+    def _wait(self, connection: socket.socket) -> None:
+        request = self.received[-1]
+        self.released.wait(20)
+        respond(_accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})(connection)
+
+
+def _parameters(request: Received) -> dict[str, Any]:
+    fields = dict(request.query) | ({} if request.body.startswith(b"{") else dict(request.form))
+    if request.body.startswith(b"{"):
+        fields |= json.loads(request.body)
+    return {name: value for name, value in fields.items() if name not in ("client", "key", "country-code")}
+
+
+def _lines(request: Received) -> list[str]:
+    fields = _parameters(request)
+    if request.path == "/api/v1/send-sms":
+        text = fields["sms"]
+    elif request.path == "/api/v1/call/send":
+        text = fields.get("message") or fields["audio-code"]
+    elif "/chatapp/" in request.path:
+        text = " ".join([fields["template"], *fields.get("body", [])])
+    else:
+        return [" ".join([request.path.removeprefix("/api/v1"), *(f"{name}={fields[name]}" for name in fields)])]
+    return [f"{phone} {text}" for phone in str(fields["phone"]).split(",")]
+
+
+def _accepted(request: Received, *, observed: bool) -> dict[str, Any]:
+    """Return the response to a request that the service carries out."""
+    fields = _parameters(request)
+    path = request.path.removeprefix("/api/v1")
+    if path == "/balance":
+        return {"status": 1, "balance": "1000"} if observed else {"status": 1000}
+    if path == "/messages-state":
+        state = {"state": "Entregado" if observed else "delivered", "id": fields["id"]}
+        return {"data": [state]} if observed else state
+    if path == "/2fa/verification-code":
+        return {"status": 1} if observed else {"status": "verified"}
+    if path == "/url/short":
+        return {"urlShort": f"https://s.example/{fields['name']}", "urlLong": fields["url-long"], "msg": "created"}
+    phones = str(fields["phone"]).split(",")
+    if path == "/block-phone" or "chatapp" in path:
+        return {"id": f"c{phones[0]}", "status": "Enviado" if observed else "sent", "phone": phones[0], "name": ""}
+    number = str(uuid.uuid4())
+    if observed:
+        entry = {"state": "Enviado", "credits": str(len(phones)), "phone": ",".join(phones)}
+        return {"status": 1, "id": number, "data": entry}
+    name = "state" if path.startswith("/call") else "status"
+    data = [{"id": f"m{phone}", name: "queued", "credits": 1, "phone": phone} for phone in phones]
+    return {"id": number, "status": "ok" if path.startswith("/call") else 1, "data": data}
