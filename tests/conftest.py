@@ -70,7 +70,7 @@ def set_of_responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """Respond with the set of responses that a test runs with; documented ones, unless it is marked ``every_set``."""
     name: str = getattr(request, "param", DOCUMENTED)
     if name != DOCUMENTED:
-        responses.respond_with(name, request.node.nodeid, monkeypatch)
+        responses.respond_as_observed(request.node.nodeid, monkeypatch)
     return name
 
 

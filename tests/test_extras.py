@@ -89,4 +89,4 @@ def test_in_a_clone_that_is_not_installed_the_source_is_the_clone(
 
 def test_every_extra_for_users_is_known() -> None:
     project = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {*extras.MODULES} == {*project["optional-dependencies"]} - {"dev", "attack"}
+    assert {*extras.MODULES} == {*project["optional-dependencies"]} - {"dev"}

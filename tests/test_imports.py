@@ -19,7 +19,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "commands"},
-    {"doctor", "shapes"},
+    {"doctor"},
     {"reference"},
     {"cli"},
     {"jobs", "history", "output", "sandbox"},

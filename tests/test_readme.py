@@ -32,8 +32,8 @@ from python_calamine import CalamineWorkbook
 
 import msgctl
 from msgctl import errors
-from support.service import Service, respond
-from support.tool import Tool, process
+from support.service import Service
+from support.tool import Tool
 from support.workbooks import workbook
 
 ROOT = Path(__file__).parent.parent
@@ -168,26 +168,11 @@ def test_the_commands_to_try_a_service_are_valid(service: Service, tool: Tool) -
     assert service.received == []
 
 
-def test_a_recorded_service_is_checked_for_shapes(service: Service, tool: Tool, home: Path) -> None:
-    service.will(respond({"status": 1, "balance": 988}), respond({"left": 988}))
-    record, _, shapes = (shlex.split(line, comments=True)[1:] for line in block("record").text.splitlines())
-    command = [sys.executable, "-m", "msgctl", *record, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=home) as recorder:
-        assert recorder.stdout
-        lines = [recorder.stdout.readline() for _ in range(4)]
-        exported = dict(shlex.split(line)[1].split("=", 1) for line in lines if line.startswith("export "))
-        assert [process("balance", env=exported).code for _ in range(2)] == [0, 1]
-        recorder.terminate()
-    done = tool(*shapes[:-1], str(home / shapes[-1]), "-o", "tsv", "--no-header", "--fields", "line,operation")
-    assert (done.code, done.out) == (0, "2\tbalance show\n")
-
-
 def test_every_block_is_run_or_checked() -> None:
     assert {each.marker for each in BLOCKS} == {
         "",
         "account",
         "try",
-        "record",
         "first",
         "test",
         "uv",

@@ -14,7 +14,6 @@ MODULES = {
     "campaigns": "holidays",
     "keyring": "keyring",
     "shared": "psycopg",
-    "sandbox": "ua_parser",
     "socks": "socksio",
 }
 """One module of each extra, which shows whether the extra is installed."""

@@ -15,7 +15,7 @@ from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.history.store import HISTORY_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS
-from msgctl.output.result import OwnResult, StreamResult
+from msgctl.output.result import OwnResult
 from output.views import FOLDER, TERMINALS, Viewer
 from support.service import Service, drop, respond
 
@@ -144,8 +144,6 @@ def inbox(viewer: Viewer, _: Service) -> None:
         {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
     ]
     viewer.print(OwnResult(rows, INBOX_COLUMNS, view="inbox"))
-    viewer.say("\n--follow\n")
-    viewer.print(StreamResult(rows, INBOX_COLUMNS, view="inbox"))
 
 
 def doctor(viewer: Viewer, _: Service) -> None:

@@ -44,8 +44,8 @@ class Controls:
         found: list[dict[str, Any]] = self._ask("GET", "/inbox", fields)["messages"]
         return found
 
-    def click(self, name: str, count: int = 1, days: int = 1, **visitor: str) -> None:
-        self._ask("POST", "/click", {"name": name, "count": count, "days": days, **visitor})
+    def click(self, name: str, count: int = 1, **more: str) -> None:
+        self._ask("POST", "/click", {"name": name, "count": count, **more})
 
     def credit(self, credits: int, *, add: bool = False) -> int:
         return int(self._ask("POST", "/credit", {"add" if add else "credits": credits})["status"])
@@ -92,10 +92,10 @@ class World:
     def state_of(self, message_id: str) -> str:
         return str(record(self.get("/messages-state", id=message_id))["state"])
 
-    def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
+    def click(self, name: str, count: int = 1, *, at: float | None = None, **more: str) -> None:
         """Visit a short URL, now or at a given time."""
         now, self.now = self.now, self.now if at is None else at
-        self.admin.click(name, count, days, **visitor)
+        self.admin.click(name, count, **more)
         self.now = now
 
     @property

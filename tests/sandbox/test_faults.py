@@ -14,6 +14,7 @@ from msgctl.sandbox.emulator import BASE_URL, Emulator
 from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import SandboxTransport, respond
+from support.sandbox import Sandbox
 
 from .clocked_emulator import FORM, PHONE, Controls, encoded
 from .served import Served, as_http
@@ -64,6 +65,21 @@ def test_a_refusal_has_the_record_and_nothing_is_done(
     assert set(json.loads(response.body)) == {"error", "msg"}
     assert left(served) == 1000
     assert served.log[0].endswith(f"fault {spec}")
+
+
+def test_a_breakdown_is_carried_out_and_reported_as_an_error_without_a_reason(
+    emulator: Emulator, served: Served
+) -> None:
+    Controls(emulator).fault("breakdown:/send-sms")
+    response = served.send(SMS)
+    assert (response.status, json.loads(response.body)["error"]) == (520, 1000)
+    assert left(served) == 999
+
+
+@pytest.mark.parametrize(("spec", "code"), [("520", 1), ("breakdown", 5)])
+def test_a_520_is_certain_only_if_it_gives_a_reason(spec: str, code: int, sandbox: Sandbox) -> None:
+    sandbox.done("sandbox", "fault", f"{spec}:next=1")
+    assert sandbox("sms", "send", PHONE, "-m", "Hola").code == code
 
 
 @pytest.mark.parametrize(("spec", "credits_left"), [("drop", 999), ("reject", 1000)])

@@ -113,7 +113,6 @@ def test_an_sms_is_shown_whole(world: World) -> None:
 
     assert world.admin.inbox() == [
         {
-            "number": 1,
             "time": "2026-11-21T12:00:00Z",
             "kind": "sms",
             "phone": PHONE,
@@ -150,7 +149,7 @@ def test_the_inbox_is_filtered_by_phone(world: World) -> None:
     assert [message["kind"] for message in world.admin.inbox(phone=f"+{PHONE}")] == ["sms", "call"]
 
 
-def test_the_inbox_has_the_messages_after_an_id_a_number_or_a_time(world: World) -> None:
+def test_the_inbox_has_the_messages_after_an_id_or_a_time(world: World) -> None:
     first = world.sms(PHONE)["data"][0]["id"]
     world.now += 0.5
     second = world.sms(OTHER)["data"][0]["id"]
@@ -158,13 +157,13 @@ def test_the_inbox_has_the_messages_after_an_id_a_number_or_a_time(world: World)
     def after(given: str) -> list[str]:
         return [message["id"] for message in world.admin.inbox(after=given)]
 
-    assert after("2026-11-21T11:59:59Z") == after("2026-11-21") == after("0") == [first, second]
-    assert after(first) == after("1") == after("2026-11-21T12:00:00") == after("2026-11-21T13:00:00+01:00") == [second]
+    assert after("2026-11-21T11:59:59Z") == after("2026-11-21") == [first, second]
+    assert after(first) == after("2026-11-21T12:00:00") == after("2026-11-21T13:00:00+01:00") == [second]
     assert after(second) == after("2026-11-21T12:00:01Z") == []
     assert world.admin.inbox(phone=PHONE, after=first) == []
 
 
-@pytest.mark.parametrize("after", ["nothing", "0123456789abcdef", "1" * 16, "yesterday"])
+@pytest.mark.parametrize("after", ["nothing", "0123456789abcdef", "1", "yesterday"])
 def test_an_unknown_id_or_time_is_refused(world: World, after: str) -> None:
     with pytest.raises(UsageError, match="after must be the ID of a message or a time"):
         world.admin.inbox(after=after)

@@ -134,7 +134,6 @@ def test_an_ambiguous_chunk_size_gets_400(served: Served, size: bytes) -> None:
     ("method", "path", "status"),
     [
         ("GET", "/", 200),
-        ("GET", "/openapi.json", 200),
         ("GET", "/sandbox/inbox", 200),
         ("GET", "/u/short", 302),
         ("GET", "/api/v1/balance", 520),

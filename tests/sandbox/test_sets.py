@@ -116,7 +116,7 @@ def test_only_the_right_code_is_verified_and_only_once(line: tuple[str, ...], sa
 def test_a_job_is_tracked_reported_and_resent(
     kind: tuple[str, ...], batch: str, sandbox: Sandbox, tool: Tool, home: Path
 ) -> None:
-    everyone = [PHONE, BLOCKED, UNREACHED, OTHER, REJECTED, "573001112233"]
+    everyone = [PHONE, BLOCKED, UNREACHED, OTHER, REJECTED, "573001112234"]
     (home / "customers.csv").write_text("phone\n" + "".join(f"{phone}\n" for phone in everyone))
     send(sandbox, "block", "add", BLOCKED)
     voice = ("--voice", "Mia") if kind[0] == "call" else ()

@@ -133,11 +133,10 @@ class Service(httpx.BaseTransport):
             operation is SEND_SMS and status == 200 and not document.get("data")
         ):
             return httpx.Response(status, content=json.dumps(document).encode())
-        dialect = responses.dialect(self.responses, self._mix)
         if status == 200:
-            converted = dialect.response(operation, document)
+            converted = responses.observed(operation, document, self._mix)
         else:
-            converted = dialect.refusal(operation, Refusal(document["error"], document["msg"]))
+            converted = responses.observed_refusal(operation, Refusal(document["error"], document["msg"]))
         return httpx.Response(converted.status, content=converted.body)
 
     def _travel(self) -> None:

@@ -160,17 +160,6 @@ def abandon(stream: TextIO) -> None:
         raw.fault = BrokenPipeError()
 
 
-def has_reader(stream: TextIO) -> bool:
-    """Return whether a stream may still have a reader; false for a pipe closed at the other end."""
-    try:
-        descriptor = stream.fileno()
-    except (OSError, ValueError):
-        return True
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
 _ASCII = {
     **dict(zip("✓✗○●–·→…━╸╺─│╭╮╰╯", "+xo*-,>.===-|++++", strict=True)),
     **dict.fromkeys("█▉▊▋▌▍▎▏", "#"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from urllib.parse import urlencode, urlsplit
 
@@ -14,26 +13,22 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
-from msgctl.cli.parsers import Choice, parser
-from msgctl.cli.process import abandon, fault_of, has_reader
+from msgctl.cli.parsers import parser
 from msgctl.cli.tree import command, group
 from msgctl.commands import serve
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
-    Interrupted,
     NoProfileError,
     NotReachedError,
     OutcomeUnknownError,
     UsageError,
 )
-from msgctl.operations import CHANNELS
-from msgctl.output.result import OwnResult, StreamResult
+from msgctl.output.result import OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten
+from msgctl.text import shorten
 
 if TYPE_CHECKING:
     import httpx
@@ -51,11 +46,8 @@ CLICK_COLUMNS = ("name", "clicks")
 CREDIT_COLUMNS = ("status",)
 FAULT_COLUMNS = ("fault",)
 CLOCK_COLUMNS = ("time", "stopped")
-RESPONSES_COLUMNS = ("responses", "data", "entry_ids", "state", "words", "numbers", "balance", "errors", "verify")
-SHAPES_COLUMNS = ("line", "operation", "http_status", "reason", "body")
+RESPONSES_COLUMNS = ("responses",)
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
-INBOX_MORE = ("number", "state", "id", "credits", "segments", "history", "voice", "audio_code", "template", "values")
-FOLLOW_SECONDS = 0.5
 MAX_REASON = 500
 """Characters of a reason that are shown."""
 
@@ -76,61 +68,20 @@ def _count(text: str) -> int:
     return values.whole_number(text, "--count", 1, MAX_CLICKS)
 
 
-def _days(text: str) -> int:
-    from msgctl.sandbox.endpoints import MAX_DAYS
-
-    return values.whole_number(text, "--days", 1, MAX_DAYS)
-
-
 BaseUrl = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
 ]
 
 
-class Visits(OptionGroup):
-    """Visits to a short URL."""
-
-    count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1
-    country: Annotated[str | None, typer.Option("--country", metavar="CC", help="Country, for example CO.")] = None
-    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Kind of device.")] = None
-    days: Annotated[
-        int,
-        typer.Option("--days", metavar="N", help="Spread the visits over the last N days.", parser=parser(_days)),
-    ] = 1
-
-
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
-command(app, "record", *serve.RECORD_EXAMPLES)(serve.record)
-
-
-@command(app, "shapes", "msgctl sandbox shapes exchanges.jsonl", output=SHAPES_COLUMNS)
-def shapes(
-    context: Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File from `msgctl sandbox record`.")],
-) -> OwnResult:
-    """List the recorded responses that msgctl does not understand.
-
-    A response is listed if msgctl cannot read it, or if it does not show whether a recipient was accepted, the state of
-    a message, the credits left, or that a code is correct. Refusals and failures of the service are not listed. With
-    -p, msgctl also knows the profile's own words.
-    """
-    from msgctl.shapes import not_understood
-
-    context.check_fields(SHAPES_COLUMNS)
-    if named := context.options.profile or context.environ.get("MSGCTL_PROFILE"):
-        context.use_words_of(named)
-    found, number = not_understood(file)
-    if found:
-        context.note(f"msgctl does not understand {len(found)} of {plural(number, 'response')}.")
-    return OwnResult(found, SHAPES_COLUMNS, empty="msgctl understands every response.")
 
 
 @command(
     app,
     "inbox",
     "msgctl sandbox inbox",
-    "msgctl sandbox inbox 573001234567 --follow",
+    "msgctl sandbox inbox 573001234567",
     "msgctl sandbox inbox 573001234567 --wait 30 -o csv --fields code | tail -n 1",
     output=INBOX_COLUMNS,
 )
@@ -139,16 +90,6 @@ def inbox(
     *,
     phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Only messages to this number.")] = None,
     country_code: CountryCode = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="Only one kind: sms, call or chatapp.",
-            parser=Choice([*CHANNELS], "kind"),
-        ),
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new messages until Ctrl-C.")] = False,
     wait: Annotated[
         float | None,
         typer.Option(
@@ -159,76 +100,46 @@ def inbox(
         ),
     ] = None,
     base_url: BaseUrl = None,
-) -> OwnResult | StreamResult:
+) -> OwnResult:
     """Show messages that phones received, newest last.
 
     Codes have a separate column, for scripts.
     """
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
-    if follow and wait is not None:
-        raise UsageError("Use either --follow or --wait, not both")
-    context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
-    sandbox = _Sandbox(context, base_url)
-    if follow:
-        return StreamResult(_arriving(context, sandbox, phone, kind), INBOX_COLUMNS, view="inbox")
-    found = _received(context, sandbox, phone, kind, wait)
+    context.check_fields(INBOX_COLUMNS)
+    found = _Sandbox(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
     if wait is not None and not found:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
-    empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
-    return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
-
-
-def _received(
-    context: Context, sandbox: _Sandbox, phone: str | None, kind: str | None, seconds: float | None
-) -> list[Mapping[str, Any]]:
-    """Return the messages of a kind; wait up to ``seconds`` for the first one."""
-    deadline = context.monotonic() + (seconds or 0)
-    after = None
-    while True:
-        wait = None if seconds is None else max(0, deadline - context.monotonic())
-        messages = sandbox.ask("GET", "/inbox", phone=phone, after=after, wait=wait)["messages"]
-        found = [each for each in messages if kind in (None, each.get("kind"))]
-        if found or not messages or seconds is None:
-            return found
-        after = messages[-1].get("number")
-
-
-def _arriving(context: Context, sandbox: _Sandbox, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
-    """Yield messages as they arrive, until the reader of standard output is gone."""
-    last = 0
-    try:
-        while fault_of(context.stdout) is None and has_reader(context.stdout):
-            for message in sandbox.ask("GET", "/inbox", phone=phone, after=last)["messages"]:
-                last = message.get("number", last)
-                if kind in (None, message.get("kind")):
-                    yield message
-            context.sleep(FOLLOW_SECONDS)
-    except KeyboardInterrupt:  # the usual way to end it
-        abandon(context.stdout)
-        raise typer.Exit(Interrupted.exit_code) from None
+    messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in found]
+    whose = f" to {phone}" if phone else ""
+    return OwnResult(messages, INBOX_COLUMNS, view="inbox", empty=f"No messages{whose} yet.")
 
 
 @command(
     app,
     "click",
     "msgctl sandbox click offers",
-    "msgctl sandbox click offers --count 40 --country CO --device mobile",
+    "msgctl sandbox click offers --count 40 --country CO",
     output=CLICK_COLUMNS,
 )
 def click(
     context: Context,
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
-    visits: Visits,
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1,
+    country: Annotated[
+        str | None, typer.Option("--country", metavar="CC", help="Country of the visitors, for example CO.")
+    ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:
-    """Simulate visits to a short URL.
+    """Make visits to a short URL.
 
-    Options that you omit get random values.
+    The device, and the country if you omit it, are random.
     """
     context.check_fields(CLICK_COLUMNS)
-    return OwnResult(_Sandbox(context, base_url).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
+    done = _Sandbox(context, base_url).ask("POST", "/click", name=name, count=count, country=country)
+    return OwnResult(done, CLICK_COLUMNS)
 
 
 @command(
@@ -301,19 +212,14 @@ def responses(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help=f"New responses: {serve.RESPONSES_HELP}"),
+        typer.Argument(metavar="[NAME]", help=f"New responses: {serve.RESPONSES_HELP}", parser=serve.RESPONSES),
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:
-    """Choose or show the form of the sandbox's responses.
-
-    "observed" responds like services in use, and "mixed" chooses any combination at random for each request. A TOML
-    file sets each key: `man msgctl-sandbox` lists the keys and their values.
-    """
+    """Choose or show the sandbox's responses."""
     context.check_fields(RESPONSES_COLUMNS)
-    settings = {} if name is None else serve.response_settings(name, "NAME")
-    done = _Sandbox(context, base_url).ask("POST" if settings else "GET", "/responses", **settings)
-    return OwnResult({name: done.get(name) for name in RESPONSES_COLUMNS}, RESPONSES_COLUMNS)
+    done = _Sandbox(context, base_url).ask("GET" if name is None else "POST", "/responses", responses=name)
+    return OwnResult(done, RESPONSES_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)

@@ -1,9 +1,8 @@
-"""`msgctl sandbox serve` and `record`: the sandbox over HTTP, and a recorder of the real service."""
+"""`msgctl sandbox serve`: the sandbox over HTTP."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import select
 import shlex
 import tempfile
@@ -22,31 +21,28 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import MAX_CREDITS
-from msgctl.cli.parsers import number_option, parser, text_option
+from msgctl.cli.parsers import Choice, number_option, parser, text_option
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
 from msgctl.output.result import TextResult
+from msgctl.sandbox.responses import NAMES
 from msgctl.storage import files
-from msgctl.text import clean
 from msgctl.values import quote
 
 if TYPE_CHECKING:
     import httpx
 
     from msgctl.sandbox.emulator import Emulator, Network
-    from msgctl.sandbox.protocol import Redact, SandboxRequest
+    from msgctl.sandbox.protocol import Redact
     from msgctl.sandbox.server import Respond, Server
 
 FAULT_HELP = (
-    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, 503, 429, html, delay=SECONDS, drop, reject, "
-    "truncate, garbage."
+    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
+    "reject, truncate, garbage."
 )
 
-RESPONSES_HELP = "documented, observed, mixed or a TOML file."
-
-MAX_SETTINGS = 2**20
-"""The bytes of a TOML file for --responses."""
+RESPONSES_HELP = "documented, as in the API, or observed, as a service in use sends them."
 
 SERVE_EXAMPLES = (
     "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
@@ -55,10 +51,10 @@ SERVE_EXAMPLES = (
     "msgctl sandbox serve --responses observed",
 )
 
-RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
-
-
 MAX_PORT = 65535
+
+RESPONSES = Choice(NAMES, "kind of responses")
+"""Parses the name of the responses."""
 
 
 def _key(text: str) -> str:
@@ -192,37 +188,21 @@ class Behaviour(OptionGroup):
     responses: Annotated[
         str,
         typer.Option(
-            "--responses", metavar="NAME", help=f"Respond as services do: {RESPONSES_HELP}", rich_help_panel=BEHAVIOUR
-        ),
-    ] = "documented"
-    replay: Annotated[
-        str | None,
-        typer.Option(
-            "--replay",
-            metavar="FILE",
-            help="Replay responses that `msgctl sandbox record` wrote to a file.",
+            "--responses",
+            metavar="NAME",
+            help=f"Responses: {RESPONSES_HELP}",
+            parser=RESPONSES,
             rich_help_panel=BEHAVIOUR,
         ),
-    ] = None
+    ] = NAMES[0]
 
-    def operate(self) -> Any:
-        """Return the function that replays a recording; None to respond as usual. Raises UsageError."""
-        from msgctl.http.redaction import redact_body
-        from msgctl.sandbox.recording import recorded_lines, replayer
-
-        if self.replay is None:
-            return None
-        if self.responses != "documented":
-            raise UsageError("Use either --replay or --responses, not both")
-        return replayer(recorded_lines(Path(self.replay)), quote(self.replay), redact_body)
-
-    def apply(self, emulator: Emulator, settings: Mapping[str, Any]) -> None:
-        """Set the faults, the responses (see `response_settings`) and the clock of an emulator. Raises UsageError."""
+    def apply(self, emulator: Emulator) -> None:
+        """Set the faults, the responses and the clock of an emulator. Raises UsageError."""
         from msgctl.sandbox import faults
         from msgctl.sandbox.endpoints import choose_responses, set_clock
 
         faults.replace_all(emulator, *(self.fault or []))
-        choose_responses(emulator, **settings)
+        choose_responses(emulator, responses=self.responses)
         if self.clock is not None:
             set_clock(emulator, change=self.clock)
 
@@ -247,8 +227,6 @@ def serve(
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.service import respond
 
-    settings = response_settings(behaviour.responses, "--responses")
-    operate = behaviour.operate()
     path = account.path(context)
     with files.explained("use", path):
         is_new = not path.is_file() or path.stat().st_size == 0
@@ -262,14 +240,13 @@ def serve(
         client=account.client,
         key=account.key,
         base_url=base_url,
-        operate=operate,
         allowed=account.allow_ip or [],
         redact=redact,
     )
     context.stack.enter_context(closing(emulator))
     if account.credits is not None and is_new:  # a restarted server continues with what was left
         credit(emulator, credits=account.credits)
-    behaviour.apply(emulator, settings)
+    behaviour.apply(emulator)
     # Programs and msgctl find the server with these variables; the key is not a secret.
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
     page = f"{server.origin}/"
@@ -284,92 +261,6 @@ def redacting(key: str) -> Redact:
     from msgctl.sandbox.protocol import masked
 
     return lambda text: masked(redact(text, key))
-
-
-def response_settings(chosen: str, name: str) -> dict[str, Any]:
-    """Return the checked settings of the responses with a name, or in a TOML file. Raises UsageError.
-
-    ``name`` is the option or argument, for messages.
-    """
-    import tomllib
-
-    from msgctl.sandbox.responses import NAMES, checked
-
-    if chosen in NAMES:
-        return {"responses": chosen}
-    path = Path(values.short_text(chosen, name))
-    with files.explained("read", path):
-        if not path.exists():
-            raise UsageError(f"{name} must be {RESPONSES_HELP.rstrip('.')}, not {quote(chosen)}")
-    content = files.read_limited(path, MAX_SETTINGS)
-    try:
-        settings = tomllib.loads(content.decode())
-    except ValueError as error:  # invalid UTF-8 too
-        raise UsageError(f"{quote(chosen)} is not TOML: {clean(str(error))}") from None
-    if not settings:
-        raise UsageError(f"{quote(chosen)} has no settings")
-    checked(settings, f"{quote(chosen)}: ")
-    return settings
-
-
-def record(
-    context: Context,
-    to: Annotated[
-        str, typer.Option("--to", metavar="FILE", help="Append each exchange to this file, as a line of JSON.")
-    ],
-    listening: Listening,
-) -> None:
-    """Forward requests to the service and record each exchange.
-
-    It forwards to the profile's service. The requests are real: they cost credits and send messages.
-
-    It prints the variables to export, with a random key. Requests with this key are forwarded with the profile's key,
-    which is neither recorded nor returned. Phone numbers and messages are recorded.
-
-    `msgctl sandbox serve --replay FILE` then replays the responses.
-    """
-    import httpx
-
-    from msgctl.http.redaction import redact_body
-    from msgctl.http.transport import NetworkTransport
-    from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import recorder, with_key
-
-    profile = context.profile
-    if profile.is_sandbox:
-        raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
-    client, key = profile.credential()
-    own_key = secrets.token_hex(16)
-    transport = context.stack.enter_context(closing(NetworkTransport(profile.base_url)))
-
-    def forward(request: SandboxRequest) -> httpx.Response:
-        request = with_key(request, own_key, key)
-        url = profile.base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
-        passed = ("accept", "content-type", "user-agent")
-        headers = {name: value for name, value in request.headers.items() if name in passed}
-        found = fetch(transport, request.method, url, headers, request.body, context.options.timeout, "the service")
-        shown = {name: value for name, value in found.headers.items() if name == "content-type"}
-        return httpx.Response(found.status_code, headers=shown, content=redact_body(found.content, key))
-
-    server = listening.server(context, redacting(own_key))
-    with files.explained("write", path := Path(to)):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        with files.explained("protect", path):
-            os.fchmod(descriptor, 0o600)  # an existing file may be readable by others
-        files.check(path, os.fstat(descriptor))
-        base_url = server.origin + BASE_PATH
-        variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": own_key}
-        text = f"# recording to {clean(to)}\n{exports(variables)}"
-        document = {
-            "base_url": base_url,
-            "client": client,
-            "key": own_key,
-            "service": profile.base_url,
-            "file": to,
-            "pid": os.getpid(),
-        }
-        _serve_until_stopped(context, server, recorder(forward, redact_body, file), TextResult(text, document))
 
 
 def exports(variables: Mapping[str, str]) -> str:
@@ -411,8 +302,6 @@ def _serve_until_stopped(
     """Print the server's URL, open its page if it has one, and serve until a signal."""
 
     def stop(_signal: int, _frame: object) -> None:
-        if server.is_stopping:  # a second signal also ends a request that is being forwarded
-            raise KeyboardInterrupt
         server.stop()
 
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.output import fields
 from msgctl.output.fields import reach, text_of
-from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
+from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, TextResult
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -106,8 +106,6 @@ class Printer:
             self._show(result)
         elif isinstance(result, ServiceResult):
             self._service(result, chosen)
-        elif isinstance(result, StreamResult):
-            self._stream(result, chosen or result.columns)
         else:  # documents that arrive one by one are printed completely
             documents = list(result.documents) if isinstance(result.documents, Iterator) else result.documents
             if self._format is Format.JSON and not chosen:
@@ -130,7 +128,7 @@ class Printer:
 
     # --- tables
 
-    def _show(self, result: ServiceResult | OwnResult | StreamResult) -> None:
+    def _show(self, result: ServiceResult | OwnResult) -> None:
         from msgctl.output import tables, views
 
         out, errors = _console(self._screen), _console(self._errors)
@@ -190,21 +188,6 @@ class Printer:
             yield line(columns)
         for document in documents:
             yield line(text_of(reach(document, name)) for name in columns)
-
-    def _stream(self, result: StreamResult, columns: Sequence[str]) -> None:
-        lines: Iterable[str]
-        if self._format is Format.JSON:
-            found = ({name: reach(each, name) for name in self._chosen} or each for each in result.documents)
-            lines = (jsontext.escape(jsontext.dump(each)) + "\n" for each in found)
-        elif self._format is Format.TABLE:
-            widths = [FOLLOWED_WIDTH] * len(columns)
-            rows = (fields.cells(columns, document) for document in result.documents)
-            lines = (fields.padded(row, widths) for row in chain([columns], rows))
-        else:
-            lines = self._delimited(columns, result.documents)
-        for line in lines:
-            self._write([line])
-            self._screen.stream.flush()
 
     # --- texts
 

@@ -56,15 +56,6 @@ class OwnResult(NamedTuple):
     hints: Sequence[str] = ()
 
 
-class StreamResult(NamedTuple):
-    """An endless stream of msgctl's own documents, each printed as soon as it arrives; as JSON, one per line."""
-
-    documents: Iterable[Document]
-    columns: Sequence[str]
-    view: str = ""
-    failures: Sequence[MsgctlError] = ()
-
-
 class TextResult(NamedTuple):
     """A text for another program, printed unchanged; with JSON output, ``document`` is printed."""
 
@@ -80,5 +71,5 @@ class RawResult(NamedTuple):
     failures: Sequence[MsgctlError] = ()
 
 
-Result = ServiceResult | OwnResult | StreamResult | TextResult | RawResult
+Result = ServiceResult | OwnResult | TextResult | RawResult
 """The result of a command. Its ``failures`` are reported after it; the first one decides the exit code."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from msgctl import operations as ops
@@ -16,11 +16,10 @@ from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.output import fields, jobs
 from msgctl.output.fields import Row, cell, reach
-from msgctl.output.result import OwnResult, ServiceResult, StreamResult
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.output.tables import (
     Column,
     FieldList,
-    card,
     kind_of,
     kind_of_field,
     listing,
@@ -102,7 +101,7 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 
 
 def view_of(
-    result: ServiceResult | OwnResult | StreamResult,
+    result: ServiceResult | OwnResult,
     clock: Callable[[], float],
     width: int,
     *,
@@ -110,9 +109,6 @@ def view_of(
     program: str,
 ) -> View:
     """Return the view of responses, or of msgctl's own documents. Commands in hints begin with ``program``."""
-    if isinstance(result, StreamResult):
-        arriving = [column.typed(()) for column in _OWN[result.view] if column.kind != "ago"]
-        return View(Group(card(arriving, document, clock()), "") for document in result.documents)
     now = clock()
     if isinstance(result, ServiceResult):
         verdict = _verdict(result, now) if with_verdict else ()

@@ -16,10 +16,10 @@ from itertools import count
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Lock
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgctl.operations import OPERATIONS, Effect, Operation
+from msgctl.sandbox import responses
 from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
@@ -36,9 +36,6 @@ from msgctl.sandbox.protocol import (
 )
 from msgctl.storage import database
 from msgctl.storage.database import BrokenError, transaction
-
-if TYPE_CHECKING:
-    from msgctl.sandbox.responses import Dialect
 
 Network = IPv4Network | IPv6Network
 
@@ -57,7 +54,6 @@ _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults"
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
 _SCHEMA = (
     # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
-    # responses is the name of a set of responses, or its settings as JSON.
     """
     CREATE TABLE account (
         credits INTEGER NOT NULL CHECK (credits >= 0),
@@ -125,8 +121,7 @@ _SCHEMA = (
         brand TEXT,
         model TEXT,
         browser TEXT,
-        lang TEXT,
-        is_bot INTEGER NOT NULL
+        lang TEXT
     )
     """,
     "CREATE INDEX clicks_by_date ON clicks (url, date)",
@@ -137,7 +132,7 @@ _SCHEMA = (
 STATE = database.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
-    version=3,
+    version=4,
     fix="Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
     schema=(*_SCHEMA, _ACCOUNT),
     max_wait=30.0,
@@ -149,7 +144,7 @@ class Emulator:
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``operate`` replaces the operations, for example by recorded responses. ``allowed`` are the networks that may use
+    ``allowed`` are the networks that may use
     the API (empty: all), as in the account's security menu. ``redact`` removes keys from the requests on the
     inbox page.
 
@@ -166,26 +161,23 @@ class Emulator:
         client: int = CLIENT,
         key: str = KEY,
         base_url: str = BASE_URL,
-        operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
         allowed: Sequence[Network] = (),
         redact: Redact = masked,
     ) -> None:
         self.path = path
         self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - repeatable on request
         self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
-        self._mix = Random(seed)  # noqa: S311 - of mixed responses only
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
         self.stopped: float | None = None
         """The time of the sandbox's clock, if it was stopped when it was last read."""
-        self.responses = "documented"
-        """The chosen responses, as last read from the database."""
+        self.responses = responses.DOCUMENTED
+        """The name of the responses, as last read from the database."""
         self._offset = 0.0
         """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests for operations and short URLs, with their numbers and times."""
-        self.operate = operate or self.carry_out
         self.redact = redact
         self._account = (client, key)
         self._allowed = allowed
@@ -235,7 +227,7 @@ class Emulator:
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
         """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record.
 
-        The record is converted to the chosen responses just before it is encoded.
+        The record is converted to an observed one just before it is encoded.
         """
         operation = _BY_PATH.get(request.path)
         if operation is None:
@@ -243,26 +235,26 @@ class Emulator:
             return Refusal("NOT_FOUND", why, status=404).response()
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
-        dialect = self.dialect()
+        is_observed = self.responses == responses.OBSERVED
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
             given = read(fields, request, self._account)
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
-                scope = Scope(db, *self.now(db), self.random, self.origin, dialect is not None)
+                scope = Scope(db, *self.now(db), self.random, self.origin, is_observed)
                 record = HANDLERS[operation.record.name](scope, given)
-                return dialect.response(operation, record) if dialect else json_response(record)
+                if is_observed:
+                    return responses.observed(operation, record, self.random)
+                return json_response(record)
         except Refusal as refusal:
-            return dialect.refusal(operation, refusal) if dialect else refusal.response()
+            return self.refused(refusal, operation)
 
-    def dialect(self) -> Dialect | None:
-        """Return the form of the next response; None for the documented form."""
-        if self.responses == "documented":
-            return None
-        from msgctl.sandbox import responses
-
-        return responses.dialect(self.responses, self._mix)
+    def refused(self, refusal: Refusal, operation: Operation | None = None) -> SandboxResponse:
+        """Return the response to a refused request, as documented or as a service in use sends it."""
+        if self.responses == responses.OBSERVED:
+            return responses.observed_refusal(operation, refusal)
+        return refusal.response()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -1,7 +1,7 @@
 """The sandbox's own endpoints: its inbox and controls under ``/sandbox``, the inbox page, and short URLs.
 
-Each endpoint under ``/sandbox`` is a function with a description (`_endpoint`). The list at ``GET /sandbox``, the
-OpenAPI document and the commands are built from these descriptions. A served sandbox needs no credentials for them, and
+Each endpoint under ``/sandbox`` is a function with a description (`_endpoint`). The list at ``GET /sandbox``
+and the commands are built from these descriptions. A served sandbox needs no credentials for them, and
 refuses web pages of another origin.
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import quote
 from msgctl import __version__, segments
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
-from msgctl.sandbox import clicks, handlers, page, responses
+from msgctl.sandbox import clicks, handlers, page
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.faults import replace_all, stored
 from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
@@ -37,6 +37,7 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
+from msgctl.sandbox.responses import NAMES
 from msgctl.text import timestamp
 
 NAME = "msgctl"
@@ -44,15 +45,13 @@ BAD_REQUEST = 400
 
 MAX_NUMBER = 10**15
 MAX_CLICKS = 100_000
-MAX_DAYS = 3_650
 MAX_WAIT = 3600
 MAX_OVERVIEW = 300  # messages on the inbox page
 MIN_NATIONAL = 7  # digits from which a number may lack its country code
 MAX_TIME = 32_503_680_000.0  # the year 3000
 CLOCK_SYNTAX = "Use +10m (s, m, h or d), stop, start, or a time such as 2026-12-01T09:00:00Z, at which it stops."
 
-_DAY = 24 * 60 * 60
-_UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": _DAY}
+_UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 _ADVANCE = re.compile(r"\+(?:[0-9]{1,7}[smhd])+")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _KEPT_IN_LOCATION = "%/:=&?~#+!$,;'@()*[]"
@@ -129,11 +128,9 @@ def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float =
 
 
 def _after(db: Connection, after: str) -> tuple[str, float]:
-    """Return the column that orders messages, and its value for an ID, a number or a time. Raises UsageError."""
+    """Return the column that orders messages, and its value for an ID or a time. Raises UsageError."""
     for message in handlers.find(db, "WHERE id = ?", after):
         return "number", message.number or 0
-    if after.isascii() and after.isdecimal() and int(after) <= MAX_NUMBER:
-        return "number", int(after)
     try:
         return "created", _moment(after)
     except UsageError:
@@ -143,30 +140,26 @@ def _after(db: Connection, after: str) -> tuple[str, float]:
 @_endpoint(
     "POST",
     "/click",
-    "Simulate visits to a short URL.",
+    "Make visits to a short URL.",
     _field("name", help="name of the short URL"),
     _number("count", help="number of visits, 1 if omitted", least=1, most=MAX_CLICKS),
-    _number("days", help="number of days to spread them over, 1 if omitted", least=1, most=MAX_DAYS),
-    *(_optional(name, help="of the visitor; random if omitted") for name in clicks.VISITOR),
+    _optional("country", help="country of the visitors, random if omitted"),
     name=str,
     clicks=int,
 )
-def click(emulator: Emulator, *, name: str, count: int = 1, days: int = 1, **visitor: str) -> Document:
-    """Simulate visits at random times in the last ``days`` days; missing fields of the visitor are random."""
-    if "country" in visitor:
-        visitor["country"] = visitor["country"].upper()
-        if not _COUNTRY.fullmatch(visitor["country"]):
-            raise UsageError(f"country must be a two-letter ISO 3166 code, not {quoted(visitor['country'])}")
-    random = emulator.random
+def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None = None) -> Document:
+    """Make visits now; the other fields of the visitors are random."""
+    if country is not None:
+        country = country.upper()
+        if not _COUNTRY.fullmatch(country):
+            raise UsageError(f"country must be a two-letter ISO 3166 code, not {quoted(country)}")
     with emulator.writing() as db:
         url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (name,)).fetchone()
         if url is None:
             hint = "Create it in this sandbox. In the one inside msgctl, use: msgctl -p sandbox url shorten"
             raise UsageError(f"No short URL named {quoted(name)}", hint)
-        last, _ = emulator.now(db)
-        midnight = datetime.fromtimestamp(last).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        first = last if days == 1 else midnight.timestamp() - (days - 1) * _DAY
-        clicks.add(db, url, ((random.uniform(first, last), clicks.invent(random, visitor)) for _ in range(count)))
+        now, _ = emulator.now(db)
+        clicks.add(db, url, now, (clicks.invent(emulator.random, country) for _ in range(count)))
     return {"name": name, "clicks": count}
 
 
@@ -238,32 +231,20 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
     return clock(emulator)
 
 
-@_endpoint(
-    "GET",
-    "/responses",
-    "Return the chosen responses.",
-    responses=str,
-)
+@_endpoint("GET", "/responses", "Return the name of the responses.", responses=str)
 @_endpoint(
     "POST",
     "/responses",
-    "Choose the responses: a set by its name, or all settings.",
-    _optional("responses", help="name of a set", choices=responses.NAMES),
-    *(
-        _optional(name, help=f"documented as {choices[0]}", choices=choices)
-        for name, choices in responses.CHOICES.items()
-    ),
+    "Choose the responses.",
+    _field("responses", help=" or ".join(NAMES), choices=NAMES),
     responses=str,
 )
-def choose_responses(emulator: Emulator, **settings: str) -> Document:
-    """Choose the responses; missing settings are as documented. Without settings, nothing changes."""
-    if settings:
-        chosen = responses.checked(settings)
+def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Document:
+    if responses is not None:
         with emulator.writing() as db:
-            db.execute("UPDATE account SET responses = ?", (chosen,))
-    with emulator.reading() as db:
-        (chosen,) = db.execute("SELECT responses FROM account").fetchone()
-    return dict(responses.described(chosen))
+            db.execute("UPDATE account SET responses = ?", (responses,))
+    emulator.read_settings()
+    return {"responses": emulator.responses}
 
 
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
@@ -318,7 +299,6 @@ def _message(message: SentMessage, now: float) -> Document:
     """Return a message as a JSON object, with the states that it has reached."""
     states = message.reached(now)
     document = {
-        "number": message.number,
         "time": timestamp(message.created),
         "kind": message.kind,
         "phone": message.phone,
@@ -342,15 +322,14 @@ def _message(message: SentMessage, now: float) -> Document:
 
 
 def _url(db: Connection, row: Row) -> Document:
-    query = "SELECT date, sum(NOT is_bot), sum(is_bot) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
-    days = [{"date": date, "clicks": count, "bots": bots} for date, count, bots in db.execute(query, (row["number"],))]
+    query = "SELECT date, count(*) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
+    days = [{"date": date, "clicks": count} for date, count in db.execute(query, (row["number"],))]
     return {
         "name": row["name"],
         "urlShort": row["url_short"],
         "urlLong": row["url_long"],
         "premium": bool(row["premium"]),
         "clicks": sum(day["clicks"] for day in days),
-        "bots": sum(day["bots"] for day in days),
         "days": days[-30:],
     }
 
@@ -417,6 +396,6 @@ def _visit(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
         if not row:
             raise Refusal("NOT_FOUND", f"no short URL ends in {quoted(alias)}", status=404)
         if request.method == "GET":
-            clicks.add(db, row, [(emulator.now(db)[0], clicks.visitor_of(request.headers))])
+            clicks.add(db, row, emulator.now(db)[0], [{}])
     location = quote(row["url_long"], safe=_KEPT_IN_LOCATION)
     return SandboxResponse(302, b"", {"location": location, "cache-control": "no-store"})

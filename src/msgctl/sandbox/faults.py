@@ -8,16 +8,24 @@ from typing import NamedTuple
 from msgctl.errors import UsageError
 from msgctl.operations import OPERATIONS
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.protocol import BASE_PATH, UNKNOWN_ERROR, Refusal, SandboxRequest, SandboxResponse, quoted
+from msgctl.sandbox.protocol import (
+    BASE_PATH,
+    UNKNOWN_ERROR,
+    Refusal,
+    SandboxRequest,
+    SandboxResponse,
+    json_response,
+    quoted,
+)
 
 MAX_DELAY = 3600.0
 MAX_NEXT = 999_999
-KINDS = ("520", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
+KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
 """The kinds of fault, as a SPEC begins."""
 
 SYNTAX = (
     "Use KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. "
-    "Kinds: 520, 503, 429, html, delay=SECONDS, drop, reject, truncate, garbage."
+    "Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, reject, truncate, garbage."
 )
 
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
@@ -31,18 +39,22 @@ _PAGE = (
 )
 
 
-def _error(kind: str, error: str, **more: str) -> SandboxResponse:
-    return Refusal(error, f"simulated by the sandbox (fault {kind})", status=int(kind), headers=more).response()
+def _error(kind: str, error: str, reason: str = "", **more: str) -> SandboxResponse:
+    msg = f"{reason}simulated by the sandbox (fault {kind})"
+    return Refusal(error, msg, status=int(kind), headers=more).response()
 
 
 INSTEAD = {
-    "520": _error("520", "UNKNOWN"),
+    "520": _error("520", "INVALID_PARAMETER", "invalid parameters, "),
     "503": _error("503", "UNAVAILABLE"),
     "429": _error("429", "TOO_MANY_REQUESTS", **{"retry-after": "1"}),
     "html": SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
     "reject": SandboxResponse(UNKNOWN_ERROR, b""),
 }
 """Responses that replace the operation. With the other faults it is carried out, and only its response is affected."""
+
+_BREAKDOWN = json_response({"error": 1000, "msg": "Error interno del sistema"}, UNKNOWN_ERROR)
+"""The response of a service that breaks down after it has carried out a request."""
 
 
 class Fault(NamedTuple):
@@ -101,7 +113,7 @@ def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     Faults apply only to requests to the operations; other requests do not count.
     """
     if (request.method, request.path) not in _REQUESTS:
-        return emulator.operate(request)
+        return emulator.carry_out(request)
     path = request.path.removeprefix(BASE_PATH)
     applied = list[Fault]()
     with emulator.writing() as db:
@@ -111,9 +123,10 @@ def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
                 applied.append(fault)
                 db.execute("UPDATE faults SET remaining = remaining - 1 WHERE number = ?", (number,))
         db.execute("DELETE FROM faults WHERE remaining = 0")
-    response = next((INSTEAD[fault.kind] for fault in applied if fault.kind in INSTEAD), None) or emulator.operate(
-        request
-    )
-    return response._replace(
-        faults=tuple(fault.kind for fault in applied), delay=sum(fault.seconds for fault in applied)
-    )
+    kinds = [fault.kind for fault in applied]
+    response = next((INSTEAD[kind] for kind in kinds if kind in INSTEAD), None)
+    if response is None:
+        response = emulator.carry_out(request)
+        if "breakdown" in kinds:
+            response = _BREAKDOWN
+    return response._replace(faults=tuple(kinds), delay=sum(fault.seconds for fault in applied))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from sqlite3 import Connection
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from msgctl import operations, segments
 from msgctl.operations import (
@@ -28,6 +29,7 @@ from msgctl.operations import (
     Record,
     ResponseField,
 )
+from msgctl.sandbox import responses
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
 from msgctl.text import plural, timestamp
 
@@ -42,6 +44,8 @@ BLOCKED = "blocked"
 SECONDS_PER_STATE = 1.0
 MINUTES_TO_EXPIRE = 10
 DEFAULT_TEMPLATE = "verification-code"
+UNKNOWN_TEMPLATE = "unknown"
+"""The only name of a template that is refused."""
 ALIAS_LENGTH = 7
 
 _DIGITS = 6
@@ -66,7 +70,8 @@ Given = Mapping[str, Any]
 class Scope(NamedTuple):
     """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin.
 
-    With ``by_dispatch``, messages-state also accepts the ID of a dispatch, and returns a list of records.
+    If ``is_observed``, the response is one of a service in use: the ID of a dispatch is a UUID, and messages-state also
+    accepts it, and returns a list of records.
     """
 
     db: Connection
@@ -74,7 +79,7 @@ class Scope(NamedTuple):
     credits: int
     random: Random
     origin: str
-    by_dispatch: bool = False
+    is_observed: bool = False
 
 
 # --- messages: their costs, storage and states
@@ -104,8 +109,12 @@ class SentMessage(NamedTuple):
     received: bool = False
     number: int | None = None
 
-    def states(self) -> tuple[str, ...]:
+    def states(self, *, is_observed: bool = False) -> tuple[str, ...]:
         """Return the states that the message goes through, changing once per second."""
+        if is_observed:
+            # Some routes never report more than "sent".
+            is_silent = self.kind != CALL and self.phone.endswith("3") and not self.blocked
+            return responses.STATES["queued" if is_silent else self.states()[-1]]
         if self.blocked:
             return (BLOCKED,)
         if self.kind != CALL:
@@ -113,9 +122,9 @@ class SentMessage(NamedTuple):
         states = _CALL.get(self.phone[-4:], ("queued", "ringing", "answered"))
         return ("queued", "ringing", "voicemail") if self.voicemail and states[-1] == "not-answered" else states
 
-    def reached(self, now: float) -> tuple[str, ...]:
+    def reached(self, now: float, *, is_observed: bool = False) -> tuple[str, ...]:
         """Return the states until now, the current one last."""
-        states = self.states()
+        states = self.states(is_observed=is_observed)
         # The clock may have been set back.
         age = max((now - self.created) / SECONDS_PER_STATE, 0)
         return states[: int(min(age, len(states) - 1)) + 1]
@@ -144,7 +153,7 @@ def send(
 
     A blocked number costs nothing. Raises Refusal if the account has too few credits for all of them together.
     """
-    dispatch_id = new_id(scope.random)
+    dispatch_id = _dispatch_id(scope)
     shown = text if shown is None else shown
     sent = []
     for phone in dict.fromkeys(phones):
@@ -172,6 +181,12 @@ def new_id(random: Random) -> str:
     return f"{random.getrandbits(64):016x}"
 
 
+def _dispatch_id(scope: Scope) -> str:
+    if scope.is_observed:
+        return str(UUID(int=scope.random.getrandbits(128), version=4))
+    return new_id(scope.random)
+
+
 def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[str, object]:
     """Return the record of a dispatch, with the fields of the API in their order."""
     facts = {
@@ -185,13 +200,13 @@ def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[s
 
 def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) -> dict[str, Any]:
     """Return the fields of a message that the API lists, in its order; a code in its text is masked."""
-    state = message.reached(scope.now)[-1]
+    state = message.reached(scope.now, is_observed=scope.is_observed)[-1]
     facts: dict[str, Any] = {
         "id": message.id,
         "dispatch_id": message.dispatch_id,
         "state": state,
         "status": state,
-        "credits": message.credits,
+        "credits": 0 if state == responses.UNREACHABLE else message.credits,
         "sms": message.shown,
         "message": message.shown,
         "phone": message.phone,
@@ -236,14 +251,14 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
 def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[str, object]]:
     """Return the state of a message, with its text; a code in it is masked."""
     found = find(scope.db, "WHERE id = ?", given["id"])
-    if scope.by_dispatch and not found:
+    if scope.is_observed and not found:
         found = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
     if not found:
         raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
     records = [
         {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in found
     ]
-    return records if scope.by_dispatch else records[0]
+    return records if scope.is_observed else records[0]
 
 
 def _check_speech(given: Given) -> None:
@@ -262,15 +277,18 @@ def _check_speech(given: Given) -> None:
 
 
 def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
-    """Send a chat-app message: a code for an app name, else a template. Any template name is accepted."""
+    """Send a chat-app message: a code for an app name, else a template."""
     template = given.get("template", DEFAULT_TEMPLATE)
+    if template == UNKNOWN_TEMPLATE:
+        raise Refusal("UNKNOWN_TEMPLATE", f"template: no template {quoted(template)}", parameter="template")
     if "app-name" in given:
         sent = _send_code(scope, given, CHATAPP, template=template)
     else:
         text = ": ".join(filter(None, (template, ", ".join(given["body"]))))
         more = {"template": template, "template_values": json.dumps(given["body"])}
         sent = send(scope, [given["phone"]], CHATAPP, text, **more)
-    return {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
+    record = {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
+    return {**record, "id": sent[0].dispatch_id} if scope.is_observed else record
 
 
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes

@@ -22,8 +22,8 @@ OWN_PATH = "/sandbox"
 """The path of the sandbox's own endpoints."""
 VISITS = "/u/"
 """The prefix of the paths of short URLs."""
-FILES = ("/", "/openapi.json")
-"""The inbox page, and the description of all endpoints."""
+PAGE = "/"
+"""The path of the inbox page."""
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""
 SECONDS_BETWEEN_CHECKS = 0.05

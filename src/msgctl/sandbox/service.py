@@ -8,12 +8,12 @@ from email.utils import formatdate
 
 import httpx
 
-from msgctl.sandbox import endpoints, faults, openapi, page
+from msgctl.sandbox import endpoints, faults, page
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
     CLOSING,
-    FILES,
     OWN_PATH,
+    PAGE,
     SECONDS_BETWEEN_CHECKS,
     VISITS,
     Refusal,
@@ -28,9 +28,9 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
 
     Raises nothing but ConfigurationError.
     """
-    is_own = request.path in FILES or request.path.startswith(OWN_PATH)
-    if request.path in FILES:
-        response = _file(request)
+    is_own = request.path == PAGE or request.path.startswith(OWN_PATH)
+    if request.path == PAGE:
+        response = _page(request)
     elif is_own or request.path.startswith(VISITS):
         response = endpoints.respond(emulator, request)
     else:
@@ -46,15 +46,14 @@ def _operate(emulator: Emulator, request: SandboxRequest, address: str) -> Sandb
     is_faulty = emulator.read_settings()
     if not emulator.allows(address):
         # Like wrong credentials: the API does not distinguish the two.
-        dialect, refusal = emulator.dialect(), Refusal("UNAUTHORIZED", "client or key is wrong")
-        return dialect.refusal(None, refusal) if dialect else refusal.response()
-    return faults.respond(emulator, request) if is_faulty else emulator.operate(request)
+        return emulator.refused(Refusal("UNAUTHORIZED", "client or key is wrong"))
+    return faults.respond(emulator, request) if is_faulty else emulator.carry_out(request)
 
 
-def _file(request: SandboxRequest) -> SandboxResponse:
+def _page(request: SandboxRequest) -> SandboxResponse:
     if request.method not in ("GET", "HEAD"):
         return wrong_method(request.path, "GET", "HEAD").response()
-    return page.response() if request.path == "/" else openapi.response()
+    return page.response()
 
 
 class SandboxTransport(httpx.BaseTransport):
