@@ -15,7 +15,6 @@ COMMANDS = {
     "sms bulk": ("-m", "Hello {name}"),
     "call bulk": ("-m", "Hello {name}", "--voice", "Mia"),
     "chatapp bulk": ("--template", "hello"),
-    "block bulk": ("--name", "{name}"),
 }
 each_command = pytest.mark.parametrize("command", list(COMMANDS))
 SMS = ("-m", "Hello {name}")
@@ -42,14 +41,12 @@ def test_a_dry_run_reads_the_balance_and_stops(
     service.always(respond({"status": 41}))
     done = jobs(*command.split(), customers, *COMMANDS[command], "--dry-run", "--json")
     assert done.code == 0
-    read = [] if command == "block bulk" else ["/api/v1/balance"]  # to block a number costs nothing
-    assert [each.path for each in service.received] == read
+    assert [each.path for each in service.received] == ["/api/v1/balance"]
     assert files(home) == []
     firsts = {
         "sms bulk": {"sms": "Hello Ana"},
         "call bulk": {"message": "Hello Ana"},
         "chatapp bulk": {"body": ["Ana"]},
-        "block bulk": {"name": "Ana"},
     }
     assert done.document == {
         "command": command,
@@ -62,10 +59,10 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "blank": 0,
         "messages": 3,
         "segments": 3 if command == "sms bulk" else None,
-        "credits": 0 if command == "block bulk" else 3,
-        "balance": None if command == "block bulk" else 41,
+        "credits": 3,
+        "balance": 41,
         "first": firsts[command],
-        "countries": {} if command == "block bulk" else {"CO": 3},
+        "countries": {"CO": 3},
         "most_expensive": None,
         "invalid_rows": [],
         "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "duplicate of line 2"}],
@@ -129,7 +126,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
 # --- invalid rows
 
 
-@pytest.mark.parametrize(("command", "more"), [("sms bulk", ()), ("chatapp bulk", ()), ("block bulk", ("--json",))])
+@pytest.mark.parametrize(("command", "more"), [("sms bulk", ()), ("chatapp bulk", ("--json",))])
 def test_invalid_rows_stop_a_job(
     command: str, more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
@@ -195,7 +192,6 @@ def test_blank_rows_are_counted_and_the_rows_after_them_are_sent(jobs: Jobs, ser
         ("sms bulk", ("-m", "Hello {nmae}")),
         ("call bulk", ("-m", "Hello {nmae}", "--voice", "Mia")),
         ("chatapp bulk", ("{nmae}", "--template", "hello")),
-        ("block bulk", ("--name", "{nmae}")),
     ],
 )
 def test_an_unknown_column_is_found_before_anything(
@@ -347,7 +343,7 @@ def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, 
     ("command", "question", "answer"),
     [
         ("sms bulk", "Send 3 messages for about 3 credits?", "y"),
-        ("block bulk", "Block 3 numbers?", "Yes"),
+        ("sms bulk", "", "Yes"),
         *[("sms bulk", "", answer) for answer in ("s", "SI", "Sí", "si\u0301 ")],
     ],
 )

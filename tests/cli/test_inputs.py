@@ -37,7 +37,6 @@ def test_several_numbers_go_in_one_request_and_repeated_ones_once(
 @pytest.mark.parametrize(
     "command",
     [
-        ("block", "add"),
         ("chatapp", "send", "--template", "t"),
     ],
 )

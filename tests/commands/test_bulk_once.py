@@ -31,13 +31,6 @@ def test_a_second_run_sends_nothing_and_prints_the_job(jobs: Jobs, service: Serv
     assert len(jobs("job", "list", "--json").document) == 1
 
 
-def test_numbers_are_blocked_once_per_key(jobs: Jobs, service: Service, everyone: str) -> None:
-    service.always(accepting(service))
-    first, again = (jobs("block", "bulk", everyone, "--yes", "--json", *KEY) for _ in range(2))
-    assert (first.code, again.code, again.document) == (0, 0, first.document)
-    assert len(jobs("job", "list", "--json").document) == 1
-
-
 def test_a_key_that_was_used_for_other_recipients_is_an_error(
     jobs: Jobs, service: Service, home: Path, everyone: str
 ) -> None:

@@ -90,8 +90,6 @@ def test_recipients_of_one_text_share_requests(
             {"template": "hello"},
             {"phone": ANA, "body": ["at 8:00"]},
         ),
-        (("block", "bulk"), "/block-phone", {"phone": ANA}, {}, None),
-        (("block", "bulk", "--name", "{name}, {hour}"), "/block-phone", {"phone": ANA, "name": "Ana, 8:00"}, {}, None),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -495,8 +495,8 @@ def test_the_outcome_follows_from_the_error(error: Exception, event: Event) -> N
 
 def test_an_operation_for_one_number_gets_one_number() -> None:
     service = Service()
-    spec = replace(SPEC, operation=operations.BLOCK_PHONE.name)
-    result = send(service.connect(), spec, intent(phone(1), name="Ana"))
+    spec = replace(SPEC, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
+    result = send(service.connect(), spec, intent(phone(1), body=["Ana"]))
     assert ([each.outcome for each in result.outcomes], service.asked) == (["accepted"], [(phone(1),)])
 
 

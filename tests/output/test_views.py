@@ -55,7 +55,7 @@ def balance(viewer: Viewer, service: Service) -> None:
 
 def block(viewer: Viewer, service: Service) -> None:
     service.always(respond({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
-    viewer.run("block", "add", "573001239999", "--name", "Ana")
+    viewer.run("block", "add", "573001239999", "--name", "Ana", "--yes")
 
 
 def call(viewer: Viewer, service: Service) -> None:

@@ -104,7 +104,7 @@ def start(
     cells = PhoneCells(
         numbers.code(context), sms=is_sms, check=not numbers.no_number_check, first_number=source.first_number
     )
-    cost = None if is_sms else 0 if operation is ops.BLOCK_PHONE else 1
+    cost = None if is_sms else 1
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
@@ -157,8 +157,7 @@ def make(
             may_exclude_repeats=rules.exclude_repeats,
         )
         try:
-            if spec.performs is not ops.BLOCK_PHONE:  # people who opted out can be blocked
-                _exclude(context, importer, spec, rules.exclude or (), numbers.code(context))
+            _exclude(context, importer, spec, rules.exclude or (), numbers.code(context))
             read(importer)
             reservation = None
             if once_key is not None:
@@ -195,9 +194,8 @@ def make(
 
 def _plan(context: Context, importer: Importer, job: str, spec: JobSpec, opens: float | None) -> None:
     """Tell other machines who will get the job's messages."""
-    if spec.performs is not ops.BLOCK_PHONE:
-        account, now = context.profile.account, context.clock()
-        contacts.plan(context.records, account, job, importer.messages(), at=opens or spec.at or now, now=now)
+    account, now = context.profile.account, context.clock()
+    contacts.plan(context.records, account, job, importer.messages(), at=opens or spec.at or now, now=now)
 
 
 def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult:
@@ -322,7 +320,7 @@ def _check_repeats(
     With --exclude-repeats, they are left out. Raises UsageError if most recipients are repeats, except with --again.
     ``has_warned``: an earlier check has printed the warning about files that cannot be read.
     """
-    if spec.performs is ops.BLOCK_PHONE or spec.resend_of is not None:
+    if spec.resend_of is not None:
         return
     known, number, now = importer.tally.repeats, importer.tally.messages, context.clock()
     try:
@@ -390,7 +388,7 @@ def _approve(
     """
     options = context.options
     invalid = _invalid(spec, tally, skip_invalid=skip_invalid)
-    balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
+    balance = None if invalid else _balance(context)
     document = _summary(spec, tally, balance, opens)
     _note_schedule(context, spec, opens)
     no_country = _no_country(tally)
@@ -435,8 +433,7 @@ def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_t
         _send_test(context, spec, tally.first, numbers, test_to)
         otherwise = "only the test message was sent" if len(test_to) == 1 else "only the test messages were sent"
     cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
-    is_block = spec.performs is ops.BLOCK_PHONE
-    question = f"Block {plural(tally.messages, 'number')}" if is_block else f"Send {plural(tally.messages, 'message')}"
+    question = f"Send {plural(tally.messages, 'message')}"
     if at := _scheduled(context, spec):
         question = f"Schedule {plural(tally.messages, 'message')} for {at}{',' * bool(cost)}"
     prompts.confirm(context, f"{question}{cost}?", otherwise)

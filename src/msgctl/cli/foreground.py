@@ -12,7 +12,6 @@ from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
-from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.process import signals_handled_by
 from msgctl.config import profiles
@@ -139,7 +138,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         context.client.sibling,
         clock=context.clock,
         monotonic=context.monotonic,
-        opted_out=watch.among if _heeds_optouts(ledger) else lambda _: (),
+        opted_out=watch.among,
         contacts=recorded,
         waits=waits,
     )
@@ -209,7 +208,7 @@ def correct_contacts(context: Context, job: str, ledger: Ledger) -> None:
 def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts | None:
     """Open the record of who gets a message, for a run of a job; None if the history is disabled."""
     limit = limit_of(context, ledger.spec)
-    if ledger.spec.performs is ops.BLOCK_PHONE or not context.profile.history:
+    if not context.profile.history:
         return None
     recorded = contacts.Contacts(context.records, context.profile.account, job, limit, context.clock)
     context.stack.callback(recorded.close)
@@ -244,17 +243,10 @@ def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[in
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was created."""
-    if not _heeds_optouts(ledger):
-        return
     with ledger.transaction():
         number = ledger.leave_out(optouts.of(context.records, ledger.spec.performs.channel), schema.OPTED_OUT)
     if number:
         context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
-
-
-def _heeds_optouts(ledger: Ledger) -> bool:
-    """Return whether a job leaves out people who opted out; all jobs do, except jobs that block numbers."""
-    return ledger.spec.performs is not ops.BLOCK_PHONE
 
 
 def poll_states(

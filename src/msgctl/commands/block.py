@@ -1,18 +1,18 @@
 """`msgctl block`: block numbers from receiving messages."""
 
-from functools import partial
 from typing import Annotated
 
 from msgctl import operations as ops
-from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import Numbers, OnceJob, Pace, Phone, Rules, Source, option
-from msgctl.cli.parsers import text_option
-from msgctl.cli.send import run
+from msgctl.cli.options import Numbers, Phones, option
+from msgctl.cli.send import check_fields, described, perform
 from msgctl.cli.tree import command, group
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import build
-from msgctl.output.result import OwnResult, Result
+from msgctl.output.result import OwnResult, ServiceResult
+from msgctl.text import plural
 
 app = group("Block numbers from receiving messages.")
 
@@ -22,45 +22,48 @@ app = group("Block numbers from receiving messages.")
     "add",
     "msgctl block add 573001234567",
     "msgctl block add '+57 300 123 4567' --name 'Ana Ruiz'",
+    "msgctl block add 573001234567 573007654321 --yes",
     performs=ops.BLOCK_PHONE,
+    asks=True,
 )
 def add(
     context: Context,
-    phone: Phone,
+    phone: Phones,
     *,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME", panel=MESSAGE)] = None,
     numbers: Numbers,
-) -> Result:
-    """Block a number."""
-    number = numbers.one(context, phone)
-    return run(context, build(ops.BLOCK_PHONE, {"phone": number, "name": name}))
+) -> ServiceResult | OwnResult:
+    """Stop all SMS to a number.
 
-
-@command(
-    app,
-    "bulk",
-    "msgctl block bulk unsubscribed.csv --dry-run",
-    "msgctl block bulk unsubscribed.csv --name '{name}' --yes",
-    performs=ops.BLOCK_PHONE,
-    in_bulk=True,
-)
-def bulk_add(
-    context: Context,
-    source: Source,
-    name: Annotated[
-        str | None, text_option("--name", "TEMPLATE", "Name of the contact, with {column} placeholders.", panel=MESSAGE)
-    ] = None,
-    *,
-    numbers: Numbers,
-    limits: Pace,
-    once: OnceJob = None,
-) -> OwnResult:
-    """Block each number in a file, as a job.
-
-    You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
+    The API cannot undo it, so msgctl asks first on a terminal. Each number is one request.
     """
-    from msgctl.cli import bulk
-
-    templates = {} if name is None else {"name": name}
-    check = partial(values.short_text, name="--name")
-    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, templates, check, rules=Rules(once=once))
+    phones = numbers.all(context, phone)
+    if name is not None and len(phones) > 1:
+        raise UsageError("--name needs a single number", "Block each number with its own name.")
+    requests = [build(ops.BLOCK_PHONE, {"phone": number, "name": name}) for number in phones]
+    check_fields(context, ops.BLOCK_PHONE)
+    if context.options.dry_run:
+        return described([request.described(context.profile.base_url) for request in requests])
+    if context.stdin.isatty():
+        shown = phones[0] if len(phones) == 1 else plural(len(phones), "number")
+        prompts.confirm(context, f"Block {shown}? The API cannot undo it.")
+    results: list[ServiceResult] = []
+    failures: list[MsgctlError] = []
+    for number, request in zip(phones, requests, strict=True):
+        try:
+            result = perform(context, request)
+        except (ConfigurationError, Interrupted) as error:  # it concerns every number
+            failures.append(error)
+            break
+        except MsgctlError as error:
+            failures.append(error if len(phones) == 1 else error.within(number))
+            continue
+        results.append(result)
+        failures += result.failures
+    return ServiceResult(
+        [response for result in results for response in result.responses],
+        len(phones),
+        [outcome for result in results for outcome in result.outcomes],
+        requests[0].values,
+        failures,
+    )

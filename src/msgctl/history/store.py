@@ -276,7 +276,7 @@ class History:
     def sums(self, by: str, filters: Mapping[str, str | None]) -> list[GroupSum]:
         """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
         query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
-            FROM ({_SUMMED}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
+            FROM ({_SUMMED}) WHERE command <> 'block add' AND time >= coalesce(:since, '')
             AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
             GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
         with FORMAT.explained(self._path):

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 
-from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.history.store import SECONDS, GroupSum, reading
 from msgctl.jobs.index import MinuteSum
@@ -31,7 +30,7 @@ def totals(grouping: str, filters: Mapping[str, str | None], failures: list[Msgc
         for job in index.jobs:
             try:
                 spec = index.facts(job).spec
-                if spec.performs is not ops.BLOCK_PHONE and filters["profile"] in (None, spec.profile):
+                if filters["profile"] in (None, spec.profile):
                     for one in index.sums(job):
                         if (filters["since"] or "") <= timestamp(one.minute)[:SECONDS] < (filters["until"] or "9"):
                             group = _group(grouping, job, spec, one)

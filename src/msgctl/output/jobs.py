@@ -28,7 +28,6 @@ LEFT_OUT = {
 
 WIDEST_BAR = 80
 MAX_EXAMPLE = 200
-_NOUNS = {"call bulk": "call", "block bulk": "number"}
 
 
 def _total(job: Document) -> int:
@@ -111,8 +110,8 @@ def _share(job: Document, name: str) -> Text:
 
 def verdict(job: Document) -> tuple[str, ...]:
     """Return the verdict on a job whose recipients were all accepted."""
-    noun = _NOUNS.get(job["command"], "message")
-    done = f"{job['accepted']:,} of {plural(_total(job), noun)} {'blocked' if noun == 'number' else 'accepted'}"
+    noun = "call" if job["command"] == "call bulk" else "message"
+    done = f"{job['accepted']:,} of {plural(_total(job), noun)} accepted"
     return ("ok", done, plural(job["credits"], "credit")) if job["credits"] else ("ok", done)
 
 
@@ -130,8 +129,7 @@ def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[
         pairs.append(
             ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
         )
-    if plan["command"] != "block bulk":
-        pairs.append(("Credits", _cost(plan)))
+    pairs.append(("Credits", _cost(plan)))
     if plan.get("segments"):
         pairs.append(("Segments", Text(f"{plan['segments']:,}")))
     if plan["first"]:

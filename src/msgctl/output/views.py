@@ -148,7 +148,8 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     operation, rows = response.operation, list(fields.rows_of(response))
     phone = cell(rows[0].get("phone"))
     if operation is ops.BLOCK_PHONE:
-        return ("ok", f"Blocked {phone}")
+        number = len(result.responses)
+        return ("ok", f"Blocked {phone if number == 1 else plural(number, 'number')}")
     if operation is ops.URL_SHORT:
         return ("ok", "Short URL created")
     if operation.effect is Effect.SENDS and not _is_code(operation):
