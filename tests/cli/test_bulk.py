@@ -289,16 +289,6 @@ def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
     none.refused(2, "7 of 7 rows are valid in Colombia: add --country-code CO")
 
 
-def test_the_first_of_two_numbers_in_a_cell_is_used_if_wanted(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    file = table(home, "phone", f"{ANA} / {LUIS}", EVA)
-    jobs("sms", "bulk", file, *HELLO, "--yes").refused(
-        2, "line 2: two numbers in one cell; --first-number takes the first"
-    )
-    assert jobs("sms", "bulk", file, *HELLO, "--yes", "--first-number").code == 0
-    assert sorted(phone for each in sends(service) for phone in phones(each)) == [ANA, EVA]
-
-
 # --- asking
 
 

@@ -8,7 +8,7 @@ import json
 import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -392,26 +392,6 @@ def test_recipients_who_share_an_id_are_checked_with_one_request(
     service.always(respond(json.dumps({"data": [{"phone": EVA, "state": "leído"}]}).encode()))
     assert tool("job", "states", job, "--follow").code == 0
     assert jobs.shown(job)["states"] == {"Entregado": 1, "Rechazado": 1, "leído": 1}
-
-
-def test_a_running_job_is_shown_until_it_ends(sent: str, tool: Tool, home: Path) -> None:
-    line = ("job", "show", sent, "--follow", "--no-color")
-    with ExitStack() as running:
-        running.enter_context(Store(folder(home)).locked(sent))
-        shown = tool(*line, terminal=True, sleep=lambda _: running.close())
-    assert (shown.code, "○ running" in shown.err, "✓ done" in shown.out) == (0, True, True)
-    with ExitStack() as running:
-        running.enter_context(Store(folder(home)).locked(sent))
-        assert tool(*line, "--json", sleep=lambda _: running.close()).document["state"] == "done"
-
-
-def test_ctrl_c_ends_the_view_of_a_running_job(sent: str, tool: Tool, home: Path) -> None:
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
-    with Store(folder(home)).locked(sent):
-        done = tool("job", "show", sent, "--follow", "--json", sleep=interrupted)
-    assert (done.code, done.document["state"], done.error["kind"]) == (130, "running", "interrupted")
 
 
 def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service: Service) -> None:

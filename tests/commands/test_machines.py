@@ -239,7 +239,7 @@ def test_a_job_that_is_running_elsewhere(machine: Start, service: Service, every
     assert (found[0].code, found[0].error["reason"]) == (6, "running_elsewhere"), found[0].err
     assert "on machine0 is running" in found[0].error["message"]
     job = first("job", "show", "--last", "--json").document["job"]
-    assert found[0].error["hint"] == f"Follow it there: msgctl job show {job} --follow"
+    assert found[0].error["hint"] == f"Check it there: msgctl job show {job}"
     assert sent_to(service) == [ANA, LUIS, EVA]
 
 

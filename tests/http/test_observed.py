@@ -26,7 +26,7 @@ LINES = {
     "chatapp send": ("chatapp", "send", PHONE, "Ana", "--template", "t"),
     "block add": ("block", "add", PHONE),
     "state get": ("state", "get", "m1"),
-    "state watch": ("state", "watch", "m1", "--max-wait", "1", "--interval", "0.2"),
+    "state watch": ("state", "watch", "m1", "--max-wait", "1"),
     "state watch --until enviado": ("state", "watch", "m1", "--until", "enviado"),
     "balance show": ("balance",),
     "balance check --min 100": ("balance", "check", "--min", "100"),

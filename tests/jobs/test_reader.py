@@ -256,9 +256,9 @@ def test_the_values_of_a_column_come_with_their_lines_and_numbers() -> None:
 TWO = "300 123 4567 / 310 987 6543"
 
 
-def cell(text: str, *, first_number: bool | None = None) -> str:
+def cell(text: str) -> str:
     """Return the number in a cell."""
-    return PhoneCells("CO", sms=True, first_number=first_number).read(text)
+    return PhoneCells("CO", sms=True).read(text)
 
 
 @pytest.mark.parametrize(
@@ -275,23 +275,19 @@ def cell(text: str, *, first_number: bool | None = None) -> str:
         *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 / 3001234567"),
     ],
 )
-def test_several_numbers_in_a_cell_are_an_error_unless_the_first_is_wanted(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^two numbers in one cell; --first-number takes the first$"):
-        cell(text, first_number=False)
-    assert cell(text, first_number=True) == ANA
+def test_several_numbers_in_a_cell_are_an_error(text: str) -> None:
     with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
         cell(text)
 
 
-def test_the_first_of_several_numbers_that_can_get_the_message_is_used() -> None:
-    assert cell(f"{TWO} / 320 111 2233", first_number=True) == ANA
-    with pytest.raises(UsageError, match=r"3 numbers in one cell, and none can get .*: it is a fixed line"):
-        cell("601 234 5678 / 604 234 5678 / 12345678", first_number=True)
+def test_a_number_with_separators_is_one_number() -> None:
+    with pytest.raises(UsageError, match=r"^3 numbers in one cell$"):
+        cell("601 234 5678 / 604 234 5678 / 12345678")
     for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
-        assert cell(one, first_number=False) == ANA
+        assert cell(one) == ANA
     for wrong in ("300 123 4567 / 68", "300,123,4567", "300 123 4567 / Ana"):
         with pytest.raises(UsageError, match="cannot be part of one"):
-            cell(wrong, first_number=True)
+            cell(wrong)
 
 
 def test_a_column_of_several_numbers_is_a_column_of_phones() -> None:

@@ -101,9 +101,7 @@ def start(
         client=context.profile.client,
     )
     spec = rules.apply(context, limits.apply(spec))
-    cells = PhoneCells(
-        numbers.code(context), sms=is_sms, check=not numbers.no_number_check, first_number=source.first_number
-    )
+    cells = PhoneCells(numbers.code(context), sms=is_sms, check=not numbers.no_number_check)
     cost = None if is_sms else 1
 
     def read(importer: Importer) -> None:
@@ -264,7 +262,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str, reservat
         document = report.summary(job, ledger, running=store.is_running(job))
         failure = foreground.ended(job, ledger)
     if document["state"] in (report.RUNNING, report.WAITING):
-        hint = f"Follow it: msgctl job show {job} --follow"
+        hint = f"Check it: msgctl job show {job}"
         failure = ConditionError(f"Job {job} is in progress", hint, reason="not_accepted")
     elif document["state"] == report.SCHEDULED:
         context.note(f"`msgctl job run-due` sends it at its time; to send it now: msgctl job resume {job}")
@@ -276,7 +274,7 @@ def _earlier_result(context: Context, store: Store, key: str, job: str, reservat
 def _result_elsewhere(context: Context, job: str, where: str, reservation: once.Reservation) -> OwnResult:
     """Return the summary of a job on another machine, ``where``. Raises ConditionError while it is running there."""
     if not reservation.is_held:
-        hint = f"Follow it there: msgctl job show {job} --follow"
+        hint = f"Check it there: msgctl job show {job}"
         raise ConditionError(f"Job {job}{where} is running", hint, reason="running_elsewhere")
     if reservation.summary is None or reservation.earlier is None:
         raise OutcomeUnknownError(

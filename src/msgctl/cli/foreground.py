@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
-FOLLOW_INTERVAL = 1.0
-"""Seconds between two refreshes of `job show --follow`."""
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
@@ -87,7 +85,7 @@ def next_steps(job: Document, reference: str) -> list[str]:
     if job["state"] == SCHEDULED:
         return ["To send it when it is due, run from cron: msgctl job run-due"]
     if job["state"] in (RUNNING, WAITING):
-        return [f"Follow it: msgctl job show {reference} --follow"]
+        return [f"Check it again: msgctl job show {reference}"]
     steps = [_resume_hint(reference, job["profile"])] if job["state"] == PAUSED else []
     if job["unknown"]:
         steps.append(f"List unknown recipients: msgctl job report {reference} --only unknown")
@@ -99,27 +97,6 @@ def next_steps(job: Document, reference: str) -> list[str]:
         if any(map(is_undelivered, states)):
             steps.append(f"Resend to them: msgctl job resend {reference} --only undelivered")
     return steps or [f"List the recipients: msgctl job report {reference}"]
-
-
-def watch(context: Context, reference: str, read: Callable[[], Document]) -> OwnResult:
-    """Show the summary of a job while it is running, and return the last one; without a terminal, wait for it."""
-    document, failure = read(), None
-    with ExitStack() as stack:
-        display = None
-        if context.printer.shows_verdicts:
-            from msgctl.output.progress import JobDisplay
-
-            color = context.screen(context.stderr).color
-            display = stack.enter_context(JobDisplay(context.stderr, color=color, clock=context.clock))
-        try:
-            while document["state"] in (RUNNING, WAITING):
-                if display:
-                    display.show(document)
-                context.sleep(FOLLOW_INTERVAL)
-                document = read()
-        except KeyboardInterrupt:
-            failure = Interrupted("Interrupted")
-    return result(document, failure, reference=reference)
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:

@@ -380,14 +380,6 @@ class Source(OptionGroup):
         ),
     ]
     phone_column: PhoneColumn = None
-    first_number: Annotated[
-        bool,
-        typer.Option(
-            "--first-number",
-            help="If a cell has several numbers, use the first that can get the message.",
-            rich_help_panel=RECIPIENTS,
-        ),
-    ] = False
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
     ] = False

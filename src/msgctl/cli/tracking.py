@@ -57,6 +57,8 @@ NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
 NOT_REACHED = "state_not_reached"
 """The reason of an error about a message that is not in a wanted state at the deadline."""
+INTERVAL = 2.0
+"""Seconds between two checks."""
 LAST_CHECK = 1.0
 """Seconds that the last check may take after the deadline."""
 
@@ -68,7 +70,7 @@ def undelivered(
     accepted = [each for each in sent if each.outcome == ACCEPTED]
     seen = Seen({}, {}, {}, {})
     targets = _targets(accepted)
-    follow(context, targets, seen, max_wait, until=until)
+    follow(context, targets, seen, max_wait, until)
     states: dict[tuple[str | None, str | None], str | None] = {}
     for target in targets:
         found = seen.states.get(target.id, ())
@@ -142,7 +144,6 @@ def follow(
     targets: Sequence[Target],
     seen: Seen,
     max_wait: float,
-    interval: float = 2.0,
     until: Sequence[str] = (),
 ) -> None:
     """Poll until each message is in a state of ``until`` or in a final state, or until the deadline.
@@ -177,7 +178,7 @@ def follow(
             if display:
                 display.show({key: _in_words(states) for key, states in seen.states.items()}, len(waiting))
             if waiting and not is_last:
-                context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
+                context.sleep(max(0.0, min(INTERVAL, deadline - context.monotonic())))
     seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
 
 

@@ -80,14 +80,9 @@ def list_jobs(context: Context) -> OwnResult:
     "show",
     "msgctl job show 20261121-3f9a2c",
     "msgctl job show 20261121-3f9a2c --json",
-    "msgctl job show --last --follow",
     output=JOB_FIELDS,
 )
-def show(
-    context: Context,
-    which: Which,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep showing it while it is running.")] = False,
-) -> OwnResult:
+def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import foreground
 
@@ -96,8 +91,6 @@ def show(
     job = which.found(store)
     found = _summary(context, store, job)
     reference = foreground.reference(store, job, found["name"])
-    if follow:
-        return foreground.watch(context, reference, lambda: _summary(context, store, job))
     return foreground.result(found, reference=reference)
 
 

@@ -91,7 +91,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     "watch",
     "msgctl state watch 8f3c2a71",
     "msgctl state watch --last",
-    "msgctl state watch 8f3c2a71 --until delivered --interval 5 --max-wait 600",
+    "msgctl state watch 8f3c2a71 --until delivered --max-wait 600",
     performs=ops.MESSAGES_STATE,
 )
 def watch(
@@ -101,15 +101,6 @@ def watch(
         list[str] | None,
         until_option("State to wait for (repeatable); any final state if omitted."),
     ] = None,
-    interval: Annotated[
-        float,
-        typer.Option(
-            "--interval",
-            metavar="S",
-            help="Seconds between checks.",
-            parser=parser(values.seconds, "--interval"),
-        ),
-    ] = 2,
     max_wait: Annotated[
         float,
         max_wait_option("Maximum seconds to wait."),
@@ -121,7 +112,7 @@ def watch(
         return _described(context, targets)
     seen, failures = Seen({}, {}, {}, {}), list[MsgctlError]()
     try:
-        follow(context, targets, seen, max_wait, interval, until or ())
+        follow(context, targets, seen, max_wait, until or ())
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:

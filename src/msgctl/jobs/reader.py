@@ -73,22 +73,13 @@ class Recipients(NamedTuple):
 class PhoneCells:
     """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
 
-    Without ``check``, the digits are used unchanged, for short codes and test numbers. If a cell has several numbers,
-    ``first_number`` uses the first that can get the message; None means that the command has no such option.
+    Without ``check``, the digits are used unchanged, for short codes and test numbers.
     ``national`` finds the country of invalid numbers if no country is known.
     """
 
-    def __init__(
-        self,
-        country: str | None = None,
-        *,
-        sms: bool = False,
-        check: bool = True,
-        first_number: bool | None = None,
-    ) -> None:
+    def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
         self._reader = phones.Reader(country, sms=sms)
         self._check = check
-        self._first_number = first_number
         self.national = phones.CountryFinder(sms=sms) if check and country is None else None
 
     def read(self, text: str) -> str:
@@ -98,7 +89,7 @@ class PhoneCells:
         if not text or text.isspace():
             raise UsageError("no phone number")
         if len(numbers := _several(text)) > 1:
-            return self._first_of(numbers)
+            raise UsageError(f"{'two' if len(numbers) == 2 else len(numbers)} numbers in one cell")
         # Dots in a phone are ignored, so 573001234567.0 would get an additional digit.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
@@ -109,19 +100,6 @@ class PhoneCells:
         if found.abroad:
             raise UsageError(f"valid only in {found.abroad}; if that is right, write it with +")
         return found.digits
-
-    def _first_of(self, numbers: Sequence[str]) -> str:
-        """Return the first of several numbers that can get the message. Raises UsageError."""
-        what = f"{'two' if len(numbers) == 2 else len(numbers)} numbers in one cell"
-        if not self._first_number:
-            raise UsageError(what if self._first_number is None else f"{what}; --first-number takes the first")
-        reason = ""
-        for number in numbers:
-            try:
-                return self.read(number)
-            except UsageError as error:
-                reason = reason or error.message
-        raise UsageError(f"{what}, and none can get the message; the first: {reason}")
 
     def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
         """Return the recipient in a row's cells; ``phone`` is the index of its number."""

@@ -13,8 +13,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output import jobs
-from msgctl.output.result import Document
 from msgctl.output.tables import SIGNS, Flow, console, state
 from msgctl.text import clean, day_and_time, plural
 
@@ -74,24 +72,6 @@ class _Pace(ProgressColumn):
         speed, left = task.speed or 0, task.time_remaining
         rate = f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed else ""
         return Text(rate if left is None else f"{rate}  {_minutes(left)} left", "dim")
-
-
-class JobDisplay(Live):
-    """A live summary of a job that another process runs."""
-
-    def __init__(self, stream: TextIO, *, color: bool, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        super().__init__(
-            console=console(stream, color=color),
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def show(self, job: Document) -> None:
-        """Draw the job's current state."""
-        self.update(Group(*jobs.parts(job, self._clock(), self.console.width)), refresh=True)
 
 
 class StateProgress(Live):
