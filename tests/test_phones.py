@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Iterable
 from typing import Any
 
 import phonenumbers
@@ -241,45 +240,3 @@ def test_the_country_of_a_number_is_the_one_libphonenumber_names() -> None:
         phonenumbers.region_code_for_number(each) for each in numbers
     ]
     assert {phones.country_of(text) for text in (None, "", "999", "abc", "80012345678")} == {None}
-
-
-def found(numbers: Iterable[str], likely: Collection[str] = (), *, sms: bool = True) -> phones.Valid | None:
-    """Return the country of national numbers."""
-    finder = phones.CountryFinder(sms=sms)
-    for number in numbers:
-        finder.add(number)
-    return finder.found(likely)
-
-
-def test_the_country_of_national_numbers_is_the_one_in_which_most_are_valid() -> None:
-    colombian, spanish = ["300 123 4567", "301 123 4567", "302 123 4567"], ["612 345 678"] * 2
-    assert found(colombian) == phones.Valid("CO", 3, ("PK",))
-    assert found([*spanish, *colombian, "Ana"], ["PK"]) == phones.Valid("PK", 3, ("CO",))
-    assert (found([*colombian, *spanish * 2]) or ())[:2] == ("ES", 4)
-
-
-def test_without_a_national_number_there_is_no_country() -> None:
-    assert found(["Ana", "+573001234567", "12", ""]) is None
-    assert found([]) is None
-
-
-def test_after_twenty_numbers_only_the_countries_that_fit_best_are_tried() -> None:
-    first = [*["Ana"] * 17, "300 123 4567", "301 123 4567", "302 123 4567"]
-    assert found([*first, "303 123 4567", "Ana", "612 345 678"]) == phones.Valid("CO", 4, ("PK",))
-    assert found([*first, *["612 345 678"] * 9]) == phones.Valid("CO", 3, ("PK",))
-    assert found([*first, "601 234 5678"], ["PK"], sms=False) == phones.Valid("CO", 4, ())
-
-
-def test_spain_and_latin_america_come_first_among_many_countries() -> None:
-    """Chile comes second, because the number may also be a fixed line there."""
-    for likely, expected in (([], ("ES", "CL")), (["CL"], ("CL", "ES"))):
-        best = found(["612 345 678"], likely)
-        assert best
-        assert (best.country, best.others[0]) == expected
-
-
-def test_a_fixed_line_does_not_count_for_an_sms() -> None:
-    best = found(["601 234 5678"], ["CO"], sms=False)
-    assert best
-    assert (best.country, best.numbers) == ("CO", 1)
-    assert "CO" not in str(found(["601 234 5678"], ["CO"]))

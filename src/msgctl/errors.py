@@ -53,6 +53,8 @@ EXIT_CODES = {
 }
 
 REASONS = {
+    "invalid_phone": "a phone number is not valid",
+    "invalid_file": "a file of recipients cannot be used",
     "low_balance": "balance check: fewer credits are left than --min",
     "state_not_reached": "a message did not reach the state in time",
     "other_state": "a message reached a final state other than the requested one",
@@ -63,7 +65,7 @@ REASONS = {
     "credit_limit": "--max-credits stopped the job",
     "no_message": "sandbox inbox --wait: no message arrived",
 }
-"""The reasons of `ConditionError`. For all other errors, the reason is their kind."""
+"""The reasons that are not the kind of an error."""
 
 
 class MsgctlError(Exception):

@@ -15,14 +15,14 @@ from msgctl.errors import UsageError
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from phonenumbers import PhoneNumber
 
 MIN_DIGITS, MAX_DIGITS = 3, 15
 """Short codes have at least three digits; E.164 allows fifteen."""
-MAX_NATIONAL = 11
-"""A number without + and with more digits than this probably includes its country code."""
+MIN_NATIONAL, MAX_NATIONAL = 7, 11
+"""A number without + and with more digits probably includes its country code."""
 
 NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
@@ -34,11 +34,16 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
 
 class InvalidPhoneError(UsageError):
-    """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows."""
+    """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows.
 
-    def __init__(self, text: str, problem: str, hint: str) -> None:
-        super().__init__(f'"{shorten(text, 40)}" is not a valid phone number: {problem}', hint)
+    With ``needs_country``, it looks like a national number, and no country is known.
+    """
+
+    def __init__(self, text: str, problem: str, hint: str, *, needs_country: bool = False) -> None:
+        what = f'"{shorten(text, 40)}" is not a valid phone number: {problem}'
+        super().__init__(what, hint, reason="invalid_phone")
         self.problem = problem
+        self.needs_country = needs_country
 
 
 class Phone(NamedTuple):
@@ -75,9 +80,12 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
         return Phone(e164, country_name(phonenumbers.region_code_for_number(candidate)))
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
-    hint = WRITE_IN_FULL if international or len(digits) > MAX_NATIONAL else NAME_COUNTRY
+    may_be_national = not international and len(digits) <= MAX_NATIONAL
+    needs_country = may_be_national and len(digits) >= MIN_NATIONAL
+    hint = NAME_COUNTRY if may_be_national else WRITE_IN_FULL
     as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
-    raise InvalidPhoneError(text, as_read + _fault(number, None), f"{hint} {unchecked}".rstrip())
+    problem = as_read + _fault(number, None)
+    raise InvalidPhoneError(text, problem, f"{hint} {unchecked}".rstrip(), needs_country=needs_country)
 
 
 class Reader:
@@ -155,95 +163,6 @@ class Reader:
         known = "|".join(code + mobile for code, mobile in self._codes.items()) or _NEVER
         plus = r"(?:\+|00)?" if self._country is None else r"(?:\+|00)"
         return re.compile(f"(?:{plus}({known})|({self._own})|({self._national}))$", re.ASCII).match
-
-
-class Valid(NamedTuple):
-    """The count of numbers that are valid in a country, and the other countries with the same count."""
-
-    country: str
-    numbers: int
-    others: tuple[str, ...]
-
-
-class CountryFinder:
-    """Finds the country of national numbers that are not valid without a country.
-
-    The first numbers are tried in every country, the others only in the countries that fit best.
-    """
-
-    _SAMPLE = 20
-    _MAX_COUNTRIES = 3
-
-    def __init__(self, *, sms: bool = False) -> None:
-        self._sms = sms
-        self._sample: list[str] = []
-        self._counts: dict[str, int] = {}
-        self._readers: dict[str, Reader] = {}
-
-    def add(self, text: str) -> None:
-        """Count a number that is not valid as an international one."""
-        if not self._readers:
-            self._sample.append(text)
-            if len(self._sample) == self._SAMPLE:
-                self._choose()
-            return
-        for country, reader in self._readers.items():
-            self._counts[country] += bool(reader.quick(text) or _kind(text, country, sms=self._sms) is not None)
-
-    def found(self, likely: Collection[str]) -> Valid | None:
-        """Return the country in which most numbers are valid, if any; a tie goes to one of the ``likely`` countries."""
-        if self._sample and not self._readers:
-            self._choose()
-        most = max(self._counts.values(), default=0)
-        if not most:
-            return None
-        first, *others = sorted(
-            (country for country, count in self._counts.items() if count == most), key=lambda each: each not in likely
-        )
-        return Valid(first, most, tuple(others))
-
-    def _choose(self) -> None:
-        import phonenumbers
-
-        kinds = {
-            region: [kind for text in self._sample if (kind := _kind(text, region, sms=self._sms)) is not None]
-            for region in phonenumbers.SUPPORTED_REGIONS
-            if region in country_names()
-        }
-        mobile = phonenumbers.PhoneNumberType.MOBILE
-        most = max(map(len, kinds.values()))
-        # Numbering plans overlap. The service is Spanish, so Latin America (codes from 5) and Spain (34) come first.
-        best = sorted(
-            (country for country, found in kinds.items() if len(found) == most),
-            key=lambda each: (_code(each)[0] != "5" and _code(each) != "34", -kinds[each].count(mobile), each),
-        )[: self._MAX_COUNTRIES]
-        self._readers = {country: Reader(country, sms=self._sms) for country in best}
-        self._counts = dict.fromkeys(best, most)
-
-
-def _code(region: str) -> str:
-    import phonenumbers
-
-    return str(phonenumbers.country_code_for_region(region))
-
-
-def _kind(text: str, country: str, *, sms: bool) -> int | None:
-    """Return the type of a national number of a person in a country; None for other texts.
-
-    ``sms`` excludes fixed lines.
-    """
-    import phonenumbers
-    from phonenumbers import PhoneNumberType as Type
-
-    try:
-        digits, international = _written(text)
-    except InvalidPhoneError:
-        return None
-    number = None if international else _parsed(digits, country)
-    if number is None or not phonenumbers.is_valid_number_for_region(number, country):
-        return None
-    kind: int = phonenumbers.number_type(number)
-    return kind if kind in (Type.MOBILE, Type.FIXED_LINE_OR_MOBILE, *[Type.FIXED_LINE] * (not sms)) else None
 
 
 def _mobile_pattern(region: str) -> str:

@@ -104,7 +104,7 @@ def test_under_json_an_error_is_one_line(tool: Tool) -> None:
     assert (done.error["kind"], done.error["exit_code"]) == ("usage", 2)
     assert done.error["hint"] == "Did you mean msgctl sms send? Commands: send, bulk, segments"
     assert len(done.err.splitlines()) == 1
-    assert tool("--json", "sms", "send", "12", "-m", "x").error["reason"] == "usage"
+    assert tool("--json", "sms", "send", "12", "-m", "x").error["reason"] == "invalid_phone"
 
 
 def test_on_a_terminal_an_error_has_a_sign_and_its_hint_an_arrow(tool: Tool) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, Row, opened
+from msgctl.jobs.reader import InvalidRow, PhoneCells, Row, opened
 
 ANA = "573001234567"
 LUIS = "573007654321"
@@ -62,7 +62,7 @@ def source(content: bytes | str) -> io.BufferedReader:
 
 def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
     notes: list[str] = []
-    with opened("-", source, phone_column, note=notes.append) as recipients:
+    with opened("-", source, phone_column, PhoneCells(), note=notes.append) as recipients:
         found = list(recipients.rows)
         rows = [row for row in found if row is not None]
         return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(found) - len(rows))

@@ -19,7 +19,9 @@ from msgctl.jobs.template import Template
 
 ENDS = ("\n", "\r\n", "\r")
 letters = "abzÁéñÑü€ “”'\t,;{}#=\\"
-cells = st.text(st.sampled_from(letters + '"\r\n'), max_size=8)
+cells = st.text(st.sampled_from(letters + '"\r\n'), max_size=8).filter(
+    lambda cell: not cell.startswith(("'=", "'\t", "'\r"))  # a quotation mark that a spreadsheet added
+)
 phones = st.integers(0, 9_999_999).map(lambda number: f"57300{number:07}")
 
 
@@ -221,7 +223,7 @@ def test_objects_and_lists_in_json_are_abbreviated() -> None:
 )
 def test_a_line_with_several_json_objects_is_refused(content: str) -> None:
     expected = refused(content % ANA)
-    assert "line 1 of standard input is not a JSON object" in expected
+    assert "line 1 of standard input: not a JSON object" in expected
     assert "Each line must be a whole JSON object" in expected
 
 
@@ -231,6 +233,32 @@ def test_a_nested_value_is_not_text(value: str) -> None:
     for text in ("{address}", "{address|a fallback for empty cells}"):
         with pytest.raises(UsageError, match="column address contains an object or a list, not text"):
             Template.parse(text, ["phone", "address"]).fill(row)
+
+
+def test_the_same_field_twice_makes_a_line_invalid() -> None:
+    good, twice = f'{{"phone": "{LUIS}"}}', f'{{"phone": "{ANA}", "phone": "{ANA}"}}'
+    assert read(f"{good}\n{twice}").found == [Row(1, LUIS, (LUIS,)), INVALID._replace(line=2)]
+    assert read(f"{twice}\n{good}").found == [INVALID, Row(2, LUIS, (LUIS,))]
+
+
+INVALID = InvalidRow(1, "", 'the field "phone" is there twice')
+
+
+# --- what spreadsheets add
+
+
+def test_a_quotation_mark_that_a_spreadsheet_added_is_not_part_of_a_cell() -> None:
+    cells = ["'=1+1", "'+57", "'-5", "'@ana", "'\t", "'tis", "''=", "'", "a'=b"]
+    (row,) = read("phone;" + ";".join(f"'=c{n}" for n in range(9)) + f"\n'+{ANA};" + ";".join(cells)).rows
+    assert row.values == (f"+{ANA}", "=1+1", "+57", "-5", "@ana", "\t", "'tis", "''=", "'", "a'=b")
+    assert read(f"name,contact\nAna,'+{ANA}\n", None).phone_column == "contact"
+    assert [*numbers_in("-", source(f"'+{ANA}\n'+{LUIS}\n"), None)] == [ANA, LUIS]
+
+
+def test_more_than_1000_columns_are_refused() -> None:
+    row = ",".join(["phone", *(f"c{number}" for number in range(999))])
+    assert len(read(f"{row}\n{ANA}\n").columns) == 1000
+    assert "has 1,001 columns; the limit is 1,000" in refused(f"{row},x\n{ANA}\n")
 
 
 # --- numbers without messages, for a list of opt-outs or of people who are excluded
@@ -275,14 +303,14 @@ def cell(text: str) -> str:
         *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 / 3001234567"),
     ],
 )
-def test_several_numbers_in_a_cell_are_an_error(text: str) -> None:
+def test_several_numbers_in_a_cell_are_an_error_that_reports_it(text: str) -> None:
     with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
         cell(text)
-
-
-def test_a_number_with_separators_is_one_number() -> None:
     with pytest.raises(UsageError, match=r"^3 numbers in one cell$"):
-        cell("601 234 5678 / 604 234 5678 / 12345678")
+        cell(f"{text} / 320 111 2233")
+
+
+def test_one_number_in_a_cell_may_have_separators() -> None:
     for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
         assert cell(one) == ANA
     for wrong in ("300 123 4567 / 68", "300,123,4567", "300 123 4567 / Ana"):

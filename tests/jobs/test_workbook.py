@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from subprocess import PIPE
@@ -20,12 +21,12 @@ from jobs.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs import workbook as limits
 from msgctl.jobs.reader import numbers_in
-from support.jobs import accepting, phones, sends
+from support.jobs import EVA, accepting, phones, sends
 from support.runs import ended_well
 from support.service import Service
 from support.terminal import PATIENCE, RUN
 from support.tool import Tool
-from support.workbooks import bomb, of_rows, workbook
+from support.workbooks import Sheet, bomb, of_rows, of_sheets, of_xml, workbook
 
 pytest.importorskip("python_calamine")
 
@@ -130,9 +131,10 @@ def test_a_row_of_1_048_576_characters_is_read() -> None:
 
 
 def refusal(content: bytes) -> str:
-    """Return why a workbook is refused before its rows are read; an empty string if it is not."""
+    """Return why a workbook is refused; an empty string if it is not."""
     try:
-        limits.check(io.BytesIO(content))
+        for _ in limits.read(io.BytesIO(content)):
+            pass
     except limits.WorkbookError as error:
         return str(error)
     return ""
@@ -143,22 +145,18 @@ def test_cells_are_counted_in_the_whole_sheet(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(limits, name, value)
     limit = "cells up to the last row and column; the limit is 100"
     assert refusal(b"PK\x03\x04") == "is not a workbook that can be read"
-    assert refusal(of_rows(f'<row r="1">{cell("A1") * 109}</row>')) == ""
-    assert refusal(of_rows(f'<row r="1">{cell("A1") * 110}</row>')) == f"has 101 {limit}"
+    assert refusal(of_rows(f'<row r="1">{cell("A1") * 100}</row>')) == ""
+    assert refusal(of_rows(f'<row r="1">{cell("A1") * 101}</row>')) == f"has 101 {limit}"
     assert refusal(of_rows('<row r="11"><c><v>1</v></c></row>')) == "has a row 11; the last row of a sheet is 10"
-    for chunk in (limits._CHUNK, 64, 4):  # the parts of a tag can be in several chunks
-        monkeypatch.setattr(limits, "_CHUNK", chunk)
-        assert refusal(of_rows(f'<row r="1">{cell("A1") * 50}</row>')) == ""
-        assert limit in refusal(of_rows(f'<row r="1">{cell("A1") * 120}</row>'))
-        for references, expected in (
-            (("A10", "J1"), ""),
-            (("J1", "A10"), ""),
-            (("A10", "K1"), f"has 110 {limit}"),
-            (("K1", "A10"), f"has 110 {limit}"),
-            (("ab4", "A1"), f"has 112 {limit}"),
-        ):
-            far_apart = (" " * 1000).join(map(cell, references))
-            assert refusal(of_rows(f"<row>{far_apart}</row>")) == expected, references
+    for references, expected in (
+        (("A10", "J1"), ""),
+        (("J1", "A10"), ""),
+        (("A10", "K1"), f"has 110 {limit}"),
+        (("K1", "A10"), f"has 110 {limit}"),
+        (("ab4", "A1"), f"has 112 {limit}"),
+    ):
+        rows = "".join(f"<row r='1'>{cell(reference)}</row>" for reference in references)
+        assert refusal(of_rows(rows)) == expected, references
 
 
 def test_the_sizes_of_all_parts_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +220,8 @@ class Panic(BaseException):
     pass
 
 class CalamineWorkbook:
+    sheet_names = ["People"]
+
     @staticmethod
     def from_filelike(content):
         assert content.read(2) == b"PK"
@@ -266,14 +266,20 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
     assert (len(found), found[-1].phone) == (300_000, "573000300001")
 
 
+HEAD = '{"sheet": "People", "hidden": []}'
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
         ("exit 1", "is not a workbook that can be read"),
         ("kill -9 $$", "signal 9 ended the process that reads it"),
-        (f"echo '[\"phone\"]'; printf '[\"{ANA}'; kill -ABRT $$", "needs more than 1,024 MiB of memory, the limit"),
+        (
+            f"echo '{HEAD}'; echo '[\"phone\"]'; printf '[\"{ANA}'; kill -ABRT $$",
+            "needs more than 1,024 MiB of memory, the limit",
+        ),
         ("kill -XCPU $$", "needs more than 60 seconds of processor time, the limit"),
-        (f"echo '[\"phone\"]'; printf '[\"{ANA}'", "is not a workbook that can be read"),
+        (f"echo '{HEAD}'; echo '[\"phone\"]'; printf '[\"{ANA}'", "is not a workbook that can be read"),
         (None, "does not start: No such file or directory Save it as CSV in UTF-8."),
     ],
     ids=["error", "kill", "abort", "too slow", "half a line", "missing"],
@@ -315,3 +321,118 @@ def test_ctrl_c_ends_the_process_that_reads_a_workbook() -> None:
     assert ended_well(130, expected)
     assert "Interrupted" in expected
     assert not child.exists()
+
+
+# --- what people see
+
+
+def shop(*, hidden: Collection[int]) -> bytes:
+    return of_sheets(Clientes=Sheet([["phone", "name"], [ANA, "Ana"], [LUIS, "Luis"], [], [EVA, "Eva"]], hidden))
+
+
+def test_hidden_rows_are_an_error_that_states_how_many() -> None:
+    assert refused(shop(hidden={3, 4, 5})) == (
+        "standard input has 2 rows that Excel hides, by hand or by a filter Show them in Excel, or delete them."
+    )
+    assert "has 1 row that Excel hides" in refused(shop(hidden={1}))
+    assert [row.line for row in read(shop(hidden={4})).rows] == [2, 3, 5]
+
+
+def test_skip_hidden_leaves_out_hidden_rows(tool: Tool, service: Service) -> None:
+    service.always(accepting(service))
+    line = ("sms", "bulk", "-", "-m", "Hola {name}", "--yes", "--json")
+    tool(*line, stdin=shop(hidden={3})).refused(2, "1 row that Excel hides", "--skip-hidden")
+    done = tool(*line, "--skip-hidden", stdin=shop(hidden={3}))
+    assert (done.code, done.document["recipients"]) == (0, 2)
+    assert sorted(phone for each in sends(service) for phone in phones(each)) == [ANA, EVA]
+    assert (
+        "Left out 1 hidden row of standard input" in tool(*line[:-1], "--skip-hidden", "-n", stdin=shop(hidden={3})).err
+    )
+
+
+PEOPLE = Sheet([["phone", "name"], [ANA, "Ana"]])
+NOTES = Sheet([["About this list", "Total"], ["June", 1]])
+HEADER = Sheet([["phone", "name"]])
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"Notas": NOTES},
+        {"Vacía": Sheet([])},
+        {"Plantilla": HEADER},
+        {"Viejos": Sheet([["phone"], [LUIS]], state="hidden")},
+        {"Viejos": Sheet([["phone"], [LUIS]], state="veryHidden")},
+        {"Notas": Sheet(NOTES.rows, hidden={2})},
+    ],
+)
+def test_the_only_visible_sheet_with_recipients_is_read(others: dict[str, Sheet]) -> None:
+    for sheets in ({"Clientes": PEOPLE, **others}, {**others, "Clientes": PEOPLE}):
+        assert read(of_sheets(**sheets)).rows == [(2, ANA, (ANA, "Ana"))]
+
+
+def test_several_sheets_with_recipients_or_none_are_an_error_that_lists_them() -> None:
+    both = of_sheets(Cali=PEOPLE, Notas=NOTES, Pasto=PEOPLE)
+    assert '2 visible sheets of standard input have recipients: "Cali", "Pasto"' in refused(both)
+    none = of_sheets(Notas=NOTES, Viejos=Sheet(PEOPLE.rows, state="hidden"), Plantilla=HEADER)
+    assert 'None of the visible sheets of standard input has recipients: "Notas", "Plantilla"' in refused(none)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("<c><v>0.15</v></c>", "0.15"),
+        ("<c><v>41.5</v></c>", "41.5"),
+        ("<c><v>0.30000000000000004</v></c>", "0.3"),
+        ("<c><v>999999999999999</v></c>", "999999999999999"),
+        ('<c t="str"><v>12345678901234567890</v></c>', "12345678901234567890"),
+        ("<c t='inlineStr'><is><t>'+57</t></is></c>", "+57"),
+        ("<c t='inlineStr'><is><t>'tis</t></is></c>", "'tis"),
+    ],
+)
+def test_a_cell_is_read_as_its_value(value: str, expected: str) -> None:
+    header = "<row r='1'><c t='inlineStr'><is><t>phone</t></is></c><c t='inlineStr'><is><t>x</t></is></c></row>"
+    (row,) = read(of_rows(f"{header}<row r='2'><c><v>{ANA}</v></c>{value}</row>")).rows
+    assert row.values[1] == expected
+
+
+def test_formats_change_only_dates_times_and_durations() -> None:
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    content = io.BytesIO()
+    book = xlsxwriter.Workbook(content)
+    sheet = book.add_worksheet()
+    cells = [
+        (0.15, "0 %", "0.15"),
+        (41.5, "0.00", "41.5"),
+        (46357, "yyyy-mm-dd", "2026-12-01"),
+        (46357.5, "d/m/yy h:mm", "2026-12-01 12:00:00"),
+        (0.5, "h:mm", "12:00:00"),
+        (1.5, "[h]:mm", "36:00:00"),
+        (0.25, "[h]:mm:ss", "6:00:00"),
+    ]
+    for column, (value, form, _) in enumerate([(int(ANA), "0", ""), *cells]):
+        sheet.write(0, column, f"c{column}" if column else "phone")
+        sheet.write_number(1, column, value, book.add_format({"num_format": form}))
+    book.close()
+    (row,) = read(content.getvalue()).rows
+    assert row.values[1:] == tuple(expected for *_, expected in cells)
+
+
+def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
+    found = read(workbook(["phone", "card"], [ANA, 1234567890123456], [LUIS, 1]))
+    reason = "a number of more than 15 digits has lost digits in Excel; enter it again as text"
+    assert found.invalid == (2, "", reason, ())
+    assert found.found[1] == (3, LUIS, (LUIS, "1"))
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        '<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet><sheetData><row><c><v>&a;</v></c></row></sheetData></worksheet>',
+        "<worksheet><sheetData><row>",
+        "<worksheet><sheetData><row r='x'/></sheetData></worksheet>",
+    ],
+    ids=["entities", "cut", "row"],
+)
+def test_a_sheet_that_is_damaged_is_refused(sheet: str) -> None:
+    assert "is not a workbook that can be read" in refused(of_xml(sheet))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -14,14 +15,47 @@ _TO = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
 
 
-def workbook(*rows: Sequence[str | float | datetime]) -> bytes:
+Cells = Sequence["str | float | datetime"]
+
+
+class Sheet(NamedTuple):
+    """A sheet: its rows, the numbers of its hidden rows, and its state (visible, hidden, veryHidden)."""
+
+    rows: Sequence[Cells]
+    hidden: Collection[int] = ()
+    state: str = "visible"
+
+
+def workbook(*rows: Cells) -> bytes:
     """Return a workbook with one sheet. An empty row is left out, as Excel does."""
-    return of_rows("".join(f'<row r="{n}">{"".join(map(_cell, row))}</row>' for n, row in enumerate(rows, 1) if row))
+    return of_sheets(People=Sheet(rows))
+
+
+def of_sheets(**sheets: Sheet) -> bytes:
+    """Return a workbook with these sheets by their names."""
+    return _packed({name: _sheet(_rows(sheet)) for name, sheet in sheets.items()}, sheets)
 
 
 def of_rows(rows: str) -> bytes:
     """Return a workbook whose sheet has these rows, in XML."""
-    return _packed(f"<worksheet {_MAIN}><sheetData>{rows}</sheetData></worksheet>")
+    return _packed({"People": _sheet(rows)}, {})
+
+
+def of_xml(sheet: str) -> bytes:
+    """Return a workbook whose sheet is this document."""
+    return _packed({"People": sheet}, {})
+
+
+def _sheet(rows: str) -> str:
+    return f"<worksheet {_MAIN}><sheetData>{rows}</sheetData></worksheet>"
+
+
+def _rows(sheet: Sheet) -> str:
+    return "".join(
+        f'<row r="{number}" hidden="{number in sheet.hidden:d}">{"".join(map(_cell, row))}</row>'
+        for number, row in enumerate(sheet.rows, 1)
+        if row
+    )
 
 
 def bomb(part: str, begin: bytes, piece: bytes, number: int, *, size: int) -> bytes:
@@ -29,7 +63,7 @@ def bomb(part: str, begin: bytes, piece: bytes, number: int, *, size: int) -> by
     compressor = zlib.compressobj(wbits=-15)
     packed = compressor.compress(begin) + compressor.flush(zlib.Z_FULL_FLUSH)
     block = compressor.compress(piece) + compressor.flush(zlib.Z_FULL_FLUSH)
-    content = io.BytesIO(_packed(""))
+    content = io.BytesIO(_packed({"People": ""}, {}))
     with zipfile.ZipFile(content, "a") as archive:
         info = zipfile.ZipInfo(part)
         archive.writestr(info, packed + block * number + compressor.flush())
@@ -37,15 +71,21 @@ def bomb(part: str, begin: bytes, piece: bytes, number: int, *, size: int) -> by
     return content.getvalue()
 
 
-def _packed(sheet: str) -> bytes:
+def _packed(sheets: Mapping[str, str], states: Mapping[str, Sheet]) -> bytes:
+    numbered = [*enumerate(sheets, 1)]
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{n}" r:id="r{n}" state="{states[name].state if states else "visible"}"/>'
+        for n, name in numbered
+    )
+    relations = "".join(
+        f'<Relationship Id="r{n}" Type="{_TO}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n, _ in numbered
+    )
     files = {
         "_rels/.rels": f'<Relationships {_RELATIONS}><Relationship Id="r1" Type="{_TO}/officeDocument" '
         'Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook {_MAIN} xmlns:r="{_TO}"><sheets><sheet name="People" sheetId="1" r:id="r1"/>'
-        "</sheets></workbook>",
-        "xl/_rels/workbook.xml.rels": f'<Relationships {_RELATIONS}><Relationship Id="r1" Type="{_TO}/worksheet" '
-        'Target="worksheets/sheet1.xml"/></Relationships>',
-        "xl/worksheets/sheet1.xml": sheet,
+        "xl/workbook.xml": f'<workbook {_MAIN} xmlns:r="{_TO}"><sheets>{listed}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f"<Relationships {_RELATIONS}>{relations}</Relationships>",
+        **{f"xl/worksheets/sheet{n}.xml": sheets[name] for n, name in numbered},
     }
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:

@@ -29,6 +29,7 @@ from msgctl.history import contacts, once, optouts
 from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
+from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
@@ -105,10 +106,16 @@ def start(
     cost = None if is_sms else 1
 
     def read(importer: Importer) -> None:
-        with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
+        with opened(
+            source.file,
+            context.stdin.buffer,
+            source.phone_column,
+            cells,
+            skip_hidden=source.skip_hidden,
+            note=context.note,
+        ) as found:
             importer.read(found, Renderer(found, templates, check, cost, gsm7=gsm7))
-        if cells.national:
-            importer.tally.national = cells.national.found(importer.tally.countries)
+        importer.tally.without_country = cells.without_country
 
     content = json.dumps([operation.name, spec.fixed, templates, gsm7])
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid, content=content)
@@ -391,7 +398,7 @@ def _approve(
     _note_schedule(context, spec, opens)
     no_country = _no_country(tally)
     if no_country and not invalid:
-        context.note(no_country)
+        context.note(f"{no_country}, and no country is known: add --country-code CC")
     for state, rows in tally.examples.items():
         if no_country and state is State.INVALID:  # the reasons of single rows would mislead
             continue
@@ -483,21 +490,19 @@ def _invalid(spec: JobSpec, tally: Tally, *, skip_invalid: bool) -> MsgctlError 
     """Return the error for a file with invalid rows or without valid ones. Raises UsageError if it has no rows."""
     file = _shown(spec.file)
     if not tally.recipients:
-        raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
+        raise FileError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
     is_refused = (invalid and not skip_invalid) or not tally.messages
-    if is_refused and tally.national is not None and (no_country := _no_country(tally)):
-        also = " and ".join(f"{phones.country_name(each)} ({each})" for each in tally.national.others)
-        hint = f"MSGCTL_COUNTRY_CODE={tally.national.country} and country_code in the profile do the same."
-        return UsageError(
-            f"No country is known. {no_country}",
-            f"The numbers are also valid in {also}. {hint}" if also else hint,
+    if is_refused and (no_country := _no_country(tally)):
+        return FileError(
+            f"{no_country} in {file}, and no country is known",
+            "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same.",
             consequence="nothing was sent",
         )
     if invalid and not skip_invalid:
         first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
-        return UsageError(
+        return FileError(
             f"{rows} invalid, {'starting with ' * (invalid > 1)}line {first.line}: {first.reason}",
             f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
             consequence="nothing was sent",
@@ -510,19 +515,17 @@ def _invalid(spec: JobSpec, tally: Tally, *, skip_invalid: bool) -> MsgctlError 
             are_out = "have opted out"
         elif spec.at_most is not None and tally.reasons[spec.over_limit] == tally.recipients:
             are_out = f"have reached the limit of {spec.at_most}"
-        return UsageError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
+        return FileError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
     first = tally.examples[State.INVALID][0]
     what = f"{file} has no valid rows: line {first.line}: {first.reason}"
-    return UsageError(what, consequence="nothing was sent")
+    return FileError(what, consequence="nothing was sent")
 
 
 def _no_country(tally: Tally) -> str | None:
-    """Return a sentence about rows that need a country, if they are most of the file."""
-    found = tally.national
-    if found is None or found.numbers * 2 <= tally.recipients:
+    """Return a phrase about rows that need a country, if they are most of the file."""
+    if tally.without_country * 2 <= tally.recipients:
         return None
-    rows = f"{found.numbers:,} of {plural(tally.recipients, 'row')} {'is' if found.numbers == 1 else 'are'}"
-    return f"{rows} valid in {phones.country_name(found.country)}: add --country-code {found.country}"
+    return f"{tally.without_country:,} of {plural(tally.recipients, 'row')} have national numbers"
 
 
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:

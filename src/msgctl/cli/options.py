@@ -370,6 +370,12 @@ PhoneColumn = Annotated[
 ]
 
 
+SkipHidden = Annotated[
+    bool,
+    typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
+]
+
+
 class Source(OptionGroup):
     """A file of recipients."""
 
@@ -383,6 +389,7 @@ class Source(OptionGroup):
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
     ] = False
+    skip_hidden: SkipHidden = False
 
 
 def _concurrency(default: str) -> Any:

@@ -10,13 +10,14 @@ import codecs
 import csv
 import io
 import json
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.jsontext import ShapeError, load_json
+from msgctl.jsontext import Number
+from msgctl.values import quote
 
 Record = tuple[int, "list[str] | str"]
 
@@ -26,8 +27,13 @@ MAX_RECORD = 1024 * 1024
 """The longest record that is read, in characters over all its lines."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
-_STRAY_BYTE = re.compile(r"[\udc80-\udcff]")
+
+
+class FileError(UsageError):
+    """A file of recipients cannot be used."""
+
+    def __init__(self, what: str, hint: str | None = None, *, consequence: str = "") -> None:
+        super().__init__(what, hint, consequence=consequence, reason="invalid_file")
 
 
 class Nested(str):
@@ -39,18 +45,21 @@ class Nested(str):
 class Lines:
     """The lines of a text from the first one that is not blank, with their line ends (LF, CR LF or CR).
 
-    The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252 (as older spreadsheets write it). A file with
-    both UTF-8 and Windows-1252 lines is refused, because some would be misread. ``begin`` is the first line of the
-    current record; its reader sets ``size`` to 0 at its end.
+    The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252. ``begin`` is the first line of the current
+    record; its reader sets ``size`` to 0 at its end. Reading raises UsageError.
     """
 
     def __init__(self, source: BinaryIO, name: str, head: bytes) -> None:
         self.name = name
         self.begin = self.size = self._number = 0
-        self.utf8 = int(head.startswith(codecs.BOM_UTF8))
-        self.windows_1252 = 0
-        """The first line of this encoding, like ``utf8``."""
-        codec, errors = ("utf-16", "strict") if head.startswith(_UTF16_MARKS) else ("utf-8-sig", "surrogateescape")
+        self._is_utf16 = head.startswith(_UTF16_MARKS)
+        self._has_utf8 = head.startswith(codecs.BOM_UTF8)
+        """Whether the text contains a character of several bytes in UTF-8."""
+        self._position = len(codecs.BOM_UTF8) if self._has_utf8 else 0
+        """The bytes before the current line."""
+        self._wrong = ""
+        """The first byte that is not UTF-8, for a message."""
+        codec, errors = ("utf-16", "strict") if self._is_utf16 else ("utf-8-sig", "surrogateescape")
         self._stream = io.TextIOWrapper(source, codec, errors, newline="")
 
     @cached_property
@@ -66,26 +75,38 @@ class Lines:
             yield line
             line = self._read()
 
+    @property
+    def is_windows_1252(self) -> bool:
+        """Whether the lines so far are Windows-1252."""
+        return bool(self._wrong)
+
     def close(self) -> None:
         """Close the text, but not the source."""
         self._stream.detach()
 
     def _read(self) -> str:
-        """Return the next line; empty at the end. Raises UsageError."""
+        """Return the next line; empty at the end."""
         try:
             line = self._stream.readline(MAX_RECORD)
         except OSError as error:
             raise unreadable(self.name, error) from None
         except UnicodeDecodeError:
-            raise UsageError(f"{self.name} is not valid UTF-16", "Save it as UTF-8.") from None
+            raise FileError(f"{self.name} is not valid UTF-16", "Save it as UTF-8.") from None
         self._number += 1
         if not self.size:
             self.begin = self._number
         self.size += len(line)
-        if not line.isascii() or "\0" in line:
+        if "\0" in line:
+            raise FileError(
+                f"{self.name} is not text, or UTF-16 without a byte order mark: it contains NUL bytes",
+                "Save it as CSV in UTF-8 and use that file.",
+            )
+        if line.isascii():
+            self._position += len(line)
+        elif not self._is_utf16:
             line = self._decoded(line)
         if self.size >= MAX_RECORD:
-            raise UsageError(
+            raise FileError(
                 f"line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
                 "Is a quotation mark not closed, or is it another kind of file?",
             )
@@ -93,33 +114,20 @@ class Lines:
 
     def _decoded(self, line: str) -> str:
         """Return the text of a line in which bytes that are not UTF-8 are lone surrogates (PEP 383)."""
-        if "\0" in line:
-            raise UsageError(
-                f"{self.name} is not text, or UTF-16 without a byte order mark: it contains NUL bytes",
-                "Save it as CSV in UTF-8 and use that file.",
-            )
+        content = line.encode(errors="surrogateescape")
         try:
             line.encode()
-            self.utf8 = self.utf8 or self._number
-        except UnicodeEncodeError:
-            # Windows-1252 text is rarely valid UTF-8. If the line has more valid characters than stray bytes, it is
-            # UTF-8.
-            if len(_BEYOND_ASCII.findall(line)) > 2 * len(_STRAY_BYTE.findall(line)):
-                self.utf8 = self.utf8 or self._number
-            self.windows_1252 = self.windows_1252 or self._number
-            try:
-                line = line.encode(errors="surrogateescape").decode("cp1252")
-            except UnicodeDecodeError:
-                raise UsageError(
-                    f"line {self._number} of {self.name} is neither UTF-8 nor Windows-1252",
-                    "Fix that line, or save the file as UTF-8.",
-                ) from None
-        if self.utf8 and self.windows_1252:
-            other = "a part of it" if self.utf8 == self.windows_1252 else f"line {self.windows_1252}"
-            raise UsageError(
-                f"line {self.utf8} of {self.name} is UTF-8, but {other} is not",
-                f"Fix line {self.windows_1252}, or save the file as UTF-8.",
-            )
+            self._has_utf8 = True
+        except UnicodeEncodeError as error:
+            if not self._wrong:
+                start = len(line[: error.start].encode())
+                self._wrong = f"byte {content[start]:#04x} at position {self._position + start + 1:,}"
+                self._wrong += f", in line {self._number:,}"
+            self._has_utf8 |= any(not (char.isascii() or "\udc80" <= char <= "\udcff") for char in line)
+            line = content.decode("cp1252", errors="replace")
+        if self._wrong and (self._has_utf8 or "\N{REPLACEMENT CHARACTER}" in line):
+            raise FileError(f"{self.name} is damaged, not UTF-8: {self._wrong}", "Save it as UTF-8 again.")
+        self._position += len(content)
         return line
 
 
@@ -138,7 +146,7 @@ def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Ite
             lines.size = 0
             yield lines.begin, cells
     except csv.Error:
-        raise UsageError(
+        raise FileError(
             f"line {lines.begin} of {lines.name} has a stray or unclosed quotation mark, or a cell that is too long",
             'Quote cells that contain quotation marks, and double each quotation mark ("").',
         ) from None
@@ -151,33 +159,66 @@ def json_records(lines: Lines) -> Iterator[Record]:
         lines.size = 0
         if line.isspace():
             continue
-        try:
-            found = load_json(line.encode())
-            if "\\u" in line:  # it may be half of a surrogate pair, which cannot be encoded
-                json.dumps(found, ensure_ascii=False).encode()
-        except (ShapeError, UnicodeEncodeError):
-            found = None
-        if not isinstance(found, dict):
+        fields = _object_in(line)
+        if fields is None:
             yield lines.begin, "not a JSON object"
             continue
         if names is None:
-            names = [*found]
+            names = [*fields]
             yield lines.begin, names
-        yield lines.begin, [_json_text(found.get(name)) for name in names]
+        if fields.repeated:
+            yield lines.begin, f"the field {quote(fields.repeated)} is there twice"
+        else:
+            yield lines.begin, [_json_text(fields.get(name)) for name in names]
+
+
+class _Object(dict[str, Any]):
+    """The fields of an object, and the name that it has twice, if any."""
+
+    repeated = ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    fields = _Object(pairs)
+    if len(fields) < len(pairs):
+        fields.repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
+    return fields
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant
+)
+
+
+def _object_in(line: str) -> _Object | None:
+    """Return the object in a line of JSON Lines, if it is one."""
+    try:
+        value = _DECODER.decode(line)
+        if "\\u" in line:  # it may be half of a surrogate pair, which cannot be encoded
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, _Object) else None
 
 
 def _json_text(value: Any) -> str:
     """Return a value for a template: strings and numbers as written, and null as an empty string."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (dict, list)):
-        return Nested("{…}" if isinstance(value, dict) else "[…]")
+    if isinstance(value, dict):
+        return Nested("{…}")
+    if isinstance(value, list):
+        return Nested("[…]")
     return value or ""
 
 
-def unreadable(name: str, error: Exception) -> UsageError:
+def unreadable(name: str, error: Exception) -> FileError:
     """Return the error for a file that cannot be opened or read."""
-    return UsageError(
+    return FileError(
         f"Cannot read {name}: {getattr(error, 'strerror', None) or 'it is not a file of recipients'}",
         "Give a CSV, JSON Lines or .xlsx file, or - for standard input.",
     )

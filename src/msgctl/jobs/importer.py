@@ -24,7 +24,7 @@ from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
 from msgctl.operations import SEND_SMS, message_digest
-from msgctl.phones import Valid, country_of
+from msgctl.phones import country_of
 from msgctl.storage import files
 
 MAX_EXAMPLES = 20
@@ -40,8 +40,8 @@ class Tally:
 
     ``reasons`` counts the excluded rows by reason. ``saved`` are the credits that --gsm7 would save,
     ``unwritable`` are the rows that it cannot convert, and ``left_out`` are the symbols that it left out.
-    ``countries`` are the estimated credits by country (alpha-2). ``national`` are rows that are invalid only because
-    the country of their numbers is unknown. ``repeats`` are recipients who recently got the message, or will get it.
+    ``countries`` are the estimated credits by country (alpha-2). ``without_country`` are rows that are invalid only
+    because no country is known. ``repeats`` are recipients who recently got the message, or will get it.
     ``most_expensive`` is the first of the most expensive rows, if it costs more than the first row.
     """
 
@@ -59,7 +59,7 @@ class Tally:
     most_expensive: tuple[Row, Message] | None = None
     repeats: int = 0
     left_out: dict[str, None] = field(default_factory=dict)
-    national: Valid | None = None
+    without_country: int = 0
 
     @property
     def recipients(self) -> int:
@@ -253,7 +253,7 @@ class Importer:
         self.tally.blank, self.tally.repeats = before.blank, before.repeats
         self.tally.reasons = before.reasons
         self.tally.counts, self.tally.examples = before.counts, before.examples
-        self.tally.left_out, self.tally.national = before.left_out, before.national
+        self.tally.left_out, self.tally.without_country = before.left_out, before.without_country
 
     def fingerprint(self, content: str) -> str:
         """Return a digest of all rows and of ``content``, to recognize them again. Raises ConfigurationError."""

@@ -6,24 +6,28 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.jobs import formats
-from msgctl.jobs.formats import Record
+from msgctl.jobs.formats import FileError, Record
 from msgctl.jsontext import Number
 from msgctl.phones import InvalidPhoneError
-from msgctl.text import normalized, shorten
+from msgctl.text import normalized, plural, shorten, some_of
 from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.jobs.workbook import Sheet
 
 SAMPLE = 50
 """Rows that are examined to find the phone column."""
 MIN_DIGITS = 7
 """Minimum digits of values in a phone column that is found by its content."""
+MAX_COLUMNS = 1000
 
 _PHONE_NAME = re.compile(
     "(?:n[uú]mero(?:de)?)?"
@@ -31,13 +35,12 @@ _PHONE_NAME = re.compile(
     "(?:number|n[uú]mero)?"
 )
 """The name of a column of phone numbers, with its words joined: mobile, phone_number, Teléfono móvil."""
+_WITHOUT_PUNCTUATION = str.maketrans("", "", " _.-")
 _MAX_SHOWN = 40
-_JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
-"""The beginning of JSON Lines, or of an array of objects, which has its own error."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
-
-
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
+_GUARDED = tuple(f"'{char}" for char in "=+-@\t\r")
+"""The beginning of a cell to which a spreadsheet added a quotation mark, so that it is not a formula."""
 
 
 class Row(NamedTuple):
@@ -61,7 +64,7 @@ class Recipients(NamedTuple):
     """The recipients in a file: its columns (some may have empty names) and its rows, which can be read once.
 
     A row without text is None. A file with one number per line has ``numbers`` instead of rows. Reading raises
-    UsageError if the rest of the file cannot be read.
+    UsageError if the rest of the file cannot be read, or another sheet of a workbook has recipients, too.
     """
 
     columns: Sequence[str]
@@ -73,14 +76,14 @@ class Recipients(NamedTuple):
 class PhoneCells:
     """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
 
-    Without ``check``, the digits are used unchanged, for short codes and test numbers.
-    ``national`` finds the country of invalid numbers if no country is known.
+    Without ``check``, the digits are used unchanged, for short codes and test numbers. ``without_country`` counts rows
+    that are invalid only because no country is known.
     """
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
         self._reader = phones.Reader(country, sms=sms)
         self._check = check
-        self.national = phones.CountryFinder(sms=sms) if check and country is None else None
+        self.without_country = 0
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""
@@ -88,26 +91,25 @@ class PhoneCells:
             return digits
         if not text or text.isspace():
             raise UsageError("no phone number")
-        if len(numbers := _several(text)) > 1:
-            raise UsageError(f"{'two' if len(numbers) == 2 else len(numbers)} numbers in one cell")
+        if (count := len(_several(text))) > 1:
+            raise UsageError(f"{'two' if count == 2 else count} numbers in one cell")
         # Dots in a phone are ignored, so 573001234567.0 would get an additional digit.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
         try:
-            found = self._reader.read(text) if self._check else phones.as_typed(text)
+            phone = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
+            self.without_country += error.needs_country
             raise UsageError(f"not a valid phone number: {error.problem}") from None
-        if found.abroad:
-            raise UsageError(f"valid only in {found.abroad}; if that is right, write it with +")
-        return found.digits
+        if phone.abroad:
+            raise UsageError(f"valid only in {phone.abroad}; if that is right, write it with +")
+        return phone.digits
 
     def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
         """Return the recipient in a row's cells; ``phone`` is the index of its number."""
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
-            if self.national is not None:
-                self.national.add(cells[phone])
             return InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), error.message, tuple(cells))
 
 
@@ -128,16 +130,24 @@ def opened(
     phones: PhoneCells | None = None,
     *,
     may_be_list: bool = False,
+    skip_hidden: bool | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Recipients]:
     """Open a file of recipients; ``-`` is ``stdin``, which stays open.
 
-    With ``may_be_list``, the file may have one number per line instead. ``note`` is called with a message at the end if
-    the text was Windows-1252. Raises UsageError if the file is unreadable or not text, or has no header or phone
-    column.
+    Without ``phones``, the file needs no phone column, and the phone of each row is empty. With ``may_be_list``, the
+    file may have one number per line instead. ``skip_hidden`` leaves out the rows that Excel hides, which are an error
+    otherwise; None means that the command has no such option. ``note`` is called with messages for the user. Raises
+    UsageError if the file is unreadable or not text, or has no header or phone column.
     """
-    phones = phones or PhoneCells()
     name = name_of(file)
+
+    def table(records: Iterator[Record]) -> _Table:
+        return _Table(name, records, phone_column, phones)
+
+    def is_header(cells: Sequence[str]) -> bool:
+        return len(cells) <= MAX_COLUMNS and _find_phone(cells, phone_column) is not None
+
     with ExitStack() as stack:
         try:
             source = cast(io.BufferedReader, stdin) if file == "-" else stack.enter_context(Path(file).open("rb"))
@@ -147,22 +157,22 @@ def opened(
         if head.startswith(formats.ZIP_MARK):
             from msgctl.jobs import workbook
 
-            rows = stack.enter_context(closing(workbook.records(source, name)))
-            yield _table(name, rows, phone_column, phones)
+            sheets = stack.enter_context(workbook.sheets(source, name))
+            yield _in_workbook(name, sheets, table, skip_hidden, note)
             return
         lines = stack.enter_context(closing(formats.Lines(source, name, head)))
         if not lines.first:
-            once = " It can be read only once." * (file == "-")
-            hint = f"It must contain recipients: CSV with a header, JSON Lines, or .xlsx.{once}"
-            raise UsageError(f"{name} is empty", hint)
-        if may_be_list and _is_phone(lines.first, least=1):
+            hint = "It must contain recipients: CSV with a header, JSON Lines, or .xlsx."
+            if file == "-":
+                hint += " It can be read only once."
+            raise FileError(f"{name} is empty", hint)
+        if may_be_list and _is_phone(lines.first.removeprefix("'"), least=1):
             yield Recipients(("phone",), "phone", iter(()), lines)
-        elif _JSON.match(lines.first):
-            yield _table(name, formats.json_records(lines), phone_column, phones)
+        elif lines.first.lstrip().startswith(("{", "[")):
+            yield table(formats.json_records(lines)).recipients()
         else:
-            records = formats.csv_records(lines, lambda cells: _find_phone(cells, phone_column) is not None)
-            yield _table(name, records, phone_column, phones)
-        if lines.windows_1252:
+            yield table(formats.csv_records(lines, is_header)).recipients()
+        if lines.is_windows_1252:
             note(f"{name} is not UTF-8; reading it as Windows-1252")
 
 
@@ -194,7 +204,7 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
     """Yield the numbers of a file with one per line, without a `Row` for each, since there can be millions."""
     for line in lines:
         lines.size = 0
-        if text := line.strip():
+        if text := line.strip().removeprefix("'"):
             try:
                 yield phones.read(text)
             except UsageError as error:
@@ -202,8 +212,8 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
                 raise _invalid(row, lines.name) from None
 
 
-def _invalid(row: InvalidRow, name: str) -> UsageError:
-    return UsageError(
+def _invalid(row: InvalidRow, name: str) -> FileError:
+    return FileError(
         f"Line {row.line} of {name}: {row.phone}: {row.reason}",
         "Fix or remove it. Name the country of national numbers with --country-code CO.",
     )
@@ -214,33 +224,134 @@ def name_of(file: str) -> str:
     return "standard input" if file == "-" else shorten(Path(file).name)
 
 
-def _table(name: str, records: Iterator[Record], phone_column: str | None, phones: PhoneCells) -> Recipients:
-    """Return the rows of a table whose first record with text is its header. Raises UsageError."""
-    line, header = next((each for each in records if isinstance(each[1], str) or "".join(each[1]).strip()), (0, []))
-    if isinstance(header, str):
-        hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
-        raise UsageError(f"line {line} of {name} is {header}", hint)
-    if not header:
-        raise UsageError(f"{name} has no header", "Add a first line with the names of the columns.")
-    columns = [cell.strip() for cell in header]
-    sample = [*islice(records, SAMPLE)]
-    phone = _require_phone(columns, phone_column, name, [cells for _, cells in sample if not isinstance(cells, str)])
+class NoTableError(FileError):
+    """The first row with text is not a header that can be used."""
 
-    def rows() -> Iterator[Row | InvalidRow | None]:
-        for line, cells in chain(sample, records):
+
+class _Table:
+    """A table whose first record with text is its header. Raises UsageError if it has no header or phone column."""
+
+    def __init__(
+        self, name: str, records: Iterator[Record], phone_column: str | None, phones: PhoneCells | None
+    ) -> None:
+        records = map(_unguarded, records)
+        line, header = next(filter(_has_text, records), (0, []))
+        if isinstance(header, str):
+            hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
+            raise NoTableError(f"line {line} of {name}: {header}", hint)
+        if not header:
+            raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
+        if len(header) > MAX_COLUMNS:
+            raise NoTableError(f"{name} has {len(header):,} columns; the limit is {MAX_COLUMNS:,}")
+        self._columns = [cell.strip() for cell in header]
+        twice = next((name for name, count in Counter(self._columns).items() if name and count > 1), None)
+        if twice is not None:
+            raise NoTableError(
+                f"{name} has more than one column named {quote(twice)}", "Give each column its own name."
+            )
+        self._records = records
+        self._sample = [*islice(records, SAMPLE)]
+        self._phones = phones
+        self._phone = 0
+        if phones is not None:
+            sample = [cells for _, cells in self._sample if not isinstance(cells, str)]
+            self._phone = _require_phone(self._columns, phone_column, name, sample)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has only a header."""
+        return not any(map(_has_text, self._sample))
+
+    def recipients(self) -> Recipients:
+        phone_column = "" if self._phones is None else self._columns[self._phone]
+        return Recipients(self._columns, phone_column, self._rows())
+
+    def _rows(self) -> Iterator[Row | InvalidRow | None]:
+        columns, phone = len(self._columns), self._phone
+        for line, cells in chain(self._sample, self._records):
             if isinstance(cells, str):
                 yield InvalidRow(line, "", cells)
-            elif len(cells) > len(columns):
-                reason = (
-                    f"{len(cells)} cells, but the header has {len(columns)}: quote cells that contain the delimiter"
-                )
+            elif len(cells) > columns:
+                reason = f"{len(cells)} cells, but the header has {columns}: quote cells that contain the delimiter"
                 yield InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), reason)
             elif "".join(cells).strip():
-                yield phones.row(line, cells + [""] * (len(columns) - len(cells)), phone)
+                filled = cells + [""] * (columns - len(cells))
+                yield Row(line, "", tuple(filled)) if self._phones is None else self._phones.row(line, filled, phone)
             elif cells:  # an empty line is not a row
                 yield None
 
-    return Recipients(columns, columns[phone], rows())
+
+def _in_workbook(
+    name: str,
+    sheets: Iterator[Sheet],
+    table: Callable[[Iterator[Record]], _Table],
+    skip_hidden: bool | None,
+    note: Callable[[str], None],
+) -> Recipients:
+    """Return the rows of the only visible sheet with recipients. Raises UsageError."""
+    names: list[str] = []
+    only: _Table | FileError = FileError(f"{name} has no visible sheet")
+    for sheet in sheets:
+        names.append(sheet.name)
+        try:
+            only = table(_visible(sheet, skip_hidden))
+        except NoTableError as error:
+            only = error
+            continue
+        if only.is_empty:
+            continue
+        if sheet.hidden and not skip_hidden:
+            raise FileError(
+                f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter",
+                "Show them in Excel, or delete them."
+                if skip_hidden is None
+                else "Show them in Excel, or leave them out with --skip-hidden.",
+            )
+        if sheet.hidden:
+            note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {name}")
+        recipients = only.recipients()
+        return recipients._replace(rows=chain(recipients.rows, _refuse_others(name, sheet.name, sheets, table)))
+    if len(names) > 1:
+        what = f"None of the visible sheets of {name} has recipients: {some_of([*map(quote, names)], 20)}"
+        raise FileError(what, "One sheet must have a header with a phone column, and rows.")
+    if isinstance(only, FileError):
+        raise only
+    return only.recipients()
+
+
+def _visible(sheet: Sheet, skip_hidden: bool | None) -> Iterator[Record]:
+    if not skip_hidden:
+        return sheet.rows
+    return (record for record in sheet.rows if record[0] not in sheet.hidden)
+
+
+def _refuse_others(
+    name: str, first: str, sheets: Iterator[Sheet], table: Callable[[Iterator[Record]], _Table]
+) -> Iterator[None]:
+    """Yield nothing. Raises UsageError if another sheet has recipients, too."""
+    names = [first]
+    for sheet in sheets:
+        with suppress(NoTableError):
+            if not table(sheet.rows).is_empty:
+                names.append(sheet.name)
+    if len(names) > 1:
+        what = f"{len(names)} visible sheets of {name} have recipients: {some_of([*map(quote, names)], 20)}"
+        raise FileError(what, "Hide or delete all but one of them.")
+    yield from ()
+
+
+def _has_text(record: Record) -> bool:
+    """Return whether a record has an error or a cell that is not blank."""
+    _, cells = record
+    return bool("".join(cells).strip())
+
+
+def _unguarded(record: Record) -> Record:
+    """Return a record without the quotation marks that spreadsheets add before ``=`` and the like."""
+    line, cells = record
+    if isinstance(cells, str):
+        return record
+    return line, [cell[1:] if cell.startswith(_GUARDED) else cell for cell in cells]
 
 
 # --- columns, by the names that people type
@@ -266,31 +377,28 @@ def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequ
     """
     found = find_column("phone" if asked is None else asked.strip(), columns)
     if found is None and asked is None:
-        found = _only(_PHONE_NAME.fullmatch(re.sub("[ _.-]", "", _key(name))) is not None for name in columns)
+        found = _only(_PHONE_NAME.fullmatch(_key(name).translate(_WITHOUT_PUNCTUATION)) is not None for name in columns)
         if found is None:
             found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
     return found
 
 
 def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
-    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name.
+    """Return the index of the phone column. Raises UsageError if it is not found.
 
     A header that contains a phone number is refused, because this person would be left out, or not excluded.
     """
     index = _find_phone(columns, asked, sample)
     if index is None or (asked is None and _is_phone(columns[index])):
         if any(map(_is_phone, columns)):
-            raise UsageError(
+            raise NoTableError(
                 f"the first line of {file} contains a phone number, but must name the columns",
                 "Add a header line, for example: phone,name",
             )
-        raise UsageError(
+        raise NoTableError(
             f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
             'Rename the column of the phone numbers to "phone", or name it with --phone-column NAME.',
         )
-    twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
-    if twice is not None:
-        raise UsageError(f"{file} has more than one column named {quote(twice)}", "Give each column its own name.")
     return index
 
 

@@ -1,7 +1,8 @@
 """Read Excel workbooks in a child process with limited memory, because a small file can need hundreds of gigabytes.
 
-The child (`main`) gets the workbook on standard input. Each line of its output is JSON: an array with the text of each
-cell of a row, or a string with the reason why it refuses the workbook.
+The child process (`main`) gets the workbook on standard input, and writes a line of JSON for each `Sheet` that is
+visible, followed by one for each of its rows: an array with the text of each cell, or a string with the reason why the
+row is invalid. `{"error": "…"}` refuses the workbook.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
 import sys
 import zipfile
-import zlib
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
-from datetime import datetime, time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime, time, timedelta
 from importlib.util import find_spec
-from typing import IO, BinaryIO, cast
+from itertools import groupby
+from string import ascii_letters, digits
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+from xml.parsers import expat
 
-from msgctl.errors import UsageError
-from msgctl.jobs.formats import MAX_RECORD, Record, unreadable
+from msgctl.jobs.formats import MAX_RECORD, FileError, Record, unreadable
 
 MAX_SIZE = 2**26
 MAX_MEMORY = 2**30
@@ -42,39 +43,61 @@ OUT_OF_MEMORY = f"needs more than {MAX_MEMORY // 2**20:,} MiB of memory, the lim
 OUT_OF_TIME = f"needs more than {MAX_CPU_SECONDS} seconds of processor time, the limit"
 
 _CHUNK = 2**20
-_MAX_TAG = 512
-_REFERENCE = re.compile(
-    rb"""<(?:x:)?(?:c|row)\s                # a cell or a row, as programs write them,
-    (?:[^<>]{0,60}?\s)??r=                 # with its reference, such as XFD1048576 or 1048576,
-    ["']([A-Za-z]{0,3}+)([0-9]{1,20}+)["']
-    [^<>]{0,100}+(?<!/)>                   # and with content, unlike <c r="XFD1" s="1"/>""",
-    re.VERBOSE,
-)
-"""The quantifiers are limited, because otherwise some inputs would take quadratic time."""
 
 
-def records(source: BinaryIO, name: str) -> Generator[Record]:
-    """Yield the rows of the first sheet of a workbook. Raises UsageError."""
+class Sheet(NamedTuple):
+    """A visible sheet: its name, the numbers of its hidden rows that have content, and all its rows."""
+
+    name: str
+    hidden: frozenset[int]
+    rows: Iterator[Record]
+
+
+@contextmanager
+def sheets(source: BinaryIO, name: str) -> Iterator[Iterator[Sheet]]:
+    """Start the child process, and yield the visible sheets. Raises UsageError, even while the rows are read.
+
+    Continuing with the next sheet skips the rest of the rows.
+    """
     if find_spec("python_calamine") is None:
         from msgctl import extras
 
-        raise UsageError(
+        raise FileError(
             f"{name} is an Excel workbook, and the package python-calamine, which reads them, is not installed",
             f"Install it, or save the file as CSV in UTF-8: {extras.install('campaigns')}",
         )
     with _reader(name) as reader:
         try:
             _copy(source, cast(IO[bytes], reader.stdin), name)
-            for number, line in enumerate(cast(IO[bytes], reader.stdout), 1):
-                row = json.loads(line) if line.endswith(b"\n") else _ended(reader.wait())
-                if isinstance(row, str):
-                    raise _refused(name, row)
-                yield number, row
-            if code := reader.wait():
-                raise _refused(name, _ended(code))
+            with closing(_messages(reader, name)) as messages:
+                yield _sheets(messages)
         finally:
             reader.kill()
             reader.wait()
+
+
+def _messages(reader: subprocess.Popen[bytes], name: str) -> Generator[Any]:
+    """Yield the lines of the child process. Raises UsageError if it refuses the workbook or fails."""
+    for line in cast(IO[bytes], reader.stdout):
+        message = json.loads(line) if line.endswith(b"\n") else {"error": _ended(reader.wait())}
+        if isinstance(message, dict) and "error" in message:
+            raise _refused(name, message["error"])
+        yield message
+    if code := reader.wait():
+        raise _refused(name, _ended(code))
+
+
+def _sheets(messages: Iterator[Any]) -> Iterator[Sheet]:
+    number = 0
+
+    def sheet_of(message: Any) -> int:
+        nonlocal number
+        number += isinstance(message, dict)
+        return number
+
+    for _, lines in groupby(messages, sheet_of):
+        head = next(lines)
+        yield Sheet(head["sheet"], frozenset(head["hidden"]), enumerate(lines, 1))  # noqa: B031 (the rest of the sheet)
 
 
 def _ended(code: int) -> str:
@@ -85,10 +108,10 @@ def _ended(code: int) -> str:
     )
 
 
-def _refused(name: str, reason: str) -> UsageError:
+def _refused(name: str, reason: str) -> FileError:
     if reason == UNREADABLE:
-        return UsageError(f"{name} {reason}", "Save it as .xlsx without a password, or as CSV in UTF-8.")
-    return UsageError(f"{name} {reason}", "Copy the recipients to a new workbook, or save them as CSV in UTF-8.")
+        return FileError(f"{name} {reason}", "Save it as .xlsx without a password, or as CSV in UTF-8.")
+    return FileError(f"{name} {reason}", "Copy the recipients to a new workbook, or save them as CSV in UTF-8.")
 
 
 def _reader(name: str) -> subprocess.Popen[bytes]:
@@ -103,7 +126,7 @@ def _reader(name: str) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         what = f"Cannot read {name}: the process that reads workbooks does not start: {error.strerror}"
-        raise UsageError(what, "Save it as CSV in UTF-8.") from None
+        raise FileError(what, "Save it as CSV in UTF-8.") from None
 
 
 def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
@@ -113,7 +136,7 @@ def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
         while chunk := source.read(_CHUNK):
             size += len(chunk)
             if size > MAX_SIZE:
-                raise UsageError(
+                raise FileError(
                     f"{name} is larger than {MAX_SIZE // 2**20} MiB, the limit for workbooks",
                     "Save it as CSV in UTF-8.",
                 )
@@ -141,17 +164,18 @@ def main() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C, the parent process ends this one
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    output = sys.stdout.buffer
+
+    def write(message: object) -> None:
+        sys.stdout.buffer.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+
     try:
-        content = io.BytesIO(sys.stdin.buffer.read())
-        check(content)
-        for row in rows(content):
-            output.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        for message in read(io.BytesIO(sys.stdin.buffer.read())):
+            write(message)
     except WorkbookError as error:
-        output.write(json.dumps(str(error)).encode() + b"\n")
+        write({"error": str(error)})
     except MemoryError:
-        output.write(json.dumps(OUT_OF_MEMORY).encode() + b"\n")
-    output.flush()
+        write({"error": OUT_OF_MEMORY})
+    sys.stdout.buffer.flush()
 
 
 def _limit(kind: int, most: int) -> None:
@@ -160,23 +184,45 @@ def _limit(kind: int, most: int) -> None:
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def check(content: BinaryIO) -> None:
-    """Check the sizes of a workbook's parts and the references of its cells. Raises WorkbookError."""
+def read(content: BinaryIO) -> Iterator[object]:
+    """Yield the messages about a workbook's visible sheets and their rows. Raises WorkbookError and MemoryError."""
+    from python_calamine import CalamineWorkbook
+
     try:
         with zipfile.ZipFile(content) as archive:
-            parts = archive.infolist()
-            _check_size(sum(part.file_size for part in parts))
-            unpacked = 0
-            for part in parts:
-                part.file_size = sys.maxsize  # the stated size may be wrong, so read to the end
-                area = _Area()
-                with archive.open(part) as stream:
-                    while chunk := stream.read(_CHUNK):
-                        unpacked += len(chunk)
-                        _check_size(unpacked)
-                        area.add(chunk)
-    except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, ValueError):
+            parts = unpacked(archive)
+            content.seek(0)
+            book = CalamineWorkbook.from_filelike(content)
+            for index, sheet in enumerate(_sheet_parts(archive, parts, book.sheet_names)):
+                if not sheet.is_visible:
+                    continue
+                yield {"sheet": sheet.name, "hidden": sorted(Scan(archive, parts[sheet.path]).hidden)}
+                for number, row in enumerate(book.get_sheet_by_index(index).iter_rows(), 1):
+                    yield _texts(row, number)
+    except (MemoryError, WorkbookError, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
         raise WorkbookError(UNREADABLE) from None
+
+
+Parts = dict[str, zipfile.ZipInfo]
+"""The parts of a workbook by their lowercase names, because their case does not matter (ECMA-376, part 2)."""
+
+
+def unpacked(archive: zipfile.ZipFile) -> Parts:
+    """Return the parts of a workbook after checking their sizes. Raises WorkbookError."""
+    parts = {part.filename.lower(): part for part in archive.infolist()}
+    if len(parts) < len(archive.infolist()):
+        raise WorkbookError(UNREADABLE)  # readers take different ones of two parts with the same name
+    _check_size(sum(part.file_size for part in parts.values()))
+    size = 0
+    for part in parts.values():
+        part.file_size = sys.maxsize  # the stated size may be wrong, so read to the end
+        with archive.open(part) as stream:
+            while chunk := stream.read(_CHUNK):
+                size += len(chunk)
+                _check_size(size)
+    return parts
 
 
 def _check_size(size: int) -> None:
@@ -184,68 +230,141 @@ def _check_size(size: int) -> None:
         raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
 
 
-class _Area:
-    """The cells of a sheet from A1 to the last row and column with content."""
+class SheetPart(NamedTuple):
+    """A sheet, and the part of the workbook that contains it."""
 
-    def __init__(self) -> None:
-        self._rest = b""
-        self._columns: set[bytes] = set()
-        self._last_row = self._references = 0
+    name: str
+    path: str
+    is_visible: bool
 
-    def add(self, chunk: bytes) -> None:
-        """Count the cells in the next chunk of the sheet's XML. Raises WorkbookError if there are too many."""
-        text = self._rest + chunk
-        self._rest = text[max(text.rfind(b"<"), len(text) - _MAX_TAG, 0) :]
-        found = _REFERENCE.findall(text)
-        self._references += len(found)
-        last = max((int(row) for row in {row for _, row in found}), default=0)
-        if last > MAX_ROW:
-            raise WorkbookError(f"has a row {last:,}; the last row of a sheet is {MAX_ROW:,}")
-        self._columns.update({column for column, _ in found})
-        self._last_row = max(self._last_row, *(int(row) for row in {row for column, row in found if column}), 0)
-        area = self._last_row * max(map(_number, self._columns), default=0)
-        cells = max(area, self._references - MAX_ROW)  # rows also have references
+
+def _sheet_parts(archive: zipfile.ZipFile, parts: Parts, names: list[str]) -> list[SheetPart]:
+    """Return all sheets in their order, in which python-calamine must have found the same ``names``.
+
+    Charts are not visible. Raises WorkbookError.
+    """
+    targets: dict[str, str] = {}
+    found: list[tuple[str, str, str]] = []
+
+    def relationship(name: str, attributes: dict[str, str]) -> None:
+        if name == "Relationship" and attributes["Type"].endswith("/worksheet"):
+            targets[attributes["Id"]] = attributes["Target"]
+
+    def sheet(name: str, attributes: dict[str, str]) -> None:
+        if name == "sheet":
+            number = next(value for key, value in attributes.items() if key.endswith(":id"))
+            found.append((attributes["name"], number, attributes.get("state", "visible")))
+
+    _parse(archive, parts["xl/_rels/workbook.xml.rels"], relationship)
+    _parse(archive, parts["xl/workbook.xml"], sheet)
+    if [name for name, _, _ in found] != names:
+        raise WorkbookError(UNREADABLE)
+    return [
+        SheetPart(name, _path(targets.get(number, "")), state == "visible" and number in targets)
+        for name, number, state in found
+    ]
+
+
+def _path(target: str) -> str:
+    """Return the lowercase path of a part from the target of a relationship, as python-calamine finds it."""
+    path = target.removeprefix("/").lower()
+    return path if path.startswith("xl/") else f"xl/{path}"
+
+
+class Scan:
+    """The rows of a sheet that are hidden and have content. Raises WorkbookError if the sheet is too large."""
+
+    def __init__(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+        self.hidden: set[int] = set()
+        self._row = self._last_row = self._cells = self._cells_before = 0
+        self._is_hidden = False
+        self._reference = ""
+        self._columns: set[str] = set()
+        _parse(archive, part, self._start)
+        self._end_row()
+        cells = max(self._last_row * max(map(_number, self._columns), default=0), self._cells)
         if cells > MAX_CELLS:
             raise WorkbookError(f"has {cells:,} cells up to the last row and column; the limit is {MAX_CELLS:,}")
 
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name in ("v", "is"):  # a value, or text in the cell itself; other cells only have a format
+            self._cells += 1
+            self._columns.add(self._reference.rstrip(digits))
+        elif name == "c":
+            self._reference = attributes.get("r", "")
+        elif name == "row":
+            self._end_row()
+            self._row = int(attributes.get("r", self._row + 1))
+            self._is_hidden = attributes.get("hidden") in ("1", "true")
+            _check_row(self._row)
 
-def _number(column: bytes) -> int:
+    def _end_row(self) -> None:
+        if self._cells == self._cells_before:
+            return
+        self._cells_before = self._cells
+        if number := self._reference.lstrip(ascii_letters):
+            self._row = int(number)
+            _check_row(self._row)
+        self._last_row = max(self._last_row, self._row)
+        if self._is_hidden:
+            self.hidden.add(self._row)
+
+
+def _check_row(row: int) -> None:
+    if row > MAX_ROW:
+        raise WorkbookError(f"has a row {row:,}; the last row of a sheet is {MAX_ROW:,}")
+
+
+def _parse(archive: zipfile.ZipFile, part: zipfile.ZipInfo, start: Callable[[str, dict[str, str]], None]) -> None:
+    """Parse XML, and call ``start`` with the name, without its prefix, and the attributes of each element."""
+    parser = expat.ParserCreate()
+
+    def start_element(name: str, attributes: dict[str, str]) -> None:
+        start(name.rpartition(":")[2] if ":" in name else name, attributes)
+
+    def doctype(*_: object) -> None:
+        raise WorkbookError(UNREADABLE)  # entities can unpack to gigabytes; workbooks have none
+
+    parser.StartElementHandler = start_element
+    parser.StartDoctypeDeclHandler = doctype
+    with archive.open(part) as stream:
+        parser.ParseFile(stream)
+
+
+def _number(column: str) -> int:
     """Return the number of a column: 1 for A, 28 for AB."""
     number = 0
     for letter in column.upper():
-        number = number * 26 + letter - ord("A") + 1
+        number = number * 26 + ord(letter) - ord("A") + 1
     return number
 
 
-def rows(content: BinaryIO) -> Iterator[list[str]]:
-    """Yield the rows of the first sheet of a workbook. Raises WorkbookError and MemoryError."""
-    from python_calamine import CalamineWorkbook
-
-    content.seek(0)
+def _texts(row: Iterable[object], number: int) -> list[str] | str:
+    """Return the text of each cell of a row, or why it is invalid. Raises WorkbookError."""
     try:
-        sheet = CalamineWorkbook.from_filelike(content).get_sheet_by_index(0)
-        for number, row in enumerate(sheet.iter_rows(), 1):
-            yield _texts(row, number)
-    except (MemoryError, WorkbookError, GeneratorExit):
-        raise
-    except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
-        raise WorkbookError(UNREADABLE) from None
-
-
-def _texts(row: Iterable[object], number: int) -> list[str]:
-    """Return the text of each cell of a row. Raises WorkbookError."""
-    cells = [_cell_text(cell) for cell in row]
+        cells = [_cell_text(cell) for cell in row]
+    except OverflowError:
+        return f"a number of more than {MAX_DIGITS} digits has lost digits in Excel; enter it again as text"
     if sum(map(len, cells)) > MAX_RECORD:
         raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
     return cells
 
 
 def _cell_text(cell: object) -> str:
-    """Return a cell as Excel shows it: whole numbers without a decimal point, dates as 2026-12-01."""
+    """Return the value of a cell: 0.15 for 15 %, 2026-12-01 for a date, 26:30:00 for a duration.
+
+    Raises OverflowError for a number of more than 15 digits.
+    """
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):
+        if abs(cell) >= 10**MAX_DIGITS:
+            raise OverflowError
         return f"{cell:.{MAX_DIGITS}g}"
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
+    if isinstance(cell, timedelta):
+        seconds = round(abs(cell.total_seconds()))
+        text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f"-{text}" if cell < timedelta() else text
     return str(cell)
