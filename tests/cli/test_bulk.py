@@ -152,17 +152,6 @@ def test_a_dry_run_lists_invalid_rows(
     assert (service.received, files(home)) == ([], [])
 
 
-def test_skip_invalid_exits_with_0_if_all_others_are_accepted(broken: str, jobs: Jobs, service: Service) -> None:
-    service.always(accepting(service))
-    job = jobs.send(broken, "--skip-invalid", text="Hello {name}", code=0)
-    assert [phones(each) for each in sends(service)] == [[ANA]]
-    assert [(row["line"], row["phone"], row["outcome"]) for row in jobs.report(job)] == [
-        (2, ANA, "accepted"),
-        (3, "nobody", "invalid"),
-        (4, EVA, "invalid"),
-    ]
-
-
 def test_rows_that_are_left_out_keep_their_columns_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     rows = (f"{ANA},Ana,Cali", "nobody,Luis,Cali", f"{EVA},,Cali", f"{ANA},Ana,Quito", f"{LUIS},Luis")

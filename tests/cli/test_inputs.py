@@ -24,16 +24,6 @@ MAX_MESSAGE_BYTES = 65536
 # --- phones
 
 
-@pytest.mark.parametrize("command", [("sms", "send", "-m", "Hola"), ("call", "send", "-m", "Hola", "--voice", "Mia")])
-def test_several_numbers_go_in_one_request_and_repeated_ones_once(
-    command: tuple[str, ...], tool: Tool, service: Service
-) -> None:
-    service.will(respond(RESPONSE))
-    outcome = tool(*command, OTHER, f"{PHONE},+57 300 765 4321", "(57) 311.2345678")
-    assert dict(service.received[0].form)["phone"] == f"{OTHER},{PHONE},573112345678"
-    assert outcome.err.splitlines()[0] == f"Repeated numbers are used once: {OTHER}"
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -51,22 +41,11 @@ def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Se
     assert used(tool, service, "block", "add", "3001234567", "--country-code", "CO")["phone"] == "573001234567"
 
 
-def test_a_number_of_another_country_is_sent_with_a_note(tool: Tool, service: Service) -> None:
-    service.will(respond(RESPONSE))
-    done = tool("call", "send", "12025550123", "-m", "Hola", "--voice", "Mia", "--country-code", "CO")
-    assert dict(service.received[0].form)["phone"] == "12025550123"
-    assert "12025550123 is a number in the United States" in done.err
-
-
 def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service: Service) -> None:
     refused(tool, service, "sms", "send", "+57 601 2345678", "-m", "Hola", names=("fixed line", "--no-number-check"))
     assert (
         used(tool, service, "call", "send", "+57 601 2345678", *CALL[3:], "--voice", "Mia")["phone"] == "576012345678"
     )
-
-
-def test_without_the_number_check_the_digits_are_sent_as_typed(tool: Tool, service: Service) -> None:
-    assert used(tool, service, "sms", "send", "87-654", "-m", "Hola", "--no-number-check")["phone"] == "87654"
 
 
 # --- choices and numbers
@@ -119,11 +98,6 @@ def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
 
 
 # --- the message
-
-
-@pytest.mark.parametrize("more", [(), ("-m", "-"), ("--message", "-"), ("--message-file", "-")], ids=str)
-def test_standard_input_gives_the_message(more: tuple[str, ...], tool: Tool, service: Service) -> None:
-    assert used(tool, service, *SMS, *more, stdin="\ufeffSeñal\nde 漢字 😀\r\n\n")["sms"] == "Señal\nde 漢字 😀"
 
 
 def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) -> None:
@@ -185,12 +159,6 @@ def test_gsm7_replaces_letters_of_any_message(tool: Tool, service: Service) -> N
     text = "“Mañana” – ‘sí’… 10 €"
     assert used(tool, service, *SMS, "-m", text, "--gsm7")["sms"] == "\"Mañana\" - 'si'... 10 €"
     assert used(tool, service, *SMS, "--gsm7", stdin=text)["sms"] == "\"Mañana\" - 'si'... 10 €"
-
-
-def test_gsm7_refuses_characters_without_a_near_one(tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, "-m", "Hola Ж", "--gsm7", names=("Ж", "U+0416", "position 6", "--gsm7"))
-    refused(tool, service, *SMS, "-m", "🎉 😀", "--gsm7", names=("Nothing is left", "--gsm7"))
-    refused(tool, service, *SMS, "-m", "\u0301 \ufe0f", "--gsm7", names=("GSM-7", "--gsm7"))
 
 
 def test_gsm7_leaves_out_emoji_with_a_note_that_lists_them(tool: Tool, service: Service) -> None:

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
-
 import pytest
 
 from msgctl.commands import sms
@@ -19,8 +11,8 @@ from msgctl.history.once import Reservation
 from msgctl.history.store import History
 from msgctl.http import client, request, response
 from support.commands import PHONE, SENDS, Command, each
-from support.service import Behaviour, Service, drop, respond
-from support.tool import Outcome, Tool, process
+from support.service import Service, respond
+from support.tool import Outcome, Tool
 
 on_both_stores = pytest.mark.usefixtures("store")
 OTHER = "573007654321"
@@ -34,18 +26,6 @@ REFUSED = respond({"error": "NO", "msg": "no credits"}, 520)
 
 def sends(service: Service) -> int:
     return len(service.received)
-
-
-@pytest.mark.every_set
-@each(ONE_REQUEST)
-def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, service: Service, tool: Tool) -> None:
-    service.will(respond(command.record))
-    first = tool(*command.line, "--once", "k", "--json")
-    again = tool(*command.line, "--once", "k", "--json")
-    assert (first.code, again.code) == (0, 0)
-    assert again.stdout == first.stdout
-    assert tool(*command.line, "--once", "k", "-o", "csv").out == tool(*command.line, "--once", "k", "-o", "csv").out
-    assert sends(service) == 1
 
 
 def test_a_send_encodes_its_body_once_and_parses_the_response_once(
@@ -71,42 +51,12 @@ def test_a_send_encodes_its_body_once_and_parses_the_response_once(
     assert sorted(done) == ["build", "encoded", "load_json"]
 
 
-@pytest.mark.every_set
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [([{"id": "m1", "status": "rejected", "phone": PHONE}], 6), ([{"id": "m9", "phone": OTHER}], 5)],
-    ids=["refused", "not mentioned"],
-)
-def test_the_exit_code_is_repeated_with_the_record(
-    data: list[dict[str, str]], code: int, service: Service, tool: Tool
-) -> None:
-    service.will(respond({"id": "d1", "status": "1", "data": data}))
-    first, again = tool(*SEND, "--json"), tool(*SEND, "--json")
-    assert (first.code, again.code, again.stdout) == (code, code, first.stdout)
-    assert sends(service) == 1
-
-
 @on_both_stores
 def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "Nothing was sent" not in tool(*SEND).err
     assert 'This time nothing was sent. This is the result of the first attempt with --once "' in tool(*SEND).err
     assert tool(*SEND, "--quiet").err == ""
-
-
-@on_both_stores
-@pytest.mark.parametrize("behaviour", [REFUSED, None], ids=["refused", "not reached"])
-def test_a_request_that_was_not_carried_out_frees_the_key(
-    behaviour: Behaviour | None, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        if behaviour is None:
-            patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:1/api/v1")
-        else:
-            service.will(behaviour)
-        assert tool(*SEND).code == (4 if behaviour is None else 1)
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
 
 
 def _interrupt(*_: object) -> None:
@@ -144,39 +94,6 @@ def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
     tool(*SEND).refused(1, "no credits", "Warning: The result is not stored under --once", "disk is full")
 
 
-@pytest.mark.every_set
-@pytest.mark.parametrize(
-    "behaviour",
-    [drop, respond(b"[]"), respond({"error": "BUSY", "msg": "later"}, 503)],
-    ids=["no response", "no record", "an error record"],
-)
-def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
-    behaviour: Behaviour, service: Service, tool: Tool
-) -> None:
-    service.will(behaviour)
-    first = tool(*SEND, "--json")
-    again = tool(*SEND, "--json")
-    assert (first.code, again.code) == (5, 5)
-    changed = {"message", "hint"}
-    assert {name: value for name, value in again.error.items() if name not in changed} == {
-        name: value for name, value in first.error.items() if name not in changed
-    }
-    assert first.error["message"] in f"{again.error['message']}\n{again.error['hint']}"
-    assert sends(service) == 1
-
-
-@on_both_stores
-def test_resend_unknown_sends_again_only_if_the_outcome_is_unknown(service: Service, tool: Tool) -> None:
-    service.will(drop, REFUSED, ACCEPTED)
-    assert tool(*SEND).code == 5
-    assert tool(*SEND, "--resend-unknown").code == 1
-    assert tool(*SEND).code == 5  # the first request is as doubtful as before
-    assert tool(*SEND, "--resend-unknown").code == 0
-    assert tool(*SEND, "--resend-unknown").code == 0
-    assert sends(service) == 3
-    assert tool("sms", "send", PHONE, "-m", "Hola", "--resend-unknown").code == 2
-
-
 @on_both_stores
 def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
@@ -190,15 +107,6 @@ def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: 
         other = tool(*line, "--once", "disk")
         assert (other.code, "another message or other recipients" in other.err) == (2, True), other.err
     assert sends(service) == 1
-
-
-@on_both_stores
-def test_a_key_belongs_to_an_account(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    service.will(ACCEPTED, ACCEPTED)
-    assert tool(*SEND).code == 0
-    monkeypatch.setenv("MSGCTL_CLIENT", "54321")
-    assert tool(*SEND).code == 0
-    assert sends(service) == 2
 
 
 @on_both_stores
@@ -217,61 +125,11 @@ def test_an_account_is_the_same_in_every_spelling_of_its_address(
 
 
 @on_both_stores
-def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-    assert tool("history", "clear", "--yes").code == 0
-    assert tool(*SEND).code == 0
-    assert sends(service) == 1
-
-
-@on_both_stores
 def test_a_dry_run_reserves_no_key(service: Service, tool: Tool) -> None:
     assert tool(*SEND, "--dry-run").code == 0
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
     assert sends(service) == 1
-
-
-@on_both_stores
-def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(service: Service) -> None:
-    everyone_is_there = threading.Event()
-    service.will(_after(everyone_is_there, ACCEPTED))
-    line = [sys.executable, "-m", "msgctl", *SEND, "--json"]
-    callers = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
-    everyone_is_there.set()
-    printed = [caller.communicate(timeout=60)[0] for caller in callers]
-    assert printed == [printed[0]] * 4
-    assert PHONE in str(json.loads(printed[0])["data"])
-    assert [caller.returncode for caller in callers] == [0] * 4
-    assert sends(service) == 1
-
-
-@on_both_stores
-def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service, tool: Tool) -> None:
-    is_sent = threading.Event()
-
-    def never_respond(connection: socket.socket) -> None:
-        is_sent.set()
-        connection.recv(1)
-
-    service.will(never_respond)
-    killed = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND], stderr=subprocess.DEVNULL)
-    assert is_sent.wait(60)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    again = process(*SEND)
-    assert (again.code, "may have been sent" in again.err) == (5, True), again.err
-    assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
-    assert sends(service) == 1
-
-
-def _after(event: threading.Event, behaviour: Behaviour) -> Behaviour:
-    def behave(connection: socket.socket) -> None:
-        assert event.wait(60)
-        behaviour(connection)
-
-    return behave
 
 
 # --- opt-outs
@@ -302,14 +160,6 @@ def test_an_opt_out_of_another_channel_does_not_count(command: Command, service:
     assert optouted(refused)
     assert f"msgctl optout remove {PHONE} --channel {channel}" in refused.err
     assert sends(service) == 1
-
-
-def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool: Tool) -> None:
-    assert tool("optout", "add", OTHER).code == 0
-    refused = tool("sms", "send", PHONE, OTHER, "-m", "Hola")
-    assert optouted(refused)
-    assert OTHER in refused.err
-    assert PHONE not in refused.err
 
 
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})

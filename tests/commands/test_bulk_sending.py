@@ -46,18 +46,6 @@ def without_credentials(pairs: list[tuple[str, str]]) -> dict[str, str]:
 # --- requests
 
 
-@pytest.mark.every_set
-@pytest.mark.parametrize(("options", "sizes"), [((), [100, 100, 50]), (("--batch-size", "60"), [60, 60, 60, 60, 10])])
-def test_recipients_of_one_text_share_requests(
-    options: tuple[str, ...], sizes: list[int], jobs: Jobs, service: Service, home: Path
-) -> None:
-    service.always(accepting(service))
-    job = jobs.send(of_phones(home, numbers(250)), *options)
-    assert [len(phones(each)) for each in sends(service)] == sizes
-    assert [phone for each in sends(service) for phone in phones(each)] == numbers(250)
-    assert jobs.shown(job)["requests"] == len(sizes)
-
-
 @pytest.mark.parametrize(
     ("line", "path", "form", "query", "body"),
     [
@@ -146,30 +134,6 @@ def test_all_accepted(everyone: str, jobs: Jobs, service: Service) -> None:
         "created": "2026-09-21T14:13:20Z",
         "updated": "2026-09-21T14:13:20Z",
     }
-
-
-@pytest.mark.every_set
-def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: Path) -> None:
-    file = of_phones(home, numbers(9))
-    service.will(BALANCE, *[REFUSAL] * 5)
-    done = jobs.sms(file, "--yes", "--json", "--batch-size", "1")
-    assert (done.code, service.unused) == (1, 0)
-    job = done.document["job"]
-    assert (done.document["state"], counts(done.document)) == ("paused", {"refused": 5, "pending": 4})
-    assert done.error["kind"] == "refused"
-    assert (done.error["error"], done.error["msg"]) == ("NOT_NOW", "phone: come back tomorrow")
-    assert "NOT_NOW: phone: come back tomorrow" in done.error["message"]
-    assert "0 of 9 recipients accepted, 5 refused, 4 pending" in done.error["message"]
-    assert f"msgctl job resume {job}" in done.error["hint"]
-    assert "--resend-refused" in done.error["hint"]
-
-    service.always(accepting(service))
-    done = jobs("job", "resume", job, "--json")
-    assert (done.code, counts(done.document)) == (6, {"accepted": 4, "refused": 5})
-    done = jobs("job", "resume", job, "--resend-refused", "--yes", "--json")
-    assert (done.code, counts(done.document), done.document["state"]) == (0, {"accepted": 9}, "done")
-    sent = [phone for each in sends(service) for phone in phones(each)]
-    assert sent == [*numbers(9), *numbers(5)]
 
 
 def test_a_job_that_is_stopped_at_once_sends_nothing_more(
@@ -274,36 +238,11 @@ def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
 
 
-@pytest.mark.every_set
-def test_a_number_missing_from_the_response_is_unknown(everyone: str, jobs: Jobs, service: Service) -> None:
-    entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
-    service.will(BALANCE, respond({"id": "d1", "status": "1", "data": [entry]}))
-    job = jobs.send(everyone, code=6)
-    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
-    (first, _) = jobs.report(job, "--only", "unknown")
-    assert first["error"] == "the response does not show whether this number was accepted"
-    assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
-
-
 def test_a_refusal_without_a_status_has_a_reason(everyone: str, jobs: Jobs, service: Service) -> None:
     entries = [{"id": "m1", "phone": ANA}, {"phone": LUIS, "error": "no route"}, {"id": "m3", "phone": EVA}]
     service.will(BALANCE, respond({"id": "d1", "status": 1, "data": entries}))
     (refused,) = jobs.report(jobs.send(everyone, code=6), "--only", "refused")
     assert (refused["phone"], refused["error"]) == (LUIS, "the service refused this number")
-
-
-@pytest.mark.every_set
-def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service, credits=3))
-    done = jobs.sms(of_phones(home, numbers(20)), "--yes", "--json", "--max-credits", "20", "--batch-size", "4")
-    assert (done.code, done.error["kind"]) == (6, "condition_not_met")
-    assert (done.document["state"], done.document["credits"]) == ("paused", 18)
-    assert "Stopped: the next request could exceed --max-credits 20 (18 used)" in done.error["message"]
-    job = done.document["job"]
-    assert jobs("job", "resume", job).code == 6
-    done = jobs("job", "resume", job, "--max-credits", "60", "--json")
-    assert (done.code, done.document["credits"]) == (0, 60)
-    assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
 
 
 def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service: Service, home: Path) -> None:

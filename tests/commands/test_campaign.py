@@ -55,13 +55,6 @@ def jobs(tool: Tool, service: Service) -> Jobs:
 # --- numbers
 
 
-def test_three_spellings_of_a_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:
-    file = of_phones(home, ["3001234567", "+57 300 123 4567", "0057 300 1234567", "300-765-4321"])
-    job = jobs.send(file, "--country-code", "CO")
-    assert sent_to(service) == [ANA, LUIS]
-    assert [row["error"] for row in jobs.report(job, "--only", "duplicate")] == ["duplicate of line 2"] * 2
-
-
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
@@ -322,11 +315,6 @@ def test_the_same_account_in_another_spelling_counts(
     jobs.sms(everyone, "--yes").refused(2, f"Job {job} already sends this message to 3 of 3 recipients")
     assert jobs("job", "resume", job).code == 0
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
-
-
-def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> None:
-    for template, code in (("hello", 0), ("goodbye", 0), ("hello", 2)):
-        assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
 
 
 def test_the_same_people_may_hear_another_recording(jobs: Jobs, everyone: str) -> None:
@@ -664,32 +652,6 @@ def test_two_runs_at_once_send_a_job_once(service: Service, tool: Tool, everyone
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
-def test_a_job_continues_after_its_process_was_killed(service: Service, tool: Tool, everyone: str, home: Path) -> None:
-    service.always(accepting(service))
-    jobs = Jobs(tool)
-    tool.clock.now = MONDAY_MORNING - 400 * 86_400
-    job = jobs.send(everyone, "--at", "2025-11-01 09:00Z", "--batch-size", "1", "--max-credits", "3")
-    killer = (
-        "import os, signal, sys\n"
-        "from msgctl.__main__ import main\n"
-        "from msgctl.jobs.ledger import Ledger\n"
-        "Ledger.record = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "sys.argv = ['msgctl', 'job', 'run-due']\n"
-        "main()\n"
-    )
-    assert subprocess.run([sys.executable, "-c", killer], check=False, timeout=60).returncode == -9
-    before = len(sends(service))
-    assert before >= 1
-    done = process("job", "run-due", "--json")
-    assert done.code == 6, done.err  # what was in flight is unknown
-    found = counts(done.document[0])
-    assert found["unknown"] + found["accepted"] == 3
-    assert sorted(set(sent_to(service))) == sent_to(service)
-    assert jobs.shown(job)["state"] == "done"
-    reasons = {row["error"] for row in jobs.report(job) if row["outcome"] == "unknown"}
-    assert reasons == {"msgctl ended before the response arrived"}
-
-
 def test_a_due_job_with_only_unknown_outcomes_exits_with_6(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, home: Path
 ) -> None:
@@ -704,42 +666,7 @@ def test_a_due_job_with_only_unknown_outcomes_exits_with_6(
     assert sends(service) == []
 
 
-def test_a_job_that_the_service_refuses_waits_for_its_user(
-    jobs: Jobs, service: Service, tool: Tool, home: Path
-) -> None:
-    job = jobs.send(
-        of_phones(home, [f"57300{n:07}" for n in range(10)]), "--at", "2026-12-01 09:00-05:00", "--batch-size", "1"
-    )
-    service.always(REFUSAL)
-    tool.clock.now += 30 * 86_400
-    assert jobs("job", "run-due").code == 1
-    before = len(service.received)
-    assert jobs("job", "run-due").code == 0
-    assert (len(service.received), jobs.shown(job)["state"]) == (before, "paused")
-
-
-def test_the_next_run_tries_a_service_that_could_not_be_reached(
-    jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("msgctl.jobs.workers.PAUSE", 0.0)
-    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
-    tool.clock.now += 30 * 86_400
-    service.stop()
-    assert jobs("job", "run-due").code == 4
-    assert (sends(service), jobs.shown(job)["state"]) == ([], "scheduled")
-
-
 # --- a few first
-
-
-def test_the_last_line_in_a_pipe_gives_the_next_step(jobs: Jobs, service: Service, home: Path) -> None:
-    sending = ("sms", "bulk", of_phones(home, [ANA, LUIS]), "-m", "Hola", "--yes", "--name", "pedidos")
-    step = "→ Check the delivery: msgctl job states pedidos"
-    assert jobs(*sending).err.splitlines()[-1] == step
-    assert jobs("job", "resume", "pedidos", "-o", "csv").err.splitlines()[-1] == step
-    assert step not in jobs("job", "resume", "pedidos", "--quiet").err
-    assert jobs("job", "resume", "pedidos", "--json").err == ""
-    assert jobs("job", "show", "pedidos").err == ""
 
 
 def test_the_error_of_a_refused_canary_shows_how_to_resume(jobs: Jobs, service: Service, home: Path) -> None:
@@ -748,22 +675,6 @@ def test_the_error_of_a_refused_canary_shows_how_to_resume(jobs: Jobs, service: 
     for done in (jobs(*sending), jobs(*sending)):
         assert done.code == 6
         assert done.err.splitlines()[-1].startswith("Resume")
-
-
-def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
-    jobs: Jobs, service: Service, home: Path
-) -> None:
-    file = of_phones(home, [ANA, LUIS, EVA, "573005550100", "573005550101"])
-    done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
-    assert done.code == 0, done.err
-    job = jobs("job", "list", "--json").document[0]["job"]
-    assert "Paused after 2 recipients, because of --canary." in done.err
-    assert f"msgctl job resume {job}" in done.err
-    assert jobs.shown(job)["state"] == "paused"
-    assert sent_to(service) == sorted([ANA, LUIS])
-    assert jobs("job", "resume", job).code == 0
-    assert len(sent_to(service)) == len(set(sent_to(service))) == 5
-    assert counts(jobs.shown(job)) == {"accepted": 5}
 
 
 @pytest.mark.every_set
@@ -779,34 +690,6 @@ def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, eve
     assert jobs("job", "run-due").code == 0
     assert jobs("job", "run-due").out == ""
     assert len(sent_to(service)) == 1
-
-
-def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
-    jobs: Jobs, service: Service, everyone: str
-) -> None:
-    job = jobs.send(everyone, "--at", "2026-11-24 09:00")
-    assert jobs("optout", "add", LUIS).code == 0
-    jobs.tool.clock.now += 86_400 * 2
-    done = jobs("job", "run-due")
-    assert done.code == 0, done.err
-    assert "1 recipient opted out after the job was created: nothing is sent to them" in done.err
-    assert sorted(sent_to(service)) == sorted([ANA, EVA])
-    (row,) = jobs("job", "report", job, "--only", "excluded", "--json").document
-    assert (row["phone"], row["error"]) == (LUIS, "opted out")
-    assert jobs.shown(job)["opted_out"] == 1
-
-
-def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
-    service.always(REFUSAL)
-    jobs("sms", "bulk", everyone, "-m", "Hola", "--batch-size", "1", "--concurrency", "1", "--canary", "1", "--yes")
-    service.always(accepting(service))
-    assert jobs("optout", "add", *sent_to(service), EVA).code == 0
-    done = jobs("job", "resume", "--last", "--resend-refused", "--yes", "--json")
-    assert done.code == 0, done.err
-    found = counts(done.document)
-    assert found == {"accepted": 1, "excluded": 2}
-    assert sent_to(service).count(EVA) == 0
-    assert len(sends(service)) == 2
 
 
 def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, home: Path) -> None:

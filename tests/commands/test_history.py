@@ -260,15 +260,6 @@ def test_invalid_options_are_usage_errors(options: tuple[str, ...], named: str, 
     tool("history", "list", *options).refused(2, named)
 
 
-@pytest.mark.every_set
-def test_the_history_shows_a_state_that_state_get_learned(tool: Tool, sandbox: Sandbox) -> None:
-    (sent,) = [row["id"] for row in sandbox.rows(*SEND)]
-    tool.clock.now += 60
-    assert [row["state"] for row in sandbox.rows("state", "get", sent)] == ["delivered"]
-    (entry,) = recorded(tool, "--command", "sms send", "--until", "today")
-    assert (entry["id"], entry["status"], entry["state"]) == (sent, entry["status"], "delivered")
-
-
 def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
     tool.clock.now += 60
@@ -277,30 +268,6 @@ def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     assert recorded(tool, "--state", "rejected") == []
     assert tool("history", "--state", "delivred").err == 'No matching message has the state "delivred"\n'
     assert tool("history", "--command", "sms").err == 'No message from the command "sms"\n'
-
-
-@pytest.mark.every_set
-def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
-    file = home / "customers.csv"
-    file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")
-    sandbox.done(*SEND)
-    tool.clock.now += 60
-    job = sandbox.document("sms", "bulk", str(file), "-m", "Hello {name}", "--yes", "--name", "news")["job"]
-    single, first, second = recorded(tool)
-    assert (single["job"], first["job"], second["job"]) == (None, job, job)
-    assert {each["phone"]: each["message"] for each in (first, second)} == {PHONE: "Hello Ana", OTHER: "Hello Luis"}
-    assert (first["profile"], first["command"], first["outcome"], first["credits"]) == (
-        "sandbox",
-        "sms bulk",
-        "accepted",
-        1,
-    )
-    assert first["status"] in FIRST_STATES
-    assert [each["job"] for each in recorded(tool, "--phone", OTHER)] == [job]
-    assert [each["phone"] for each in recorded(tool, "--job", "news")] == [each["phone"] for each in (first, second)]
-    assert recorded(tool, "--job", job, "--command", "call bulk") == []
-    assert [each["job"] for each in recorded(tool, "--limit", "1")] == [job]
-    tool("history", "--job", "nothing").refused(2, "nothing")
 
 
 def test_the_newest_entry_is_found_even_if_an_older_job_sent_it(tool: Tool, sandbox: Sandbox, everyone: str) -> None:
@@ -429,16 +396,6 @@ def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Too
 
 
 # --- state get --last
-
-
-@pytest.mark.every_set
-def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) -> None:
-    sandbox.done(*SEND)
-    sandbox.done("sms", "send", PHONE, OTHER, "-m", "two")
-    assert [(each["phone"], each["sms"]) for each in sandbox.rows("state", "get", "--last")] == [
-        (PHONE, "two"),
-        (OTHER, "two"),
-    ]
 
 
 def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:

@@ -101,17 +101,6 @@ def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     assert (shown["recipients"], shown["requests"], shown["credits"]) == (10, 7, 2)
 
 
-def test_the_oldest_job_comes_first(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    service.always(accepting(service))
-    made = []
-    for _ in range(4):
-        made.append(jobs.send(of_phones(home, [ANA]), "--again"))
-        tool.clock.now += 0.2
-    assert [each["job"] for each in jobs("job", "list", "--json").document] == made
-    rows = list(csv.DictReader(io.StringIO(jobs("job", "list", "-o", "csv", "--fields", "job,state,accepted").out)))
-    assert rows == [{"job": job, "state": "done", "accepted": "1"} for job in made]
-
-
 def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
@@ -166,26 +155,6 @@ def test_a_report_that_cannot_be_written_is_an_error(mixed: str, jobs: Jobs, hom
     jobs("job", "report", mixed, "--to", str(home / "missing" / "report.csv")).refused(3, "missing does not exist")
     jobs("job", "report", mixed, "--to", str(home / "report.csv"), "--fields", "phon").refused(2, "Did you mean phone?")
     assert not (home / "report.csv").exists()
-
-
-@pytest.mark.every_set
-def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, jobs: Jobs) -> None:
-    rows = jobs.report(mixed)
-    assert [list(row) for row in rows] == [
-        ["line", "phone", "outcome", "id", "status", "state", "credits", "error"]
-    ] * 10
-    first, second, third, *rest = numbers(8)
-    assert [row["phone"] for row in rows] == [first, second, "nobody", third, first, *rest]
-    assert [row["line"] for row in rows] == list(range(2, 12))
-    outcomes = ["accepted", "unknown", "invalid", "refused", "duplicate", *["refused"] * 4, "pending"]
-    assert [row["outcome"] for row in rows] == outcomes
-    accepted, unknown, invalid, refused, duplicate, *_, pending = rows
-    assert (accepted["id"], accepted["status"], accepted["credits"], accepted["error"]) == ("m1", "queued", 2, None)
-    assert pending["error"] is None
-    assert "NOT_NOW: phone: come back tomorrow" in refused["error"]
-    assert "not a valid phone number" in invalid["error"]
-    assert duplicate["error"] == "duplicate of line 2"
-    assert "may have been" in unknown["error"]
 
 
 @pytest.mark.parametrize("only", ["accepted", "refused", "unknown", "pending"])
@@ -476,15 +445,6 @@ def two(jobs: Jobs, service: Service, tool: Tool, home: Path) -> tuple[str, str]
     return made[0], made[1]
 
 
-def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -> None:
-    for arguments in (("November offer",), ("--last",), (two[1],)):
-        assert jobs("job", "show", *arguments, "--json").document["name"] == "November offer"
-        assert jobs("job", "show", *arguments, "--json").document["job"] == two[1]
-        assert [row["phone"] for row in jobs("job", "report", *arguments, "--json").document] == [LUIS]
-        assert jobs("job", "resume", *arguments, "--json").document["job"] == two[1]
-        assert jobs("job", "states", *arguments, "--dry-run", "--json").document["job"] == two[1]
-
-
 @pytest.mark.parametrize("arguments", [(), (NOWHERE, "--last")], ids=["none", "both"])
 def test_a_job_or_last_is_required(arguments: tuple[str, ...], jobs: Jobs) -> None:
     for command in ("show", "resume", "report", "states"):
@@ -496,25 +456,6 @@ def test_a_job_started_from_the_environment_needs_the_environment_to_resume(
 ) -> None:
     monkeypatch.delenv("MSGCTL_KEY")
     jobs("job", "resume", mixed).refused(3, "The job was started with the environment variables", "Set them again")
-
-
-def test_the_report_contains_the_columns_of_the_file(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    lines = (f"Ana,{ANA},new", "x,nobody,", f",{LUIS},nameless", f"Ana,{ANA},again")
-    job = jobs.send(table(home, "name,phone,status", *lines), "--skip-invalid", text="Hi {name}")
-    first, second, *left_out = jobs.report(job)
-    assert list(first)[8:] == ["name", "file.status"]
-    assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
-    assert (second["name"], second["outcome"]) == ("x", "invalid")
-    assert [(each["outcome"], each["file.status"]) for each in left_out] == [
-        ("invalid", "nameless"),
-        ("duplicate", "again"),
-    ]
-    done = jobs("job", "report", job, "-o", "csv", "--fields", "phone,file.status")
-    assert done.out.splitlines() == [
-        *("phone,file.status", f"{ANA},new", "nobody,"),
-        *(f"{LUIS},nameless", f"{ANA},again"),
-    ]
 
 
 def test_columns_with_the_name_of_a_report_column_get_a_prefix(jobs: Jobs, service: Service, home: Path) -> None:

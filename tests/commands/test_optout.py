@@ -21,21 +21,6 @@ def listed(tool: Tool) -> list[str]:
     return [each["phone"] for each in tool("optout", "list", "--json").document]
 
 
-def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
-    added = tool("optout", "add", "+57 300 123 4567", f"0057 300 1234567,{LUIS}")
-    assert (added.code, added.out, added.err) == (0, "", f"Repeated numbers are used once: {ANA}\nAdded 2 numbers.\n")
-    assert tool("optout", "list", "-o", "csv").out == (
-        f"phone,channel,added\n{ANA},all,2026-09-21T14:13:20Z\n{LUIS},all,2026-09-21T14:13:20Z\n"
-    )
-    shown = tool("optout", "list", terminal=True).out
-    assert (ANA in shown, "T14:13:20Z" in shown) == (True, False), "people read local times"
-    again = tool("optout", "add", ANA)
-    assert again.err == "Added 0 numbers.\n1 was already on the list.\n"
-    removed = tool("optout", "remove", f"+{ANA}", "573009999999")
-    assert (removed.code, removed.err) == (0, "Removed 1 number.\nNot on the list: 573009999999\n")
-    assert listed(tool) == [LUIS]
-
-
 def test_the_list_of_a_channel_has_the_opt_outs_that_count_for_it(tool: Tool) -> None:
     for phone, channel in ((ANA, "sms"), (LUIS, "call"), (EVA, "all")):
         assert tool("optout", "add", phone, "--channel", channel).code == 0
@@ -58,19 +43,6 @@ def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(t
     assert listed(tool) == [ANA]
 
 
-def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
-    assert tool("optout", "add", ANA, "57300").code == 2
-    file = tmp_path / "numbers.txt"
-    file.write_text(f"{ANA}\n\n{LUIS}\n57300123456\n")
-    refused = tool("optout", "import", str(file))
-    assert refused.code == 2
-    assert "Line 4 of numbers.txt" in refused.err
-    file.write_text(f"name,phone\nAna,{ANA}\nLuis,57300\n")
-    assert "Line 3 of numbers.txt" in tool("optout", "import", str(file)).err
-    assert "too short for Colombia" in refused.err
-    assert listed(tool) == []
-
-
 @on_this_machine
 @pytest.mark.parametrize("text", ["abc", "12", "57 300"])
 def test_the_hint_for_an_invalid_number_mentions_only_options_that_exist(text: str, tool: Tool) -> None:
@@ -90,16 +62,6 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
 
-def test_a_file_of_recipients_can_be_imported(tool: Tool, tmp_path: Path) -> None:
-    content = f"name;phone\nAna;300 123 4567\nLuis;+{LUIS}\n".encode("utf-16")
-    file = tmp_path / "people.csv"
-    file.write_bytes(content)
-    done = tool("optout", "import", str(file), "--country-code", "CO")
-    assert (done.code, done.err) == (0, "Added 2 numbers.\n")
-    assert listed(tool) == [ANA, LUIS]
-    assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
-
-
 def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
@@ -109,17 +71,6 @@ def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> N
 
 def channels(tool: Tool) -> list[tuple[str, str]]:
     return [(each["phone"], each["channel"]) for each in tool("optout", "list", "--json").document]
-
-
-def test_an_opt_out_of_one_channel_is_listed_with_it(tool: Tool) -> None:
-    assert tool("optout", "add", ANA, LUIS, "--channel", "SMS").code == 0
-    assert tool("optout", "add", ANA, "--channel", "chatapp").code == 0
-    assert channels(tool) == [(ANA, "chatapp"), (ANA, "sms"), (LUIS, "sms")]
-    assert "sms" in tool("optout", "list", terminal=True).out
-    removed = tool("optout", "remove", ANA, LUIS, "--channel", "chatapp")
-    assert removed.err == f"Removed 1 number.\nNot on the list: {LUIS}\n"
-    assert channels(tool) == [(ANA, "sms"), (LUIS, "sms")]
-    tool("optout", "add", ANA, "--channel", "email").refused(2, 'Unknown channel "email"', "sms, call, chatapp, all")
 
 
 def test_a_file_may_have_a_column_of_channels(tool: Tool, tmp_path: Path) -> None:

@@ -107,12 +107,6 @@ def test_the_credits_of_an_entry_for_several_numbers_are_summed_once(tool: Tool,
     assert sum(each["credits"] for each in tool("history", "--json").document) == 10
 
 
-def test_an_unknown_grouping_is_a_usage_error(tool: Tool) -> None:
-    done = tool("usage", "--by", "week")
-    assert done.code == 2
-    assert "choose from day, month, command, job, country, profile" in done.err
-
-
 def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     tool: Tool, home: Path, service: Service
 ) -> None:

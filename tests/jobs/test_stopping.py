@@ -1,42 +1,13 @@
-"""A job that is stopped: by a person, by its budget, by the service. It waits for requests in flight."""
+"""Checking the delivery states of a job can be killed and continued."""
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 
 import pytest
 
-from jobs.bulk import CONCURRENCY, Bulk, NewBulk, Running, assert_true
+from jobs.bulk import NewBulk
 from support.counting_server import CountingServer
-
-BATCH = 10
-UNDER_WAY = CONCURRENCY * BATCH
-STOPPING = "waiting for requests in flight"
-
-
-def _held(bulk: Bulk, counter: CountingServer) -> Running:
-    """A job with as many requests in flight as allowed, all without a response."""
-    counter.hold()
-    running = bulk.begin()
-    counter.wait_for(CONCURRENCY)
-    return running
-
-
-def test_the_first_signal_lets_requests_in_flight_finish(counter: CountingServer, new_bulk: NewBulk) -> None:
-    bulk = new_bulk(300, "--batch-size", str(BATCH))
-    running = _held(bulk, counter)
-    running.signal(signal.SIGTERM)
-    assert "Send the signal again to stop at once" in running.wait_for_line(STOPPING)
-    counter.release()
-    done = running.end()
-    assert done.code == 130
-    assert f"{UNDER_WAY} of 300 recipients accepted, 220 pending" in done.err
-    assert f"msgctl job resume {bulk.id}" in done.err
-    assert assert_true(bulk, counter) == {"accepted": UNDER_WAY, "pending": 220}
-    assert len(counter.dispatches) == CONCURRENCY
-    assert bulk.resume().end().code == 0
-    assert assert_true(bulk, counter) == {"accepted": 300}
 
 
 @pytest.mark.slow
