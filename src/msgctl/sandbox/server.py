@@ -1,13 +1,12 @@
 """The sandbox over HTTP/1.1, with limits on everything that a client may send.
 
-One thread serves all connections with asyncio's streams. This module adds what they lack: HTTP, limits of size and
-time, and responses broken on purpose by faults.
+One thread serves all connections with asyncio's streams, and h11 reads and writes HTTP. This module adds limits of size
+and time, and the responses that faults break on purpose.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import time
 from asyncio import StreamReader, StreamWriter
@@ -15,6 +14,9 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from http.client import responses
+from typing import Any
+
+import h11
 
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox.protocol import (
@@ -36,18 +38,15 @@ HEADER_SECONDS = 10.0
 """Seconds that the headers of a request may take, however slowly they arrive."""
 
 MAX_HEADERS = 64 * 1024
-"""Bytes of the request line and the headers."""
+"""Bytes of the request line and the headers, apart from the last `PIECE`."""
+
+PIECE = 64 * 1024
+"""Bytes that are read at once."""
 
 MAX_DRAINED = 8 * MAX_BODY
-"""Bytes of a body over the limit that are read and discarded, so that its sender gets to read the response."""
+"""Bytes of a request over the limits that are read and discarded, so that its sender gets to read the response."""
 
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
-
-_SINGLE = ("host", "content-length", "transfer-encoding")
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*)")
-"""A field line (RFC 9112, 5): no space before the colon, and no continuation of the line before it."""
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
-
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
 """A function that responds to a request from an address, or raises ConfigurationError."""
@@ -104,7 +103,6 @@ class Server:
         await asyncio.start_server(
             lambda reader, writer: _Connection(self, respond, reader, writer).serve(),
             sock=self.socket,
-            limit=MAX_HEADERS,
         )
         if not self.is_stopping:
             await stopped.wait()
@@ -122,14 +120,17 @@ class _Connection:
         own = str(writer.get_extra_info("sockname")[0])
         self._hosts = {*server.hosts, own.removeprefix("::ffff:")}
         self._loop = asyncio.get_running_loop()
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADERS)
+        self._is_closed = False
+        """Whether the client has closed its side of the connection."""
 
     async def serve(self) -> None:
         """Serve requests until the connection ends, or takes too long."""
         try:
             async with asyncio.timeout(None) as self._limit:
                 while await self._serve_once():
-                    pass
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+                    self._http.start_next_cycle()
+        except (OSError, TimeoutError):
             pass  # the client is gone, or too slow
         except Exception as error:  # noqa: BLE001 - one line instead of a traceback
             self._server.log(f"a connection ended with {type(error).__name__}")
@@ -142,24 +143,29 @@ class _Connection:
 
     async def _serve_once(self) -> bool:
         """Respond to the next request, and return whether the connection stays open."""
-        self._allow(IDLE_SECONDS)
-        first = await self._reader.read(1)
-        if not first:
-            return False
+        if not self._http.trailing_data[0]:
+            self._allow(IDLE_SECONDS)
+            await self._receive()
         self._allow(HEADER_SECONDS)
         started = self._loop.time()
-        method, path, stays_open = "-", "-", False
+        method, path, is_whole = "-", "-", False
         try:
-            method, target, version, headers = _parsed(first + await self._reader.readuntil(b"\r\n\r\n"))
+            event = await self._event()
+            if not isinstance(event, h11.Request):  # the client has closed the connection
+                return False
+            method, target = event.method.decode(), event.target.decode()
             path, _, query = target.partition("?")
+            headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
             self._allow(IDLE_SECONDS)
             self._check_host(headers)
-            body = await self._body(headers)
+            body = await self._body()
+            is_whole = len(body) <= MAX_BODY
             response = await self._response(SandboxRequest(method, path, query, headers, body))
-            closes = version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
-            stays_open = not closes and len(body) <= MAX_BODY and CLOSING.isdisjoint(response.faults)
-        except asyncio.LimitOverrunError:
-            response = _malformed("the headers are too long").response()
+        except h11.RemoteProtocolError as error:
+            if self._is_closed:  # in the middle of a request
+                return False
+            status = error.error_status_hint
+            response = Refusal("MALFORMED", "the request is not valid HTTP, or too large", status=status).response()
         except ConfigurationError as error:
             response = Refusal("SANDBOX_FAILURE", error.message, status=500).response()
         except Refusal as refusal:
@@ -168,9 +174,40 @@ class _Connection:
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
         asked = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
         self._server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
-        self._writer.write(_sent(response, stays_open, without_body=method == "HEAD"))
+        self._send(response, is_whole=is_whole, has_body=method != "HEAD")
         await self._writer.drain()
-        return stays_open
+        if not is_whole:
+            await self._discard()
+        return self._http.our_state is self._http.their_state is h11.DONE
+
+    async def _receive(self) -> None:
+        data = await self._reader.read(PIECE)
+        self._is_closed = not data
+        self._http.receive_data(data)
+
+    async def _discard(self) -> None:
+        """Discard the rest of a request. If it stayed unread, the system could drop the response."""
+        self._writer.write_eof()
+        left = MAX_DRAINED
+        while left > 0 and (data := await self._reader.read(PIECE)):
+            left -= len(data)
+
+    async def _event(self) -> Any:
+        """Return the next part of a request. Raises h11.RemoteProtocolError."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                self._write(h11.InformationalResponse(status_code=100, headers=[]))
+            await self._receive()
+        return event
+
+    async def _body(self) -> bytes:
+        """Return the body; one that is too large becomes one byte more than allowed, and the connection closes."""
+        body = bytearray()
+        while isinstance(event := await self._event(), h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY:
+                return bytes(MAX_BODY + 1)
+        return bytes(body)
 
     def _check_host(self, headers: dict[str, str]) -> None:
         """Refuse a request that names another server, or comes from a web page of another origin."""
@@ -193,84 +230,30 @@ class _Connection:
             self._allow(IDLE_SECONDS)
         return response
 
-    async def _body(self, headers: dict[str, str]) -> bytes:
-        """Return the body; one that is too large becomes one byte more than allowed, and the connection closes."""
-        if headers.get("expect", "").lower() == "100-continue":
-            self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers:
-            if headers["transfer-encoding"].lower() != "chunked" or "content-length" in headers:
-                raise _malformed("Transfer-Encoding must be chunked, without Content-Length")
-            return await self._chunks()
-        if not (length.isascii() and length.isdecimal() and len(length) <= 18):
-            raise _malformed("Content-Length must be one number")
-        if int(length) <= MAX_BODY:
-            return await self._reader.readexactly(int(length))
-        left = min(int(length), MAX_DRAINED)
-        while left > 0 and (data := await self._reader.read(left)):
-            left -= len(data)
-        return bytes(MAX_BODY + 1)
+    def _send(self, response: SandboxResponse, *, is_whole: bool, has_body: bool) -> None:
+        """Send a response, changed by its faults; the connection then closes unless the request was read whole."""
+        closing = CLOSING & {*response.faults}
+        if "garbage" in closing:
+            self._writer.write(GARBAGE)
+        if closing - {"truncate"}:
+            return
+        headers = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
+        headers["x-content-type-options"] = "nosniff"
+        headers["content-length"] = str(len(response.body))
+        if closing or not is_whole:
+            headers["connection"] = "close"
+        lines = [(name.title(), value) for name, value in headers.items()]
+        reason = responses.get(response.status, "Unknown Error")
+        self._write(h11.Response(status_code=response.status, headers=lines, reason=reason))
+        if closing:
+            self._writer.write(response.body[: len(response.body) // 2])
+            return
+        if has_body:
+            self._write(h11.Data(data=response.body))
+        self._write(h11.EndOfMessage())
 
-    async def _chunk_size(self) -> int:
-        """Return the size of the next chunk. Raises ValueError."""
-        found = _CHUNK.fullmatch(await self._reader.readline())
-        if found is None:
-            raise ValueError
-        return int(found[1], 16)
-
-    async def _chunks(self) -> bytes:
-        """Return a chunked body (RFC 9112, 7.1), ignoring trailers."""
-        body = bytearray()
-        try:
-            while size := await self._chunk_size():
-                if len(body) + size > MAX_BODY:
-                    return bytes(MAX_BODY + 1)
-                body += await self._reader.readexactly(size)
-                if await self._reader.readexactly(2) != b"\r\n":
-                    raise _malformed("a chunk is longer than its size")
-            while (await self._reader.readline()).strip():
-                pass
-        except ValueError:
-            raise _malformed("a chunk has no size, or a trailer is too long") from None
-        return bytes(body)
-
-
-def _sent(response: SandboxResponse, stays_open: bool, *, without_body: bool) -> bytes:
-    """Return the bytes of a response, changed by its faults."""
-    if {"drop", "reject"} & {*response.faults}:
-        return b""
-    if "garbage" in response.faults:
-        return GARBAGE
-    lines = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
-    lines["x-content-type-options"] = "nosniff"
-    lines["content-length"] = str(len(response.body))
-    if not stays_open:
-        lines["connection"] = "close"
-    shown = "".join(f"{name.title()}: {value}\r\n" for name, value in lines.items())
-    reason = responses.get(response.status, "Unknown Error")
-    head = f"HTTP/1.1 {response.status} {reason}\r\n{shown}\r\n".encode("latin-1", "replace")
-    body = b"" if without_body else response.body
-    return head + (body[: len(body) // 2] if "truncate" in response.faults else body)
-
-
-def _parsed(head: bytes) -> tuple[str, str, str, dict[str, str]]:
-    """Return method, target, version and headers of a request. Raises Refusal."""
-    first, *lines = head.decode(errors="replace").strip("\r\n").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1") or re.search(r"[\x00\r\n]", words[1]):
-        raise _malformed("the request line is not valid HTTP/1.1")
-    headers: dict[str, str] = {}
-    for line in lines:
-        header = _HEADER.fullmatch(line)
-        name = header[1].lower() if header else ""
-        if header is None or (name in _SINGLE and name in headers):
-            raise _malformed("a header has no name or no value, is folded, or is repeated")
-        headers[name] = header[2].strip()
-    return words[0], words[1], words[2], headers
-
-
-def _malformed(why: str) -> Refusal:
-    return Refusal("MALFORMED", f"the request is not valid HTTP: {why}", status=400)
+    def _write(self, event: Any) -> None:
+        self._writer.write(self._http.send(event) or b"")
 
 
 @lru_cache(maxsize=1)
