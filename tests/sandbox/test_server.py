@@ -81,7 +81,6 @@ MALFORMED = (
     SMS_HEAD + b"Content-Length: -1\r\n\r\n",
     SMS_HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
     SMS_HEAD + b"Transfer-Encoding: gzip\r\n\r\nabc",
-    SMS_HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
     SMS_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     SMS_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
 )
