@@ -158,17 +158,17 @@ def _joined(pieces: list[str | None]) -> str:
     return "".join(text)
 
 
-def saved_by_gsm7(text: str) -> int | None:
-    """Return how many segments `to_gsm7` saves for a text; None if the text cannot be written in GSM-7."""
+def saved_by_gsm7(text: str) -> int:
+    """Return how many segments `to_gsm7` saves for a text: none if the text cannot be written in GSM-7."""
     if _ALPHABET.issuperset(text):
         return 0
     size = count(text)
     if any(_near(char) is None and not _is_symbol(char) for char in size.not_gsm7):
-        return None
+        return 0
     try:
         return max(0, size.segments - count(to_gsm7(text).text).segments)
     except UsageError:
-        return None
+        return 0
 
 
 def _units(text: str, encoding: str) -> int:

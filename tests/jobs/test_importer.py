@@ -26,10 +26,10 @@ def store(tmp_path: Path) -> Store:
 def test_the_most_expensive_message_is_the_first_of_those_that_cost_most() -> None:
     tally = Tally()
     for line, cost in enumerate((2, 1, 4, 3, 4), start=2):
-        tally.add(Row(line, f"57300000000{line}", ()), Message({}, cost, cost, saved=1))
+        tally.add(Row(line, f"57300000000{line}", ()), Message({}, cost, cost))
     assert tally.most_expensive is not None
     assert (tally.most_expensive[0].line, tally.credits, tally.countries) == (4, 14, {"CO": 14})
-    assert (tally.messages, tally.segments, tally.saved, tally.first) == (5, 14, 5, Message({}, 2, 2, 1))
+    assert (tally.messages, tally.segments, tally.first) == (5, 14, Message({}, 2, 2))
 
 
 def test_rows_that_are_left_out_are_counted_by_state_and_reason() -> None:

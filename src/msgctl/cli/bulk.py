@@ -114,7 +114,10 @@ def start(
             skip_hidden=source.skip_hidden,
             note=context.note,
         ) as found:
-            importer.read(found, Renderer(found, templates, check, cost, gsm7=gsm7))
+            renderer = Renderer(found, templates, check, cost, gsm7=gsm7)
+            importer.read(found, renderer)
+        if renderer.would_save:
+            context.note("Some messages would need fewer segments with --gsm7")
         importer.tally.without_country = cells.without_country
 
     content = json.dumps([operation.name, spec.fixed, templates, gsm7])
@@ -406,9 +409,6 @@ def _approve(
             context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
         if (more := tally.counts[state] - len(rows)) > 0:
             context.note(f"… and {more:,} more")
-    if tally.saved:
-        except_for = f"; it cannot write {plural(tally.unwritable, 'row')}" if tally.unwritable else ""
-        context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}{except_for}")
     if tally.left_out:
         context.note(note_of_left_out([*tally.left_out]))
     if not options.dry_run:

@@ -204,9 +204,7 @@ def report(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="FILE", help="Write an Excel workbook (.xlsx), or csv for Excel in Spanish (.csv)."
-        ),
+        typer.Option("--to", metavar="FILE.xlsx", help="Write an Excel workbook."),
     ] = None,
 ) -> OwnResult | None:
     """List every recipient and the result, in the order of the file."""
@@ -214,7 +212,7 @@ def report(
     if path:
         from msgctl.output import spreadsheet
 
-        spreadsheet.writer(path)
+        spreadsheet.check(path)
     wanted = [each for chosen in only or () for each in chosen]
     store = _store()
     job = which.found(store)

@@ -38,8 +38,7 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out, by state; ``examples`` are the first rows of each state.
 
-    ``reasons`` counts the excluded rows by reason. ``saved`` are the credits that --gsm7 would save,
-    ``unwritable`` are the rows that it cannot convert, and ``left_out`` are the symbols that it left out.
+    ``reasons`` counts the excluded rows by reason. ``left_out`` are the symbols that --gsm7 left out.
     ``countries`` are the estimated credits by country (alpha-2). ``without_country`` are rows that are invalid only
     because no country is known. ``repeats`` are recipients who recently got the message, or will get it.
     ``most_expensive`` is the first of the most expensive rows, if it costs more than the first row.
@@ -48,8 +47,6 @@ class Tally:
     messages: int = 0
     blank: int = 0
     segments: int = 0
-    saved: int = 0
-    unwritable: int = 0
     credits: int = 0
     counts: Counter[State] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -75,8 +72,6 @@ class Tally:
     def add(self, row: Row, message: Message) -> None:
         self.messages += 1
         self.segments += message.segments
-        self.saved += message.saved or 0
-        self.unwritable += message.saved is None
         self.left_out.update(dict.fromkeys(message.left_out))
         self.credits += message.cost
         self.first = self.first or message

@@ -79,14 +79,12 @@ class Template(tuple[str | Placeholder, ...]):
 class Message(NamedTuple):
     """The message of one recipient, its segments and its estimated credits.
 
-    ``saved`` are the credits that --gsm7 would save; None if the message cannot be written in GSM-7. ``left_out`` lists
-    the symbols that --gsm7 left out.
+    ``left_out`` lists the symbols that --gsm7 left out.
     """
 
     parameters: Parameters
     segments: int
     cost: int
-    saved: int | None = 0
     left_out: tuple[str, ...] = ()
 
 
@@ -125,6 +123,8 @@ class Renderer:
             or others
             for name, text in templates.items()
         }
+        self.would_save = False
+        """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None
         constants = [template.constant for each in self._templates.values() for template in each]
         for text in constants:
@@ -148,8 +148,9 @@ class Renderer:
         ((name, (text,)),) = filled.items()
         written = segments.to_gsm7(text) if self._gsm7 else segments.Gsm7Text(text)
         size = segments.count(written.text).segments
-        saved = 0 if self._gsm7 else segments.saved_by_gsm7(text)
-        return Message({name: written.text}, size, size, saved, written.left_out)
+        if not (self._gsm7 or self.would_save):  # one message is enough for the note
+            self.would_save = segments.saved_by_gsm7(text) > 0
+        return Message({name: written.text}, size, size, written.left_out)
 
     def _parameters(self, filled: Mapping[str, list[str]]) -> Parameters:
         return {name: each if name in self._arrays else each[0] for name, each in filled.items()}

@@ -212,15 +212,12 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def csv_line(row: Iterable[str], **style: Any) -> str:
-    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines.
-
-    ``style`` changes the separator or the quotes, as in `csv.writer`.
-    """
+def csv_line(row: Iterable[str]) -> str:
+    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
     import csv  # not needed for tables
 
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n", **style).writerow([_guard(clean_lines(text)) for text in row])
+    csv.writer(line, lineterminator="\n").writerow([_guard(clean_lines(text)) for text in row])
     return line.getvalue()
 
 

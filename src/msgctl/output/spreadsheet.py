@@ -1,11 +1,11 @@
-"""Write rows to a file that a spreadsheet opens: an Excel workbook, or csv as Excel in Spanish reads it."""
+"""Write rows to an Excel workbook."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.output import fields
-from msgctl.output.fields import reach, text_of
+from msgctl.output.fields import text_of
 from msgctl.storage import files
 from msgctl.text import shorten
 
@@ -24,24 +24,19 @@ MAX_COLUMNS = 2**14
 MAX_CELL = 2**15 - 1
 """UTF-16 code units in a cell of Excel."""
 
-USE_CSV = "Write csv: --to FILE.csv"
+USE_CSV = "Use csv: -o csv > FILE.csv"
 
-_DECIMAL = re.compile(r"[0-9]{1,9}\.[0-9]{1,6}")
+_CREDITS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
 """A date or time as `msgctl.jobs.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
 
 Row = Mapping[str, Any]
-Writer = Callable[[BinaryIO, Sequence[str], Iterable[Row], bool], int]
 
 
-def writer(path: Path) -> Writer:
-    """Return the function that writes files with this ending, after checking the path.
-
-    Raises UsageError and ConfigurationError.
-    """
-    write = {".xlsx": _workbook, ".csv": _csv}.get(path.suffix.lower())
-    if write is None:
-        raise UsageError(f'--to must end in .xlsx or .csv, not "{shorten(str(path))}"')
+def check(path: Path) -> None:
+    """Check that a workbook can be written to a path. Raises UsageError and ConfigurationError."""
+    if path.suffix.lower() != ".xlsx":
+        raise UsageError(f'--to must end in .xlsx, not "{shorten(str(path))}"', USE_CSV)
     with files.explained("write", path), suppress(FileNotFoundError):
         if not path.parent.exists():
             what = f"The directory {files.shown(path.parent)} does not exist"
@@ -49,12 +44,11 @@ def writer(path: Path) -> Writer:
         if not stat.S_ISREG(mode := path.lstat().st_mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
             raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
-    if write is _workbook and not find_spec("xlsxwriter"):
+    if not find_spec("xlsxwriter"):
         from msgctl import extras
 
         what = "--to FILE.xlsx needs the package xlsxwriter, which is not installed"
-        raise UsageError(what, f"Install it, or use --to FILE.csv: {extras.install('campaigns')}")
-    return write
+        raise UsageError(what, f"Install it, or use -o csv: {extras.install('campaigns')}")
 
 
 def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True) -> int:
@@ -63,9 +57,9 @@ def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: boo
     A new file has the permissions that the umask leaves; a file that is replaced keeps its own. Raises UsageError and
     ConfigurationError.
     """
-    write = writer(path)
+    check(path)
     with files.explained("write", path, "nothing was changed"), _replacing(path) as file:
-        return write(file, columns, rows, header)
+        return _workbook(file, columns, rows, header)
 
 
 @contextmanager
@@ -90,28 +84,6 @@ def _mode(path: Path) -> int:
         return stat.S_IMODE(path.lstat().st_mode) & 0o777
     os.umask(mask := os.umask(0o077))  # the umask can only be read by setting it
     return 0o666 & ~mask
-
-
-def _csv(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
-    """Write csv with a byte order mark, since Excel otherwise does not expect UTF-8.
-
-    Excel splits at the list separator of its language: a semicolon where decimals have a comma. A line ``sep=;`` would
-    make it ignore the byte order mark. All cells are quoted: LibreOffice may split at commas, too.
-    """
-    import csv
-
-    def line(cells: Iterable[str]) -> bytes:
-        return fields.csv_line(cells, delimiter=";", quoting=csv.QUOTE_ALL).encode()
-
-    file.write(b"\xef\xbb\xbf")
-    if header:
-        file.write(line(columns))
-    number = 0
-    for row in rows:
-        texts = ((name, text_of(reach(row, name))) for name in columns)
-        file.write(line(text.replace(".", ",") if _is_decimal(name, text) else text for name, text in texts))
-        number += 1
-    return number
 
 
 def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
@@ -150,20 +122,15 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool) 
         if line == MAX_ROWS:
             raise UsageError(f"A sheet of Excel has at most {MAX_ROWS:,} rows, and the report has more", USE_CSV)
         for place, name in enumerate(columns):
-            value = reach(row, name)
+            value = row.get(name)
             text = text_of(value)
-            if isinstance(value, int) or _is_decimal(name, text):
+            if isinstance(value, int) or (name == "credits" and _CREDITS.fullmatch(text)):
                 sheet.write_number(line, place, float(text))
             elif (moment := _moment(text)) is not None:
                 sheet.write_datetime(line, place, moment, time if " " in text else day)
             elif text:
                 sheet.write_string(line, place, _fitting(text, name))
     return number
-
-
-def _is_decimal(column: str, text: str) -> bool:
-    """Return whether a text is a number of credits with decimals."""
-    return column == "credits" and _DECIMAL.fullmatch(text) is not None
 
 
 def _moment(text: str) -> datetime | None:
