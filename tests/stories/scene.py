@@ -91,6 +91,10 @@ class Scene:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         path.chmod(0o600)
 
+    @word(r"mode (\d+) (\S+)")
+    def mode(self, mode: str, name: str) -> None:
+        (self.home / name).chmod(int(mode, 8))
+
     @word(r"workbook (\S+)")
     def workbook(self, name: str, lines: list[str]) -> None:
         (self.home / name).write_bytes(workbook(*csv.reader(lines)))
@@ -140,7 +144,7 @@ class Scene:
         stdin: bytes | str | None = (self.home / source).read_bytes() if source else None
         if typed is not None:
             stdin = typed.replace(", ", "\n") + "\n"
-        if not terminal and not {"-o", "--json"} & set(arguments):
+        if not terminal and not {"-o", "--json", "api"} & set(arguments):
             arguments = ["-o", "tsv", *arguments]  # until that is the default in a pipe
         done = self.tool(*arguments, stdin=stdin, terminal=bool(terminal))
         assert ended_well(done.code, done.out, done.err, coloured=bool(terminal))
