@@ -136,7 +136,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "local":
         return ""
     url: str = request.getfixturevalue("postgres").url()
-    monkeypatch.setenv("MSGCTL_SHARED", url)
+    monkeypatch.setenv("MSGCTL_STORE", url)
     return url
 
 

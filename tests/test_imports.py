@@ -28,7 +28,7 @@ LAYERS = (
     {"config", "storage"},
     {"outcomes"},
     {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},
-    {"errors", "text", "extras", "__init__"},
+    {"errors", "text", "__init__"},
 )
 """The parts of the package from the top down: each may import from the parts of lower layers."""
 

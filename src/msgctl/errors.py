@@ -241,6 +241,11 @@ class Cancelled(Interrupted):
     kind = "cancelled"
 
 
+def install_hint(package: str) -> str:
+    """Return the hint that shows how to install an optional package beside msgctl."""
+    return f"Install it: pip install '{package}', or with pipx: pipx inject msgctl '{package}'"
+
+
 def no_more(what: str) -> ConfigurationError:
     """Return the error for a system resource that is used up (threads, memory, open files)."""
     return ConfigurationError(f"msgctl ran out of {what}", f"{RAISE_LIMIT}, then try again.")

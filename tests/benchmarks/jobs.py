@@ -110,7 +110,7 @@ def run(server: Server, folder: Path, *arguments: str, shared: str = "") -> tupl
         "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": "key",
-        "MSGCTL_SHARED": shared,
+        "MSGCTL_STORE": shared,
     }
     command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()

@@ -64,7 +64,7 @@ def test_a_dry_run_and_yes_are_shown_where_they_have_a_meaning(tool: Tool) -> No
         text = page(tool, node)
         assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path
         assert bool(re.search(r"-y  ", text)) == node.facts.asks, node.path
-    assert "Skip the checks that need the network" in tool("doctor", "--help").out
+    assert "Skip checks that need the network" in tool("doctor", "--help").out
 
 
 def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl.config import profiles
-from msgctl.config.file import load
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service
@@ -33,7 +31,9 @@ def test_profiles_are_listed_without_their_keys(tool: Tool) -> None:
 )
 def test_a_profile_is_shown_without_its_key(tool: Tool, arguments: tuple[str, ...]) -> None:
     write_config(f'default_profile = "main"\n{table("main", "allow_http = true", client=5, key=KEY)}')
-    assert tool(*arguments, "--json").document == {
+    document = tool(*arguments, "--json").document
+    sources = document.pop("sources")
+    assert document == {
         "name": "main",
         "default": True,
         "base_url": URL,
@@ -41,34 +41,46 @@ def test_a_profile_is_shown_without_its_key(tool: Tool, arguments: tuple[str, ..
         "key": "stored",
         "allow_http": True,
     }
+    file = str(config_file())
+    assert {sources[setting] for setting in ("base_url", "client", "key", "allow_http")} == {file}
+    assert sources["country_code"] == "default"
     for form in ("table", "json", "csv", "tsv"):
         assert not shows_key(tool(*arguments, "-o", form).out)
-
-
-def test_the_words_of_a_profile_are_shown_and_kept(tool: Tool) -> None:
-    setting = 'words = {delivered = ["RECEIVED"], failed = [], verified = ["EXITOSO"]}'
-    write_config(table("main", setting) + table("other"))
-    words = {"delivered": ["RECEIVED"], "failed": [], "verified": ["EXITOSO"]}
-    assert tool("profile", "set", "main", "--client", "5").code == 0
-    assert written()["profiles"]["main"]["words"] == words
-    assert tool("profile", "show", "main", "--json").document["words"] == words
-    assert "EXITOSO" in tool("profile", "show", "main").out
-    assert profiles.stored(load(config_file()), "main").words == {
-        "delivered": ("RECEIVED",),
-        "failed": (),
-        "verified": ("EXITOSO",),
-    }
-    assert profiles.stored(load(config_file()), "other").words == profiles.THE_SANDBOX.words == {}
 
 
 def test_show_without_a_name_shows_the_profile_in_use(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("other", client=2)}')
     monkeypatch.setenv("MSGCTL_PROFILE", "other")
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
-    monkeypatch.setenv("MSGCTL_CLIENT", "9")
+    assert tool("profile", "show", "--json").document["name"] == "other"
+    assert tool("profile", "show", "main", "--json").document["client"] == 1
+
+
+def test_show_reports_the_variables_that_apply_to_a_run(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "MX")
+    monkeypatch.setenv("MSGCTL_STORE", "postgresql://app:s3cret@db.example/msgctl")
     done = tool("profile", "show", "--json")
-    assert (done.document["name"], done.document["client"], done.document["key"]) == ("other", 9, "environment")
-    assert tool("profile", "show", "other", "--json").document["client"] == 2
+    document, sources = done.document, done.document["sources"]
+    assert (document["base_url"], document["client"]) == (service.base_url, 12345)
+    assert (document["country_code"], sources["country_code"]) == ("MX", "MSGCTL_COUNTRY_CODE")
+    assert (sources["key"], sources["store"]) == ("MSGCTL_KEY", "MSGCTL_STORE")
+    assert document["store"] == "postgresql://db.example/msgctl (with a password)"
+    rows = tool("profile", "show", "-o", "csv").out.splitlines()
+    assert rows[0] == "setting,value,source"
+    assert "country_code,MX,MSGCTL_COUNTRY_CODE" in rows
+    assert "s3cret" not in done.out + tool("profile", "show").out
+    assert not shows_key(done.out)
+
+
+def test_a_password_in_the_url_of_the_store_is_never_shown(tool: Tool) -> None:
+    for url in ("postgresql://app:s3cret@db.example/msgctl", "postgresql://db.example/msgctl?user=a&password=s3cret"):
+        write_config(table("main"))
+        done = tool("profile", "set", "main", "--store", url, "--json")
+        assert written()["profiles"]["main"]["store"] == url
+        assert "db.example" in done.document["store"]
+        shown = tool("profile", "show", "main").out + tool("profile", "show", "main", "--json").out
+        assert "s3cret" not in done.out + shown + tool("profile", "list", "--json").out
 
 
 def test_use_changes_the_default(tool: Tool, server: Service) -> None:

@@ -40,7 +40,7 @@ def refuses(tool: Tool, service: Service, home: Path, url: str, code: int, *part
 
     They print a warning unless msgctl ``connects``. The password is shown nowhere.
     """
-    os.environ["MSGCTL_SHARED"] = url  # the fixture `home` restores it
+    os.environ["MSGCTL_STORE"] = url  # the fixture `home` restores it
     bulk = ("sms", "bulk", of_phones(home, [ANA]), "-m", "Hello", "--yes")
     if not connects:
         alone = tool(*SEND, "--ignore-optout")
@@ -116,7 +116,7 @@ def test_no_right_to_use_the_tables(postgres: Cluster, tool: Tool, service: Serv
 
 def test_tables_of_a_newer_msgctl(postgres: Cluster, tool: Tool, service: Service, home: Path) -> None:
     for kind in ("once.sqlite3", "optouts.sqlite3", "contacts"):
-        os.environ["MSGCTL_SHARED"] = postgres.url()
+        os.environ["MSGCTL_STORE"] = postgres.url()
         assert tool(*ONCE).code == 0
         service.received.clear()
         postgres.admin(f"UPDATE msgctl.meta SET value = 9 WHERE name = '{kind}'")
@@ -133,7 +133,7 @@ def test_a_server_that_requires_tls(postgres: Cluster, tool: Tool, service: Serv
 
 def test_a_lost_tls_connection_is_not_a_mistake_in_the_url(postgres: Cluster, tool: Tool, service: Service) -> None:
     with network(postgres.port, 12, "lost before") as between:
-        os.environ["MSGCTL_SHARED"] = postgres.url(port=between.port, tls="require")
+        os.environ["MSGCTL_STORE"] = postgres.url(port=between.port, tls="require")
         tool(*ONCE).refused(4, "The shared store 127.0.0.1", "nothing was sent")
     assert service.received == []
 
@@ -146,7 +146,7 @@ def test_the_extra_is_not_installed(tool: Tool, service: Service, home: Path, mo
 
 
 def test_the_sandbox_never_uses_the_store(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_SHARED", "postgresql://app@127.0.0.1:1/x")
+    monkeypatch.setenv("MSGCTL_STORE", "postgresql://app@127.0.0.1:1/x")
     done = tool("-p", "sandbox", *ONCE)
     assert (done.code, "shared" in done.err) == (0, False)
 
@@ -210,7 +210,7 @@ def test_the_records_of_a_machine_are_imported_at_their_first_use_and_when_they_
 ) -> None:
     assert tool(*ONCE).code == 0
     assert tool("optout", "add", LUIS).code == 0
-    monkeypatch.setenv("MSGCTL_SHARED", postgres.url())
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
     service.received.clear()
     assert "This is the result of the first attempt" in tool(*ONCE).err
     tool("sms", "send", LUIS, "-m", "Hello").refused(2, "opted out")
@@ -233,13 +233,13 @@ def test_a_request_in_flight_before_the_store_was_shared_is_unknown(
     with closing(sqlite3.connect(files.state(once.KEYS.file))) as db, db:
         db.execute("UPDATE keys SET exit_code = NULL")
     service.received.clear()
-    monkeypatch.setenv("MSGCTL_SHARED", postgres.url())
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
     assert tool(*ONCE).code == 5
     assert service.received == []
 
 
 def test_tables_are_created_once_by_many_processes(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_SHARED", postgres.url())
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
     line = [sys.executable, "-m", "msgctl", "optout", "add", ANA]
     started = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
     for each in started:

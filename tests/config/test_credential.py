@@ -80,19 +80,6 @@ def test_a_key_command_that_does_not_end_is_killed(
     assert "0.05 seconds" in done.err
 
 
-def test_a_key_command_does_not_see_the_key_of_the_environment(
-    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
-    monkeypatch.setenv("MSGCTL_CLIENT", "9")
-    with_command(server, f"env > {home}/seen; echo another-key")
-    assert tool("balance", "-p", "main").code == 0
-    assert credentials(server) == ("1", "another-key")
-    seen = (home / "seen").read_text(encoding="utf-8")
-    assert not shows_key(seen)
-    assert "MSGCTL_CLIENT=9" in seen
-
-
 @in_a_terminal
 def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     with_command(server, "printf 'Passphrase? ' >&2; read -r phrase; echo key-of-$phrase")
@@ -117,15 +104,4 @@ def test_a_key_command_is_not_run_if_no_key_is_needed(
 ) -> None:
     with_command(server, f"touch {home}/ran; echo key")
     tool("-p", "main", *arguments)
-    assert not (home / "ran").exists()
-
-
-def test_a_key_command_is_not_run_if_the_environment_has_the_key(
-    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_command(server, f"touch {home}/ran; echo key")
-    monkeypatch.setenv("MSGCTL_PROFILE", "main")
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
-    assert tool("balance").code == 0
-    assert credentials(server) == ("1", KEY)
     assert not (home / "ran").exists()

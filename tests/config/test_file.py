@@ -107,7 +107,7 @@ def foreign(document: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("arguments", [*WRITING, ("profile", "set", "other", "--client", "5")], ids=" ".join)
 def test_unknown_settings_and_tables_are_kept(tool: Tool, arguments: tuple[str, ...]) -> None:
     main = table("main", 'owner = "ops"', "[profiles.main.extra]", "a = 1")
-    other = table("other", "color = 'red'", "app_name = 'Shop'", "keep_days = 30")
+    other = table("other", "color = 'red'", "app_name = 'Shop'", "store = '/srv/x'")
     path = write_config(FOREIGN.replace("[plugins", f"default_profile = 'other'\n{main}{other}\n[plugins", 1))
     before = tomllib.loads(path.read_text())
     assert tool(*arguments, stdin=KEY).code == 0

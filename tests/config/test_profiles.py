@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
@@ -51,14 +51,12 @@ def test_an_account_has_one_spelling() -> None:
         ([], {"PROFILE": "other"}, ("2", "other-key")),
         (["-p", "main"], {"PROFILE": "other"}, ("1", "main-key")),
         ([], {"PROFILE": ""}, ("1", "main-key")),
-        ([], {"CLIENT": "9"}, ("9", "main-key")),
         ([], {"CLIENT": "", "KEY": ""}, ("1", "main-key")),
-        ([], {"PROFILE": "other", "KEY": KEY}, ("2", KEY)),
         (["-p", "other"], {"CLIENT": "9", "KEY": KEY}, ("2", "other-key")),
-        (["-p", "other"], {"CLIENT": "not a number"}, ("2", "other-key")),
+        (["-p", "other"], {"BASE_URL": "https://elsewhere.example", "CLIENT": "x", "KEY": KEY}, ("2", "other-key")),
     ],
 )
-def test_a_profile_chosen_by_option_is_used_unchanged_and_the_environment_overrides_another(
+def test_a_profile_chosen_by_option_is_used_whatever_the_variables_are(
     tool: Tool,
     two: Service,
     options: list[str],
@@ -73,117 +71,69 @@ def test_a_profile_chosen_by_option_is_used_unchanged_and_the_environment_overri
     assert credentials(two) == sent
 
 
-def test_the_base_url_and_key_of_the_environment_override_a_profile_not_chosen_by_option(
-    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
+def test_the_three_variables_come_before_the_default_and_need_no_file(
+    tool: Tool, service: Service, two: Service
 ) -> None:
-    with running() as elsewhere:
-        elsewhere.always(respond({"status": 7}))
-        monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
-        monkeypatch.setenv("MSGCTL_KEY", KEY)
-        assert tool("balance").code == 0
-        assert (credentials(elsewhere), two.received) == (("1", KEY), [])
-        assert tool("balance", "-p", "main").code == 0
-        assert (len(elsewhere.received), credentials(two)) == (1, ("1", "main-key"))
+    service.will(*[respond({"status": 7})] * 2)
+    assert tool("balance").code == 0
+    assert (credentials(service), two.received) == (("12345", KEY), [])
+    write_config("broken [", mode=0o644)
+    assert tool("balance").code == 0
+    assert tool("balance", "-p", "main").code == 3
 
 
-# --- a variable by itself never sends a stored key to another address
+def test_three_variables_beside_msgctl_profile_are_refused(
+    tool: Tool, service: Service, two: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("other", "sandbox"):
+        monkeypatch.setenv("MSGCTL_PROFILE", name)
+        tool("balance").refused(3, "MSGCTL_PROFILE", "MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY", "Unset")
+    assert (service.received, two.received) == ([], [])
+    assert tool("balance", "-p", "other").code == 0
 
 
-@pytest.fixture
-def redirected(server: Service, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """Another server than the default profile's, with its address in MSGCTL_BASE_URL; a key command leaves a file."""
-    command = f"key_command = 'touch {home}/ran; echo stored-key'"
-    write_config('default_profile = "main"\n' + table("main", command, base_url=server.base_url, key=None))
-    with running() as elsewhere:
-        monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
-        yield elsewhere
+PARTS = [["BASE_URL"], ["CLIENT"], ["KEY"], ["BASE_URL", "CLIENT"], ["CLIENT", "KEY"], ["BASE_URL", "KEY"]]
+
+
+@pytest.mark.parametrize("profile", ["", "other"])
+@pytest.mark.parametrize("missing", PARTS, ids=",".join)
+def test_one_or_two_variables_are_refused_with_the_missing_ones(
+    tool: Tool, service: Service, two: Service, missing: list[str], profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", profile)
+    for name in missing:
+        monkeypatch.delenv(f"MSGCTL_{name}")
+    done = tool("balance", "--json")
+    assert (done.code, done.error["reason"], service.received, two.received) == (3, "no_credentials", [], [])
+    stated = done.error["message"].partition(" not set")[0]
+    assert {name for name in ("BASE_URL", "CLIENT", "KEY") if f"MSGCTL_{name}" in stated} == set(missing)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ["balance"],
-        ["--json", "balance"],
         ["sms", "send", "573001234567", "-m", "Hola"],
         ["sms", "send", "573001234567", "-m", "Hola", "--once", "k"],
         ["sms", "bulk", "file.csv", "-m", "Hola", "--yes"],
         ["state", "get", "1"],
         ["2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "123456"],
         ["api", "GET", "/balance"],
-        ["doctor"],
+        ["profile", "show"],
     ],
     ids=" ".join,
 )
-def test_a_stored_key_is_not_sent_to_the_address_in_a_variable(
-    tool: Tool, server: Service, redirected: Service, home: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_variable_never_sends_a_stored_key_to_another_address(
+    tool: Tool, server: Service, home: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    command = f"key_command = 'touch {home}/ran; echo stored-key'"
+    write_config('default_profile = "main"\n' + table("main", command, base_url=server.base_url, key=None))
     monkeypatch.chdir(home)
     (home / "file.csv").write_text("phone\n573001234567\n")
-    monkeypatch.setenv("MSGCTL_CLIENT", "9")
-    done = tool(*arguments)
-    assert done.code == 3
-    text = done.out + done.err
-    assert [part for part in (server.base_url, redirected.base_url, "MSGCTL_KEY", "-p") if part not in text] == []
-    assert (server.received, redirected.received, (home / "ran").exists()) == ([], [], False)
-    left = {each.name for each in (home / "state").rglob("*.sqlite3")}
-    assert left <= {"once.sqlite3"}  # without the key: no history, no job
-
-
-def test_only_the_scheme_host_and_port_decide_whether_the_stored_key_is_sent(
-    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for same in (f"http://127.0.0.1:{two.port}/other/v2/", f"HTTP://127.0.0.1:{two.port}"):
-        monkeypatch.setenv("MSGCTL_BASE_URL", same)
-        assert tool("balance").code == 0
-        assert credentials(two) == ("1", "main-key")
-    two.received.clear()
-    for other in (f"https://127.0.0.1:{two.port}/api/v1", f"http://localhost:{two.port}/api/v1", "http://127.0.0.1/"):
-        monkeypatch.setenv("MSGCTL_BASE_URL", other)
-        tool("balance").refused(3, two.base_url, other.rstrip("/"))
-    assert two.received == []
-
-
-def test_a_profile_without_an_address_does_not_send_its_key_to_the_address_in_a_variable(
-    tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_config('default_profile = "main"\n[profiles.main]\nclient = 1\nkey = "stored-key"\n')
-    monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
-    tool("balance").refused(3, "profile main: base_url is missing")
-    assert server.received == []
-
-
-def test_commands_that_send_no_key_use_the_address_in_the_variable(
-    tool: Tool, server: Service, redirected: Service, home: Path
-) -> None:
-    done = tool("balance", "--dry-run", "--json")
-    assert done.document["url"] == f"{redirected.base_url}/balance"
-    tool("sandbox", "inbox").refused(3, "No sandbox at", redirected.base_url.removesuffix("/api/v1"))
-    assert [request.path for request in redirected.received] == ["/sandbox"]
-    assert (server.received, (home / "ran").exists()) == ([], False)
-
-
-@pytest.mark.parametrize("named", ["", "work"])
-def test_with_all_three_variables_no_file_is_needed(
-    tool: Tool, service: Service, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_PROFILE", named)
-    service.will(respond({"status": 7}))
-    assert tool("balance").code == 0
-    assert credentials(service) == ("12345", KEY)
-    assert not config_file().parent.exists()
-
-
-@pytest.mark.parametrize("missing", [["BASE_URL"], ["CLIENT"], ["KEY"], ["BASE_URL", "CLIENT"], ["CLIENT", "KEY"]])
-def test_without_a_profile_the_missing_variables_are_named(
-    tool: Tool, service: Service, missing: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in missing:
-        monkeypatch.delenv(f"MSGCTL_{name}")
-    done = tool("balance")
-    assert done.code == 3
-    named = {name for name in ("BASE_URL", "CLIENT", "KEY") if f"MSGCTL_{name}" in done.err}
-    assert named == set(missing)
-    assert "msgctl profile add" in done.err
+    with running() as elsewhere:
+        monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
+        tool(*arguments).refused(3, "MSGCTL_CLIENT", "MSGCTL_KEY")
+        assert (server.received, elsewhere.received, (home / "ran").exists()) == ([], [], False)
 
 
 @pytest.mark.parametrize(
@@ -211,23 +161,9 @@ def test_an_invalid_variable_is_named(
     assert {"BASE_URL": "https://HOST/api/v1", "KEY": "Security menu", "CLIENT": "int64"}[variable] in done.err
 
 
-@pytest.mark.parametrize(
-    ("line", "url", "code"),
-    [
-        ("allow_http = true", "http://service.example/other", 0),
-        ("allow_http = false", "http://service.example/other", 3),
-        ('allow_http = "yes"', "http://service.example/other", 3),
-        ("", "http://service.example/other", 3),
-        ("allow_http = true", "http://elsewhere.example/api/v1", 3),
-        ("allow_http = true", "http://service.example:8080/api/v1", 3),
-    ],
-)
-def test_plain_http_of_the_environment_needs_a_profile_that_allows_it_for_this_address(
-    tool: Tool, line: str, url: str, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("line", "code"), [("allow_http = true", 0), ("allow_http = false", 3), ("", 3)])
+def test_plain_http_needs_a_profile_that_allows_it(tool: Tool, line: str, code: int) -> None:
     write_config('default_profile = "main"\n' + table("main", line, base_url="http://service.example/api/v1"))
-    monkeypatch.setenv("MSGCTL_BASE_URL", url)
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
     assert tool("balance", "-n").code == code
 
 
@@ -269,14 +205,17 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
         ('country_code = ""', 'country_code must be a non-empty string, not ""'),
         ("country_code = 57", "country_code must be a non-empty string, not 57"),
         ('timezone = "Bogota"', 'timezone must be a time zone such as America/Bogota, not "Bogota"'),
-        ("keep_days = 0", "keep_days must be a whole number of days, at least 1, not 0"),
-        ('words = "RECEIVED"', "words must be a table of lists of strings, with the keys delivered, failed, verified"),
+        ("store = 5", "store must be a path, or a URL"),
+        ('store = "mysql://db.example"', "store must be a path, or a URL"),
+        (
+            'words = "RECEIVED"',
+            "words must be a table of lists of strings, with the keys accepted, refused, delivered, failed, verified",
+        ),
         ('words = {delivered = "RECEIVED"}', "words must be"),
         ('words = {failed = ["FAILED", 5]}', "words must be"),
         ('words = {verified = [" "]}', "words must be"),
         ('words = {deliverd = ["RECEIVED"]}', "words must be"),
         ('allow_http = "yes"', 'allow_http must be true or false, not "yes"'),
-        ("history = 0", "history must be true or false, not 0"),
     ],
 )
 def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: str, expected: str) -> None:
@@ -290,7 +229,7 @@ def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: 
     assert f"Error: {files.shown(path)}: profile main: " in done.err
     assert expected in done.err
     assert "hidden-word" not in done.err
-    assert done.err.count("\n") == 2 or setting.partition(" ")[0] in ("allow_http", "history", "keep_days")
+    assert done.err.count("\n") == 2 or setting.partition(" ")[0] in ("allow_http", "store")
     assert tool("profile", "list").code == tool("profile", "show", "main").code == 0
 
 
@@ -304,6 +243,47 @@ def test_a_missing_setting_is_named_with_the_command_that_fixes_it(tool: Tool, m
     assert "msgctl profile set main --" in done.err
 
 
+# --- unknown settings
+
+
+def test_an_unknown_setting_gets_one_warning_with_a_suggestion(tool: Tool, server: Service) -> None:
+    write_config("plugin = 1\n" + table("main", 'contry_code = "CO"', "xyz = 1", base_url=server.base_url))
+    done = tool("balance", "-p", "main")
+    place = f"{files.shown(config_file())}: profile main: unknown setting"
+    assert done.code == 0
+    assert done.err.count("Warning") == 3
+    assert f"Warning: {place} contry_code: did you mean country_code?\n" in done.err
+    assert f"Warning: {place} xyz\n" in done.err
+    assert tool("balance", "-p", "main", "--json").err == ""
+    assert tool("-p", "sandbox", "balance", "-q").err == ""
+
+
+# --- a file that other users can access
+
+
+@pytest.mark.parametrize("setting", ["key = 'k'", "key_command = 'pass'", "store = 'postgresql://a:b@c/d'"])
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o601])
+def test_a_file_with_a_secret_is_refused_if_others_have_a_permission(tool: Tool, setting: str, mode: int) -> None:
+    path = write_config(table("main", setting, key=None), mode=mode)
+    done = tool("profile", "list", "--json")
+    assert (done.code, done.error["reason"]) == (3, "unsafe_file")
+    assert done.error["hint"] == f"chmod 600 {files.typed(path)}"
+    path.chmod(0o600)
+    assert tool("profile", "list").code == 0
+
+
+def test_a_file_without_a_secret_may_be_readable(tool: Tool) -> None:
+    write_config(table("main", "store = 'postgresql://a@c/d'", key=None), mode=0o644)
+    assert tool("profile", "list").code == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of root")
+@pytest.mark.parametrize(("mode", "code"), [(0o640, 0), (0o440, 0), (0o660, 3), (0o644, 3)])
+def test_the_group_may_read_a_file_of_root(tool: Tool, mode: int, code: int) -> None:
+    write_config(table("main"), mode=mode)
+    assert tool("profile", "list").code == code
+
+
 # --- the sandbox takes nothing from the environment
 
 
@@ -314,11 +294,14 @@ def test_the_sandbox_never_reaches_the_service(
 ) -> None:
     if content or way == "default":
         write_config(('default_profile = "sandbox"\n' if way == "default" else "") + (content or ""))
+    if way != "option":
+        for name in ("BASE_URL", "CLIENT", "KEY"):
+            monkeypatch.delenv(f"MSGCTL_{name}")
     if way == "variable":
         monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
     done = tool(*(["-p", "sandbox"] if way == "option" else []), "sms", "send", "573001234567", "-m", "Hola")
     assert (done.code, service.received) == (0, [])
     assert "sandbox" in done.err
-    monkeypatch.setenv("MSGCTL_CLIENT", "not a number")
     options = ["-p", "sandbox"] if way == "option" else []
     assert tool("profile", "show", *options, "--json").document["key"] == "built in"

@@ -1,4 +1,4 @@
-"""SOCKS proxies (extra ``socks``)."""
+"""SOCKS proxies (the package ``httpx[socks]``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import httpcore
 import pytest
 import trustme
 
-from msgctl import extras
 from msgctl import operations as ops
 from msgctl.config.profiles import Credential
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
@@ -142,7 +141,7 @@ def test_the_error_without_socksio_gives_the_command_to_install_it(monkeypatch: 
     with pytest.raises(ConfigurationError) as error:
         send()
     assert error.value.what == "A SOCKS proxy needs the package socksio"
-    assert error.value.hint == f"Install it: {extras.install('socks')}"
+    assert "pipx inject msgctl 'httpx[socks]'" in str(error.value.hint)
 
 
 def test_a_command_without_socksio_exits_with_3(tmp_path: Path) -> None:
@@ -164,4 +163,4 @@ def test_a_command_without_socksio_exits_with_3(tmp_path: Path) -> None:
     )
     assert done.returncode == 3
     assert done.stderr.startswith("Error: A SOCKS proxy needs the package socksio\n")
-    assert "[socks]" in done.stderr
+    assert "pip install 'httpx[socks]'" in done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgctl
 from msgctl import errors
-from msgctl.commands.profile import SETTINGS
+from msgctl.config.profiles import SETTINGS
 from msgctl.errors import REASONS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
@@ -142,13 +142,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 def test_every_setting_of_a_profile_is_explained() -> None:
     settings = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
-    assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {
-        *SETTINGS,
-        "history",
-        "keep_days",
-        "shared",
-        "words",
-    }
+    assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {*SETTINGS}
 
 
 def test_every_variable_that_the_program_reads_is_explained() -> None:

@@ -48,7 +48,7 @@ class Machine:
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home / "config"),
             "XDG_STATE_HOME": str(self.home / "state"),
-            "MSGCTL_SHARED": self.url,
+            "MSGCTL_STORE": self.url,
         }
 
     def enter(self) -> Jobs:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from msgctl.cli.global_options import GlobalOptions
-from msgctl.config import file as config
+from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.operations import Operation
@@ -65,8 +65,6 @@ class Context:
         """Resources to close at the end of the run."""
         self.credential: Credential | None = None
         """The credential of requests; None means the profile's credential."""
-        self.on_network_event: Callable[[str, Mapping[str, Any]], None] | None = None
-        """Called with httpcore's trace events of each request."""
 
     # --- created when first needed
 
@@ -75,21 +73,25 @@ class Context:
         return files.config_file(self.environ)
 
     @cached_property
+    def config(self) -> config_file.ConfigFile:
+        """The configuration file. Warns about settings that msgctl does not know. Raises ConfigurationError."""
+        config = config_file.load(self.config_path)
+        for fault in profiles.unknown_settings(config):
+            self.warn(fault)
+        return config
+
+    @cached_property
     def profile(self) -> profiles.Profile:
         """The profile to use. Raises ConfigurationError."""
-        named = self.options.profile
-        if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
-            return profiles.THE_SANDBOX  # works even if the configuration file is damaged
-        profile = profiles.choose(config.load(self.config_path), self.environ, named).checked()
+        profile = profiles.choose(lambda: self.config, self.environ, self.options.profile).checked()
         self._use_words(profile)
         return profile
 
     def use_words_of(self, profile: str) -> None:
         """Classify delivery states with the words of a stored profile, if the file can be read."""
         with suppress(ConfigurationError):
-            file = config.load(self.config_path)
-            if profile in file.profiles:
-                self._use_words(profiles.stored(file, profile))
+            if profile in self.config.profiles:
+                self._use_words(profiles.stored(self.config, profile))
 
     def _use_words(self, profile: profiles.Profile) -> None:
         if profile.words:
@@ -130,7 +132,7 @@ class Context:
 
     def _shared_url(self) -> str:
         """Return the URL of the shared store, or an empty string without a store. The sandbox never uses it."""
-        url = self.environ.get("MSGCTL_SHARED", "")
+        url = self.environ.get("MSGCTL_STORE", "")
         try:
             profile = self.profile
         except NoProfileError:  # `msgctl optout` needs no profile
@@ -138,12 +140,8 @@ class Context:
         else:
             if profile.is_sandbox:
                 return ""
-            url = profile.shared or url
-        if url and not profiles.is_store_url(url):
-            raise ConfigurationError(
-                "MSGCTL_SHARED must be a URL such as postgresql://user@host/database", "Correct it, or unset it."
-            )
-        return url
+            url = url or profile.store or ""
+        return url if profiles.is_store_url(url) else ""
 
     @cached_property
     def emulator(self) -> "Emulator":
@@ -180,7 +178,6 @@ class Context:
             timeout=self.options.timeout,
             log=self.trace,
             verbosity=self.options.verbose,
-            trace=self.on_network_event,
             sleep=self.sleep,
             transport=transport,
         )

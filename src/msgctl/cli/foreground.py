@@ -26,10 +26,8 @@ from msgctl.errors import (
     RefusedError,
     ServiceError,
     SharedStoreError,
-    UsageError,
 )
 from msgctl.history import contacts, once, optouts
-from msgctl.history.retention import delete_old
 from msgctl.jobs import resends, schema
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
@@ -104,7 +102,6 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits``, it ends when its window closes, and the next `msgctl job run-due` resumes it.
     """
-    delete_old(context.profile, context.clock, context.warn)
     watch = context.stack.enter_context(closing(optouts.Watch(context.records, ledger.spec.performs.channel)))
     store = Store(ledger.path.parent)
     recorded = _contacts(context, job, ledger)
@@ -178,15 +175,12 @@ def _sent(runner: Runner) -> Progress:
 
 def correct_contacts(context: Context, job: str, ledger: Ledger) -> None:
     """Take back the contacts of people to whom an interrupted job has not sent. The caller holds the job's lock."""
-    if recorded := _contacts(context, job, ledger):
-        recorded.close()
+    _contacts(context, job, ledger).close()
 
 
-def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts | None:
-    """Open the record of who gets a message, for a run of a job; None if the history is disabled."""
+def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts:
+    """Open the record of who gets a message, for a run of a job."""
     limit = limit_of(context, ledger.spec)
-    if not context.profile.history:
-        return None
     recorded = contacts.Contacts(context.records, context.profile.account, job, limit, context.clock)
     context.stack.callback(recorded.close)
     recorded.open(ledger)
@@ -194,15 +188,9 @@ def _contacts(context: Context, job: str, ledger: Ledger) -> contacts.Contacts |
 
 
 def limit_of(context: Context, spec: JobSpec) -> Frequency | None:
-    """Return the limit of --at-most. Raises UsageError if the history is disabled."""
+    """Return the limit of --at-most."""
     if spec.at_most is None:
         return None
-    if not context.profile.history:
-        raise UsageError(
-            f"--at-most needs the history, which profile {clean(context.profile.name)} disables",
-            "Remove history = false from the profile, or leave out --at-most.",
-            consequence="nothing was sent",
-        )
     return Frequency.parse(spec.at_most, context.profile.timezone)
 
 
@@ -431,20 +419,21 @@ def _resume_hint(reference: str, profile: str) -> str:
 
 
 def check_account(context: Context, spec: JobSpec) -> None:
-    """Use a job's profile, unless another is selected. Raises ConfigurationError if its account is different.
+    """Use a job's profile, unless another is selected or the three variables are the job's account.
 
-    Variables with the job's account override its profile, as they did when it was started.
+    Raises ConfigurationError if the account is different.
     """
     is_named = context.options.profile is not None
-    if spec.profile == profiles.ENVIRONMENT and not (is_named or all(map(context.environ.get, VARIABLES))):
+    is_environment = spec.profile == profiles.ENVIRONMENT
+    base_url, client, key = map(context.environ.get, VARIABLES)
+    if is_environment and not (is_named or (base_url and client and key)):
         raise ConfigurationError(
             f"The job was started with the environment variables {', '.join(VARIABLES)}",
             "Set them again, or choose a profile of the same account with -p.",
         )
     account = profiles.account(spec.base_url, spec.client)
-    base_url, client = map(context.environ.get, ("MSGCTL_BASE_URL", "MSGCTL_CLIENT"))
-    is_given = (base_url or client) and profiles.account(base_url or spec.base_url, client or spec.client) == account
-    if not (is_named or is_given or spec.profile == profiles.ENVIRONMENT):
+    is_given = base_url and client and key and profiles.account(base_url, client) == account
+    if not (is_named or is_given or is_environment):
         context.options.profile = spec.profile
     profile = context.profile
     if profile.account != account:

@@ -79,7 +79,7 @@ def perform(
     ``begin`` is called immediately before the request. Later jobs count the same message to these people as a repeat,
     unless ``may_repeat``.
     """
-    if request.people and context.profile.history:
+    if request.people:
         context.warns_without_store = False  # a lost store stops these sends, with an error of `recorded`
     client = context.client  # first, because it fails without a credential
     operation = request.operation
@@ -102,12 +102,8 @@ def perform(
     if request.people:
         since = timestamp(max(0, context.clock() - CONTACT_SECONDS), "milliseconds")
         contact = Contact(profile.account, None if may_repeat else _digest(request), request.people, since)
-    if profile.keep_days is not None:
-        from msgctl.history.retention import delete_old
-
-        delete_old(profile, context.clock, context.warn)
     records = context.records if contact else LOCAL  # codes are sent even without a shared store
-    with recorded(records, sent, to, warn, is_kept=profile.history, contact=contact) as kept:
+    with recorded(records, sent, to, warn, is_kept=True, contact=contact) as kept:
         begin()
         response = client.send(request)
         context.carried_out = True

@@ -155,7 +155,7 @@ def follow(
     waiting, is_last, display = list(targets), False, None
     said: dict[str, str] = {}
     with ExitStack() as stack:
-        stack.callback(lambda: learn(context, targets, seen.latest))
+        stack.callback(lambda: learn(targets, seen.latest))
         if is_displayed(context):
             from msgctl.output.progress import StateProgress
 
@@ -252,7 +252,7 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     return ConditionError(what, hint, reason=NOT_REACHED, **response)
 
 
-def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
+def learn(targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
     """Store delivery states in the history. Errors are not reported, because the command does not depend on it."""
     learned: list[tuple[str, str | None, str]] = []
     for target in targets:
@@ -267,7 +267,7 @@ def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, R
             for message in response.document.get("data", ())
             if message.get("state") is not None and str(message["id"]) != target.id
         ]
-    if not learned or not context.profile.history:
+    if not learned:
         return
     from msgctl.history.store import reading
 

@@ -18,19 +18,17 @@ app = group("")
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
     effect=Effect.READS,
-    dry_run_help="Skip the checks that need the network.",
+    dry_run_help="Skip checks that need the network.",
     output=("check", "status", "found", "fix"),
 )
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
 
-    It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
-    the balance. --timeout limits each step; --dry-run skips the checks that need the network.
-
-    A request would fail with the same exit code. It is 0 if no check failed.
+    It checks the profile and its file, the store, and then the service and the credentials, by reading the balance.
+    --dry-run skips the checks that need the network. The exit code is 1 if a check failed.
     """
-    from msgctl.doctor import DOCTOR_FIELDS, Doctor
+    from msgctl.doctor import DOCTOR_FIELDS, examine
 
     context.check_fields(DOCTOR_FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(Doctor(context, failures).examine(), DOCTOR_FIELDS, view="doctor", failures=failures)
+    return OwnResult(examine(context, failures), DOCTOR_FIELDS, view="doctor", failures=failures)

@@ -26,7 +26,7 @@ app = group(
     """Messages sent from this machine, and their results.
 
     Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
-    verification messages (never their codes) and blocked numbers. A profile with `history = false` keeps no history.
+    verification messages (never their codes) and blocked numbers.
     """
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,27 +13,25 @@ from msgctl.cli.completion import profile_names
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
 from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.options import COUNTRY_VARIABLE
 from msgctl.cli.parsers import Choice, parser, text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
-from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
+from msgctl.config import profiles
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault, origin, without_secrets
+from msgctl.config.profiles import KEY_SOURCES, WORDS, Profile, base_url_fault, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import build
-from msgctl.output.result import OwnResult, Result, TextResult
+from msgctl.output.result import Format, OwnResult, Result, TextResult
 from msgctl.text import clean
 from msgctl.values import quote
 
 app = group("Manage accounts: base URL, client and key.")
 
 PROFILE_FIELDS = ("name", "default", "base_url", "client", "key")
-DEFAULTS = ("country_code", "app_name", "voice", "timezone")
-SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
-"""The settings with an option."""
-OPTIONAL_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
-"""Settings that are shown only if the profile has them."""
+SHOWN_FIELDS = ("setting", "value", "source")
+STORE_VARIABLE = "MSGCTL_STORE"
 
 _VOICE = Choice(tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES)), "voice")
 
@@ -44,11 +42,34 @@ def _time_zone(text: str) -> str:
     return text
 
 
+class Word(NamedTuple):
+    """A text of the service and its kind, one of `WORDS`; an empty text removes the added texts of the kind."""
+
+    kind: str
+    text: str
+
+
+def _store(text: str) -> str:
+    if "://" in text and not profiles.is_store_url(text):
+        raise UsageError("--store must be a path, or a URL such as postgresql://user@host/database")
+    return values.short_text(text, "--store")
+
+
+def _word(text: str) -> Word:
+    """Return the kind and the text of --word."""
+    kind, equals, word = text.partition("=")
+    if not equals:
+        raise UsageError(f"--word must be KIND=TEXT, not {quote(text)}", f"KIND is one of {', '.join(WORDS)}.")
+    if word:
+        values.short_text(word, "The text of --word")
+    return Word(values.choice(kind.strip(), WORDS, "kind of word"), word)
+
+
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=profile_names)]
 
 
-class Settings(OptionGroup):
-    """The settings of a profile that `profile add` and `profile set` take."""
+class AccountOptions(OptionGroup):
+    """The account of a profile: its address, client ID and key."""
 
     base_url: Annotated[
         str | None,
@@ -73,9 +94,35 @@ class Settings(OptionGroup):
         str | None,
         text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
     ] = None
-    keyring: Annotated[
-        bool, typer.Option("--keyring", help="Save the key in the system's keychain.", rich_help_panel=ACCOUNT)
-    ] = False
+
+    def given(self, *, allow_http: bool) -> Document:
+        """Return the base URL and the client that were given. Raises UsageError."""
+        if self.key_command is not None and self.key_stdin:
+            raise UsageError("Use either --key-command or --key-stdin, not both")
+        settings: Document = {}
+        if self.base_url is not None:
+            settings["base_url"] = _base_url(self.base_url, allow_http=allow_http)
+        if self.client is not None:
+            settings["client"] = self.client
+        return settings
+
+    @property
+    def has_key(self) -> bool:
+        return self.key_stdin or self.key_command is not None
+
+    def key(self, context: Context) -> Document:
+        """Read the key or ask for it, and return its setting. Raises UsageError and Cancelled."""
+        if self.key_command is not None:
+            return {"key_command": self.key_command}
+        key = prompts.read_key(context, from_stdin=self.key_stdin)
+        if len(key) < profiles.MIN_KEY:
+            context.warn(profiles.SHORT_KEY)
+        return {"key": key}
+
+
+class Preferences(OptionGroup):
+    """Defaults for options, and the other settings of a profile."""
+
     country_code: Annotated[
         str | None,
         typer.Option(
@@ -110,68 +157,50 @@ class Settings(OptionGroup):
             rich_help_panel=PREFERENCES,
         ),
     ] = None
-    allow_http: Annotated[
-        bool | None,
+    store: Annotated[
+        str | None,
         typer.Option(
-            "--allow-http/--no-allow-http", help="Allow plain http, which exposes the key.", rich_help_panel=SAFETY
+            "--store",
+            metavar="STORE",
+            help="Where msgctl keeps its records: a path or a postgresql:// URL.",
+            parser=parser(_store),
+            rich_help_panel=PREFERENCES,
         ),
     ] = None
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Test the credentials first; save only if they work.", rich_help_panel=SAFETY),
-    ] = False
+    word: Annotated[
+        list[Word] | None,
+        typer.Option(
+            "--word",
+            metavar="KIND=TEXT",
+            help=f"Add a text of the service that means KIND: {', '.join(WORDS)} (repeatable). KIND= removes them.",
+            parser=parser(_word),
+            rich_help_panel=PREFERENCES,
+        ),
+    ] = None
 
-    def given(self, before: Mapping[str, Any]) -> Document:
-        """Return the checked settings except the key, for a profile with settings ``before``. Raises UsageError."""
-        if self.key_command is not None and (self.key_stdin or self.keyring):
-            other = "--key-stdin" if self.key_stdin else "--keyring"
-            raise UsageError(f"Use either --key-command or {other}, not both")
-        given = {
-            "base_url": self.base_url,
-            "client": self.client,
+    def given(self) -> Document:
+        """Return the settings that were given, except ``words``."""
+        settings = {
             "country_code": self.country_code,
             "app_name": self.app_name,
             "voice": self.voice,
             "timezone": self.timezone,
-            "allow_http": self.allow_http,
+            "store": self.store,
         }
-        settings = {setting: value for setting, value in given.items() if value is not None}
-        after = {**before, **settings}
-        if "base_url" in after and not {"base_url", "allow_http"}.isdisjoint(settings):
-            _base_url(after["base_url"], allow_http=after.get("allow_http") is True)
-        return settings
+        return {setting: value for setting, value in settings.items() if value is not None}
 
-    @property
-    def has_key(self) -> bool:
-        return self.key_stdin or self.key_command is not None
-
-    def key(self, context: Context, *, keyring: bool = False) -> Document:
-        """Read the key or ask for it, and return its settings. Raises UsageError and Cancelled.
-
-        A key for the keychain is also under ``key`` until it is saved.
-        """
-        if self.key_command is not None:
-            return {"key_command": self.key_command}
-        key = {"key": prompts.read_key(context, from_stdin=self.key_stdin)}
-        if len(key["key"]) < profiles.MIN_KEY:
-            context.warn(profiles.SHORT_KEY)
-        return {**key, "keyring": True} if self.keyring or keyring else key
-
-    def save(self, context: Context, name: str, changed: Callable[[ConfigFile], Document], note: str) -> Result | None:
-        """Save the settings that ``changed`` returns as a profile; with --check, only if the service accepts them."""
-        balance = None
-        if self.check:
-            balance = _check_account(context, name, changed(config_file.load(context.config_path)))
-        if context.options.dry_run:
-            return balance
-        with config_file.changed(context.config_path) as config:
-            before = config.profiles.get(name, {})
-            after = config.profiles[name] = changed(config)
-            if after.get("keyring") and "key" in after:
-                credential.save_in_keychain(name, origin(after.get("base_url")), after.pop("key"))
-        _clean_keychain(name, before, after)
-        context.note(f"{note} profile {name}{' (the default)' if config.default == name else ''}")
-        return balance
+    def words(self, before: Mapping[str, Any]) -> Document:
+        """Return the setting ``words`` after the changes, nothing without changes."""
+        if not self.word:
+            return {}
+        words = {kind: [*texts] for kind, texts in before.items()}
+        for kind, text in self.word:
+            texts = words.setdefault(kind, [])
+            if not text:
+                texts.clear()
+            elif text not in texts:
+                texts.append(text)
+        return {"words": {kind: texts for kind, texts in words.items() if texts}}
 
 
 @command(
@@ -184,7 +213,11 @@ def add(
     context: Context,
     name: Name,
     *,
-    options: Settings,
+    options: AccountOptions,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Request the balance first; save only if it works.", rich_help_panel=SAFETY),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing profile.", rich_help_panel=SAFETY)
     ] = False,
@@ -193,24 +226,27 @@ def add(
 
     The key cannot be an option, because every user of a machine can see the arguments of a command.
     """
-    _check_new(config_file.load(context.config_path), name, force=force)
-    settings = options.given({})
-    if context.options.dry_run and not options.check:
+    _check_new(context.config, name, force=force)
+    settings = options.given(allow_http=False)
+    if context.options.dry_run and not check:
         raise UsageError("profile add makes no request without --check")
     if context.stdin.isatty():
         _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=options.has_key)
     settings |= options.key(context)
-
-    def added(config: ConfigFile) -> Document:
+    if check:
+        balance = _check_account(context, name, settings)
+        if context.options.dry_run:
+            return balance
+    with config_file.changed(context.config_path) as config:
         _check_new(config, name, force=force)
         before = config.profiles.pop(name, {})
         if not config.profiles and config.default != profiles.SANDBOX:
             config.document["default_profile"] = name
-        return {setting: value for setting, value in before.items() if setting not in SETTINGS} | settings
-
-    return options.save(context, name, added, "Saved")
+        unknown = {setting: value for setting, value in before.items() if setting not in profiles.SETTINGS}
+        config.profiles[name] = unknown | settings
+    return _changed(context, config, name, "Saved")
 
 
 @command(
@@ -218,41 +254,38 @@ def add(
     "set",
     "msgctl profile set main --key-stdin < key.txt",
     "msgctl profile set main --country-code CO --timezone America/Bogota",
-    effect=ops.Effect.READS,
+    "msgctl profile set main --word 'delivered=RECEIVED'",
 )
-def set_(context: Context, name: Name, *, options: Settings) -> Result | None:
+def set_(context: Context, name: Name, *, options: AccountOptions, preferences: Preferences) -> Result:
     """Change settings of a profile, or its key. Only what you give is changed."""
     _refuse_sandbox(name)
-    before = profiles.stored(config_file.load(context.config_path), name).settings
-    settings = options.given(before)
-    has_key = options.has_key or options.keyring
-    if not settings and not has_key and not options.check:
+    stored = profiles.stored(context.config, name)
+    settings = options.given(allow_http=stored.settings.get("allow_http") is True) | preferences.given()
+    if not (settings or options.has_key or preferences.word):
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
-    if context.options.dry_run and not options.check:
-        raise UsageError("profile set makes no request without --check")
-    if has_key:
-        settings |= options.key(context, keyring=before.get("keyring") is True)
-    replaced = KEY_SOURCES if has_key else ()
+    key = options.key(context) if options.has_key else {}
+    with config_file.changed(context.config_path) as config:
+        before = profiles.stored(config, name)
+        replaced = KEY_SOURCES if key else ()
+        kept = {setting: value for setting, value in before.settings.items() if setting not in replaced}
+        words = preferences.words(before.words) if preferences.word else {}
+        config.profiles[name] = kept | settings | key | words
+        if words == {"words": {}}:
+            del config.profiles[name]["words"]
+    return _changed(context, config, name, "Changed")
 
-    def changed(config: ConfigFile) -> Document:
-        stored = profiles.stored(config, name).settings
-        after = {setting: value for setting, value in stored.items() if setting not in replaced} | settings
-        address = origin(stored.get("base_url"))
-        if after.get("keyring") and "key" not in after and address not in (None, origin(after.get("base_url"))):
-            raise UsageError(
-                f"The key of profile {name} in the keychain is for {address}",
-                "Add --keyring, and enter the key for the new address.",
-            )
-        return after
 
-    return options.save(context, name, changed, "Changed")
+def _changed(context: Context, config: ConfigFile, name: str, verb: str) -> Result:
+    """Report a change of a profile; with --json, return the profile."""
+    context.note(f"{verb} profile {name}{' (the default)' if config.default == name else ''}")
+    return TextResult("", _document(profiles.stored(config, name), config))
 
 
 def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
             f"--base-url {fault}: {quote(without_secrets(text))}",
-            "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, or with --allow-http.",
+            profiles.URL_HINT,
         )
     return text
 
@@ -269,7 +302,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
 
 def _ask_for_missing(context: Context, settings: Document) -> None:
     """Ask on the terminal for missing settings until the profile is usable. Raises Cancelled."""
-    base_url = partial(_base_url, allow_http=settings.get("allow_http", False))
+    base_url = partial(_base_url, allow_http=False)
     questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
     for question, convert in questions.items():
         setting = question.lower().replace(" ", "_")
@@ -291,18 +324,9 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
         )
 
 
-def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Delete the key in the keychain if the profile no longer uses it."""
-    address = origin(before.get("base_url"))
-    if before.get("keyring") is True and not (after.get("keyring") and address == origin(after.get("base_url"))):
-        credential.delete_from_keychain(name, address)
-
-
 def _check_account(context: Context, name: str, settings: Document) -> Result:
     """Return the balance, requested with the unsaved profile. After an error, nothing is saved."""
-    if "key" in settings:
-        settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
-    context.profile = Profile(name, "-p", settings, (), f"profile {name}").checked()
+    context.profile = Profile(name, "-p", settings, f"profile {name}").checked()
     try:
         return run(context, build(ops.BALANCE, {}))
     except MsgctlError as error:
@@ -313,12 +337,13 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     context.check_fields(PROFILE_FIELDS)
-    config = config_file.load(context.config_path)
-    found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
-    return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], PROFILE_FIELDS, view="profiles")
+    config = context.config
+    stored = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
+    documents = [_document(profile, config) for profile in (*stored, profiles.THE_SANDBOX)]
+    return OwnResult(documents, PROFILE_FIELDS, view="profiles")
 
 
-@command(app, "show", "msgctl profile show", "msgctl profile show main --json", output=PROFILE_FIELDS)
+@command(app, "show", "msgctl profile show", "msgctl profile show main --json", output=SHOWN_FIELDS)
 def show(
     context: Context,
     name: Annotated[
@@ -328,41 +353,66 @@ def show(
         ),
     ] = None,
 ) -> Result:
-    """Show a profile, without its key."""
-    context.check_fields((*PROFILE_FIELDS, *OPTIONAL_FIELDS))
-    config = config_file.load(context.config_path)
-    environ = context.environ if name is None else {}
-    profile = profiles.choose(config, environ, context.options.profile if name is None else name)
-    more = {
-        setting: profile.settings[setting]
-        for setting in OPTIONAL_FIELDS
-        if isinstance(value := profile.settings.get(setting), (str, bool, int)) or profiles.are_words(value)
-    }
-    return OwnResult({**_shown(profile, config), **more}, [*PROFILE_FIELDS, *more], view="profile")
+    """Show each setting that applies to a run, and where it comes from, without the key."""
+    context.check_fields(SHOWN_FIELDS)
+    named = context.options.profile if name is None else name
+    profile = profiles.choose(lambda: context.config, context.environ, named)
+    config = ConfigFile(context.config_path, {}) if profile.is_environment else context.config
+    document, sources = _document(profile, config), _sources(context, profile)
+    for setting, variable in (("country_code", COUNTRY_VARIABLE), ("store", STORE_VARIABLE)):
+        if sources.get(setting) == variable:
+            document[setting] = _shown(setting, context.environ[variable])
+    if context.options.format is Format.JSON:
+        return OwnResult({**document, "sources": sources}, SHOWN_FIELDS)
+    rows = [
+        {"setting": setting, "value": document.get(setting), "source": source} for setting, source in sources.items()
+    ]
+    return OwnResult(
+        [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}, *rows], SHOWN_FIELDS
+    )
+
+
+def _sources(context: Context, profile: Profile) -> dict[str, str]:
+    """Return where each setting that applies to a run comes from: the file, a variable or a default."""
+    sources = {}
+    for setting in ("base_url", "client", "key", *profiles.OPTIONS):
+        if setting == "country_code" and context.environ.get(COUNTRY_VARIABLE):
+            sources[setting] = COUNTRY_VARIABLE
+        elif setting == "store" and context.environ.get(STORE_VARIABLE) and not profile.is_sandbox:
+            sources[setting] = STORE_VARIABLE
+        elif profile.is_environment and setting in profiles.VARIABLES:
+            sources[setting] = profiles.VARIABLES[setting]
+        elif setting in profile.settings or (setting == "key" and "key_command" in profile.settings):
+            sources[setting] = "built in" if profile.is_sandbox else clean(str(context.config_path))
+        else:
+            sources[setting] = "default"
+    return sources
 
 
 @command(app, "use", "msgctl profile use main")
-def use(context: Context, name: Name) -> None:
+def use(context: Context, name: Name) -> Result:
     """Make a profile the default."""
     with config_file.changed(context.config_path) as config:
         if name != profiles.SANDBOX:
             profiles.stored(config, name)
         config.document["default_profile"] = name
     context.note(f"{name} is now the default profile")
+    profile = profiles.THE_SANDBOX if name == profiles.SANDBOX else profiles.stored(config, name)
+    return TextResult("", _document(profile, config))
 
 
 @command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes", asks=True)
-def remove(context: Context, name: Name) -> None:
+def remove(context: Context, name: Name) -> Result:
     """Remove a profile and its key."""
     _refuse_sandbox(name)
-    profiles.stored(config_file.load(context.config_path), name)
+    profiles.stored(context.config, name)
     prompts.confirm(context, f"Remove profile {name} and its key?")
     with config_file.changed(context.config_path) as config:
-        removed = profiles.stored(config, name).settings
+        document = _document(profiles.stored(config, name), config)
         del config.profiles[name]
         default = _new_default(config, name)
-    _clean_keychain(name, removed, {})
     context.note(f"Removed profile {name}{default}")
+    return TextResult("", document)
 
 
 def _new_default(config: ConfigFile, removed: str) -> str:
@@ -389,19 +439,33 @@ def path(context: Context) -> Result:
     return TextResult(f"{clean(path)}\n", {"path": path})
 
 
-_KEYS = {"key": "stored", "key_command": "command", "keyring": "keychain"}
+_KEYS = {"key": "stored", "key_command": "command"}
 
 
-def _shown(profile: Profile, config: ConfigFile) -> dict[str, Any]:
-    """Return a profile with the source of its key instead of the key."""
+def _document(profile: Profile, config: ConfigFile) -> dict[str, Any]:
+    """Return the settings of a profile, with the source of its key instead of the key."""
     base_url, client = profile.settings.get("base_url"), profile.settings.get("client")
     key = next((shown for setting, shown in _KEYS.items() if profile.settings.get(setting)), "missing")
+    if profile.is_sandbox:
+        key = "built in"
+    elif profile.is_environment:
+        key = "environment"
     if isinstance(base_url, str) and base_url_fault(base_url, allow_http=True):
         base_url = "cannot be used"  # it may contain a password, or the key
-    return {
+    document = {
         "name": profile.name,
         "default": profile.name == config.default,
         "base_url": base_url if isinstance(base_url, str) else None,
         "client": client if isinstance(client, int) else None,
-        "key": "built in" if profile.is_sandbox else "environment" if "key" in profile.given else key,
+        "key": key,
     }
+    for setting in ("key_command", *profiles.OPTIONS):
+        value = profile.settings.get(setting)
+        if isinstance(value, (str, bool)) or profiles.are_words(value):
+            document[setting] = _shown(setting, value)
+    return document
+
+
+def _shown(setting: str, value: Any) -> Any:
+    """Return the value of a setting; the URL of a store without its password."""
+    return profiles.store_shown(value) if setting == "store" else value

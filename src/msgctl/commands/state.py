@@ -82,7 +82,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
             failures.append(_without_state(target.id, response))
         if is_json or response.document["data"]:
             got[target.id] = response
-    learn(context, targets, got)
+    learn(targets, got)
     return ServiceResult(list(got.values()), len(targets), failures=failures)
 
 
@@ -149,8 +149,6 @@ def _last_targets(context: Context) -> list[Target]:
     if phones:
         return [Target(*each) for each in phones.items()]
     why = f"the history of this machine has no message of profile {profile.name}"
-    if not profile.history:
-        why += ", which says history = false"
     for last in entries[:1]:
         time = f"{last['time'][:SECONDS]}Z"
         why = f"the last message ({last['command']}, {time}) has no ID; its outcome is {last['outcome']}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files
@@ -40,8 +43,45 @@ class ConfigFile:
 
 def load(path: Path) -> ConfigFile:
     """Read a configuration file; a missing one is empty. Raises ConfigurationError."""
-    content = files.read(path)
-    return ConfigFile(path, {} if content is None else _parse(files.shown(path), content))
+    with files.explained("read", path):
+        try:
+            with path.open("rb") as file:
+                status, content = os.fstat(file.fileno()), file.read()
+        except FileNotFoundError:
+            return ConfigFile(path, {})
+    config = ConfigFile(path, _parse(files.shown(path), content))
+    if any(_has_secret(profile) for profile in config.profiles.values()):
+        _check_private(path, status)
+    return config
+
+
+def _has_secret(profile: Document) -> bool:
+    """Return whether a profile contains a key, a command that prints it, or a password in the URL of its store."""
+    return "key" in profile or "key_command" in profile or has_password(str(profile.get("store", "")))
+
+
+def has_password(url: str) -> bool:
+    """Return whether the URL of a store contains a password."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or "password" in dict(parse_qsl(parts.query))
+    except ValueError:  # a malformed address in brackets
+        return "@" in url or "password" in url
+
+
+def _check_private(path: Path, status: os.stat_result) -> None:
+    """Refuse a file that other users can access; the group may read a file of root. Raises ConfigurationError."""
+    mode = stat.S_IMODE(status.st_mode)
+    allowed = stat.S_IRGRP if status.st_uid == 0 else 0
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO) & ~allowed:
+        return
+    access = "writable" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "readable"
+    fix = "640" if status.st_uid == 0 and os.geteuid() != 0 else "600"
+    raise ConfigurationError(
+        f"{files.shown(path)} contains a secret and is {access} by other users (mode {mode:04o})",
+        f"chmod {fix} {files.typed(path)}",
+        reason="unsafe_file",
+    )
 
 
 def _parse(shown: str, content: bytes) -> Document:

@@ -1,24 +1,23 @@
 """Profiles: the service's base URL, the credentials and the defaults to use.
 
-A profile chosen with ``-p`` is used unchanged. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the
-profile that MSGCTL_PROFILE or ``default_profile`` specifies. The sandbox ignores these variables, however it was
-selected, so that it never reaches the real service.
-
-The environment is trusted less than a profile: a variable by itself never sends a stored key to another address.
+``-p`` chooses a stored profile. Otherwise, MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY are the account if all three
+are set, or MSGCTL_PROFILE or ``default_profile`` selects a stored profile. The variables count only together, so that a
+variable never sends a stored key to another address.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from msgctl.config.file import ConfigFile
+from msgctl.config.file import ConfigFile, has_password
 from msgctl.errors import ConfigurationError, NoProfileError
+from msgctl.storage import files
 from msgctl.text import clean, is_unsafe, shorten
 
 SANDBOX = "sandbox"
@@ -37,15 +36,13 @@ SHORT_KEY = f"The key has fewer than {MIN_KEY} characters: msgctl masks it only 
 
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
 URL_HINT = (
-    "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, "
-    "and with allow_http = true for the profile's own address."
+    "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, and if the profile has allow_http = true."
 )
 KEY_HINT = "The client ID and the key are in the account's Security menu."
 ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
 
-WORDS = ("delivered", "failed", "verified")
+WORDS = ("accepted", "refused", "delivered", "failed", "verified")
 """The keys of the setting ``words``."""
-_WORDS_HINT = 'Write it like this: words = {delivered = ["RECEIVED"], failed = [], verified = ["EXITOSO"]}'
 
 _FIXES = {
     "base_url": "--base-url URL",
@@ -56,12 +53,16 @@ _FIXES = {
     "app_name": "--app-name NAME",
     "voice": "--voice NAME",
     "timezone": "--timezone ZONE",
+    "store": "--store STORE",
+    "words": "--word KIND=TEXT",
 }
 """The options of `msgctl profile set`, by setting."""
-OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days", "words", "shared")
+OPTIONS = ("country_code", "app_name", "voice", "timezone", "store", "words", "allow_http")
 """The optional settings of a profile."""
-KEY_SOURCES = ("key", "key_command", "keyring")
-_NOT_SHOWN = frozenset({"base_url", "key", "key_command", "shared"})
+KEY_SOURCES = ("key", "key_command")
+SETTINGS = ("base_url", "client", *KEY_SOURCES, *OPTIONS)
+"""All settings of a profile."""
+_NOT_SHOWN = frozenset({"base_url", "key", "key_command", "store"})
 """Settings that may contain a secret."""
 
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -84,15 +85,16 @@ _TEXT = "a non-empty string", lambda it: isinstance(it, str) and it != ""
 _FLAG = "true or false", lambda it: isinstance(it, bool)
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("base_url", "key", "key_command", "country_code", "app_name", "voice"), _TEXT),
-    **dict.fromkeys(("allow_http", "keyring", "history"), _FLAG),
+    "allow_http": _FLAG,
+    "store": (
+        "a path, or a URL such as postgresql://user@host/database",
+        lambda it: isinstance(it, str) and is_store(it),
+    ),
     "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= MAX_CLIENT),
     "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
-    "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
-    "shared": ("a URL such as postgresql://user@host/database", lambda it: isinstance(it, str) and is_store_url(it)),
     "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
 }
 """The rule for each setting: its description, and its check."""
-_DEFAULTS = {"history": True, "allow_http": False}
 
 
 class Credential(NamedTuple):
@@ -111,17 +113,14 @@ class Profile:
 
     A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
     variable. ``by`` is the selector of the profile: ``-p``, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
-    a profile from the variables only. ``settings`` come from the file, except the settings in ``given``, which come
-    from variables. ``own`` is then the profile without the variables. Messages refer to the profile as ``place``.
+    an account from the three variables. Messages refer to the profile as ``place``.
     """
 
     name: str
     by: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    given: tuple[str, ...] = ()
     place: str = ""
     is_sandbox: bool = False
-    own: Profile | None = None
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
@@ -132,34 +131,23 @@ class Profile:
             getattr(self, name)
         return self
 
-    def overridden(self, given: Mapping[str, str]) -> Profile:
-        """Return the profile with settings overridden by variables."""
-        settings: dict[str, Any] = {**self.settings, **given}
-        if "key" in given:
-            settings = {name: value for name, value in settings.items() if name not in ("key_command", "keyring")}
-        if (client := given.get("client", "")).isascii() and client.isdigit() and len(client) < 20:
-            settings["client"] = int(client)
-        return replace(self, settings=settings, given=tuple(given), own=self)
+    @property
+    def is_environment(self) -> bool:
+        """Return whether the account is in the three variables."""
+        return not self.by
 
     @property
     def base_url(self) -> str:
         """The base URL, without a slash at its end."""
         text: str = self.get("base_url", required=True)
-        if fault := base_url_fault(text, allow_http=self.get("allow_http") and not self._is_redirected):
+        if fault := base_url_fault(text, allow_http=self.allow_http):
             raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
         return text.rstrip("/")
 
     @property
-    def _is_redirected(self) -> bool:
-        """Return whether MSGCTL_BASE_URL has another scheme, host or port than the profile."""
-        if self.own is None or "base_url" not in self.given:
-            return False
-        return origin(self.own.settings.get("base_url")) != origin(self.settings["base_url"])
-
-    @property
     def key_source(self) -> str:
         """The setting that provides the key, one of `KEY_SOURCES`."""
-        found = [setting for setting in KEY_SOURCES if self.settings.get(setting) not in (None, False)]
+        found = [setting for setting in KEY_SOURCES if self.settings.get(setting) is not None]
         if len(found) > 1:
             raise ConfigurationError(f"{self.place}: {' and '.join(found)} are both set", "Keep one of them.")
         source = found[0] if found else "key"
@@ -167,33 +155,16 @@ class Profile:
         return source
 
     def credential(self) -> Credential:
-        """Return client and key. Runs the profile's key command if it has one.
-
-        Raises ConfigurationError, without running the command, if MSGCTL_BASE_URL is another address and MSGCTL_KEY is
-        not set.
-        """
-        if self.own and self._is_redirected and "key" not in self.given:
-            own, given = shorten(self.own.base_url), shorten(self.base_url)
-            raise ConfigurationError(
-                f"The key of profile {shorten(self.name, 64)} is for {own}, but MSGCTL_BASE_URL is {given}",
-                "Set MSGCTL_KEY too, or choose a profile with -p.",
-                consequence="the key was not sent",
-            )
+        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
         source = self.key_source
-        if source == "key":
-            key = self.settings["key"]
-        else:
-            from msgctl.config import credential
+        key = self.settings[source]
+        if source == "key_command":
+            from msgctl.config.credential import key_of_command
 
-            is_command = source == "key_command"
-            key = (
-                credential.key_of_command(self._where(source), self.settings[source])
-                if is_command
-                else credential.key_in_keychain(self._where(source), self.name, origin(self.base_url))
-            )
+            key = key_of_command(self._where(source), key)
         if fault := key_fault(key):
             where = self._where("key") if source == "key" else f"{self.place}: the key"
-            raise ConfigurationError(f"{where} {fault}", KEY_HINT)
+            raise ConfigurationError(f"{where} {fault}", KEY_HINT, reason="no_credentials")
         return Credential(self.client, key)
 
     account = property(lambda profile: account(profile.base_url, profile.client))
@@ -202,38 +173,36 @@ class Profile:
     app_name = property(lambda profile: profile.get("app_name"))
     voice = property(lambda profile: profile.get("voice"))
     timezone = property(lambda profile: profile.get("timezone"))
-    history = property(lambda profile: profile.get("history"))
-    """Whether messages sent with the profile are recorded on this machine."""
-    shared = property(lambda profile: profile.get("shared"))
-    """The URL of the shared store, a database; it may contain a password."""
-    keep_days = property(lambda profile: profile.get("keep_days"))
-    """Days after which records of sent messages are deleted; None keeps them indefinitely."""
+    store = property(lambda profile: profile.get("store"))
+    """The path or URL of the store; a URL may contain a password."""
+    allow_http = property(lambda profile: profile.get("allow_http") is True)
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:
-        """The service's own words for a delivered or failed message and for a correct code, by `WORDS`."""
+        """The service's own texts that the profile adds, by `WORDS`."""
         return {name: tuple(words) for name, words in (self.get("words") or {}).items()}
 
     def get(self, setting: str, *, required: bool = False) -> Any:
-        """Return a setting, or its default if it is missing. Raises ConfigurationError."""
+        """Return a setting, or None if it is missing. Raises ConfigurationError."""
         value = self.settings.get(setting)
         if value is None and not required:
-            return _DEFAULTS.get(setting)
+            return None
         allowed, is_allowed = _RULES[setting]
         if value is not None and is_allowed(value):
             return value
         fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
-        if setting in self.given or name_fault(self.name):
-            fix = KEY_HINT if setting in self.given else None
-        elif setting == "words":
-            fix = _WORDS_HINT
+        if self.is_environment:
+            fix = KEY_HINT
+        elif name_fault(self.name):
+            fix = None
         if value is None:
-            raise ConfigurationError(f"{self._where(setting)} is missing", fix)
+            reason = "no_credentials" if setting in ("client", "key") else ""
+            raise ConfigurationError(f"{self._where(setting)} is missing", fix, reason=reason)
         shown = "" if setting in _NOT_SHOWN else f", not {_quoted(value)}"
         raise ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", fix)
 
     def _where(self, setting: str) -> str:
-        return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
+        return VARIABLES[setting] if self.is_environment else f"{self.place}: {setting}"
 
 
 THE_SANDBOX = Profile(
@@ -242,26 +211,31 @@ THE_SANDBOX = Profile(
 """The built-in profile."""
 
 
-def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
-    """Return the profile to use; ``named`` is the value of ``-p``.
+def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: str | None) -> Profile:
+    """Return the profile to use; ``named`` is the value of ``-p``, and ``load`` reads the configuration file if needed.
 
     Raises ConfigurationError, and NoProfileError if no profile is selected.
     """
     if named is not None:
-        return THE_SANDBOX if named == SANDBOX else stored(config, named, "-p")
-    by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
-    name = environ.get("MSGCTL_PROFILE") or config.default
+        return THE_SANDBOX if named == SANDBOX else stored(load(), named, "-p")
+    name, by = environ.get("MSGCTL_PROFILE"), "MSGCTL_PROFILE"
+    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
+    if name and len(given) == len(VARIABLES):
+        raise ConfigurationError(
+            f"MSGCTL_PROFILE and {_joined(VARIABLES.values())} are all set: it is not clear which account is meant",
+            f"Unset MSGCTL_PROFILE, or unset {_joined(VARIABLES.values())}.",
+        )
     if name == SANDBOX:
         return replace(THE_SANDBOX, by=by)
-    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
-    if name and (config.profiles or len(given) < len(VARIABLES)):
-        return stored(config, name, by).overridden(given)
-    if len(given) == len(VARIABLES):
-        return Profile(name or ENVIRONMENT, by if name else "").overridden(given)
     if given:
-        missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
-        verb = "is" if len(missing) == 1 else "are"
-        raise NoProfileError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
+        return _from_variables(given)
+    config = load()
+    if not name:
+        name, by = config.default, "default_profile"
+    if name == SANDBOX:
+        return replace(THE_SANDBOX, by=by)
+    if name:
+        return stored(config, name, by)
     if config.profiles:
         raise NoProfileError(
             f"No profile is selected, and none is the default: {_names(config)}",
@@ -270,15 +244,66 @@ def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) ->
     raise NoProfileError("There is no profile yet", ADD_HINT)
 
 
-def stored(config: ConfigFile, name: str, by: str = "") -> Profile:
+def _from_variables(given: Mapping[str, str]) -> Profile:
+    """Return the account in the three variables. Raises ConfigurationError if one or two of them are missing."""
+    if missing := [variable for setting, variable in VARIABLES.items() if setting not in given]:
+        names = _joined(VARIABLES[setting] for setting in given)
+        raise ConfigurationError(
+            f"{_joined(missing)} {_is(missing)} not set, but {names} {_is(given)}",
+            f"The three variables count only together: set {_joined(missing)}, or unset {names}.",
+            reason="no_credentials",
+        )
+    client = given["client"]
+    is_number = client.isascii() and client.isdigit() and len(client) < 20
+    return Profile(ENVIRONMENT, settings={**given, "client": int(client) if is_number else client})
+
+
+def _is(names: Sized) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _joined(names: Iterable[str]) -> str:
+    """Return names as a sentence has them: ``A, B and C``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def stored(config: ConfigFile, name: str, by: str = "-p") -> Profile:
     """Return a stored profile; ``by`` is its selector. Raises ConfigurationError if it does not exist."""
     if name not in config.profiles:
-        source = f" (from {by})" if by and by != "-p" else ""
+        source = "" if by == "-p" else f" (from {by})"
         raise ConfigurationError(
             f'There is no profile "{shorten(name, 64)}"{source}',
             f"Profiles: {', '.join(filter(None, (_names(config), SANDBOX)))}",
+            reason="no_profile",
         )
-    return Profile(name, by, config.profiles[name], (), config.place(name))
+    return Profile(name, by, config.profiles[name], config.place(name))
+
+
+def unknown_settings(config: ConfigFile) -> list[str]:
+    """Return a message for each setting of a file that msgctl does not know, with the nearest one."""
+    faults = [
+        _unknown(files.shown(config.path), name, ("default_profile", "profiles"))
+        for name in config.document
+        if name not in ("default_profile", "profiles")
+    ]
+    for profile, settings in config.profiles.items():
+        place = config.place(profile)
+        faults += [_unknown(place, setting, SETTINGS) for setting in settings if setting not in SETTINGS]
+    return faults
+
+
+def _unknown(place: str, setting: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(setting, known, n=1)
+    suggestion = f": did you mean {near[0]}?" if near else ""
+    return f"{place}: unknown setting {shorten(setting, 64)}{suggestion}"
+
+
+def store_shown(store: str) -> str:
+    """Return the path or URL of a store without its password."""
+    return f"{without_secrets(store)} (with a password)" if has_password(store) else clean(store)
 
 
 def _names(config: ConfigFile) -> str:
@@ -289,6 +314,11 @@ def _quoted(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(str(value), 40)
+
+
+def is_store(text: str) -> bool:
+    """Return whether a text may be the path or the URL of a store."""
+    return bool(text) and ("://" not in text or is_store_url(text))
 
 
 def is_store_url(text: str) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import copy
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -51,8 +50,8 @@ class Client:
 
     ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
     the transports of the sandbox; without it, the network is used. ``log`` gets a line for each request and response
-    at ``verbosity`` 1, and also their headers and bodies at 2. ``trace`` is called with the events of httpcore's trace
-    extension. The key is redacted in all responses, errors and log lines.
+    at ``verbosity`` 1, and also their headers and bodies at 2. The key is redacted in all responses,
+    errors and log lines.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class Client:
         transport: Callable[[], httpx.BaseTransport] | None = None,
         log: Callable[[str], None] = lambda _: None,
         verbosity: int = 1,
-        trace: Callable[[str, Mapping[str, Any]], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -79,7 +77,6 @@ class Client:
         self._timeout = timeout
         self._log: Callable[[str], None] = (lambda text: log(clean(text))) if verbosity else lambda _: None
         self._verbosity = verbosity
-        self._extensions: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._sleep = sleep
         self._clock = clock
         self._new_transport = transport or partial(NetworkTransport, base_url)
@@ -217,7 +214,6 @@ class Client:
         if content:
             headers["Content-Length"] = str(len(content))
         extensions = {
-            **self._extensions,
             "timeout": {"read": seconds},
             "sent": self._is_sandbox,
             "max_response": request.max_response,

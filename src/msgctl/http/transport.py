@@ -27,7 +27,7 @@ import httpcore
 import httpx
 
 from msgctl.config.profiles import ascii_host, is_loopback
-from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint
 from msgctl.http.memory import MAX_FREE
 from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
@@ -181,11 +181,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         try:
             return httpcore.SOCKSProxy(address, auth, **options)
         except RuntimeError:
-            from msgctl import extras
-
-            raise ConfigurationError(
-                "A SOCKS proxy needs the package socksio", f"Install it: {extras.install('socks')}"
-            ) from None
+            raise ConfigurationError("A SOCKS proxy needs the package socksio", install_hint("httpx[socks]")) from None
 
     def _read(self, response: httpcore.Response) -> httpx.Response:
         """Return a response with its whole body, which is not decompressed."""

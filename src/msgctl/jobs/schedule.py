@@ -13,7 +13,7 @@ from functools import cache
 from itertools import groupby
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.jobs.model import JobSpec
 from msgctl.text import normalized
 from msgctl.values import quote
@@ -283,10 +283,8 @@ def _colombian_holidays() -> Callable[[date], bool]:
     try:
         import holidays
     except ImportError:
-        from msgctl import extras
-
         raise ConfigurationError(
-            "--window co needs the public holidays of Colombia", f"Install them: {extras.install('campaigns')}"
+            "--window co needs the package holidays, which is not installed", install_hint("msgctl[campaigns]")
         ) from None
     return cache(holidays.country_holidays("CO").__contains__)
 

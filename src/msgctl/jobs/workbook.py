@@ -24,6 +24,7 @@ from string import ascii_letters, digits
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 from xml.parsers import expat
 
+from msgctl.errors import install_hint
 from msgctl.jobs.formats import MAX_RECORD, FileError, Record, unreadable
 
 MAX_SIZE = 2**26
@@ -60,11 +61,9 @@ def sheets(source: BinaryIO, name: str) -> Iterator[Iterator[Sheet]]:
     Continuing with the next sheet skips the rest of the rows.
     """
     if find_spec("python_calamine") is None:
-        from msgctl import extras
-
         raise FileError(
             f"{name} is an Excel workbook, and the package python-calamine, which reads them, is not installed",
-            f"Install it, or save the file as CSV in UTF-8: {extras.install('campaigns')}",
+            f"Save the file as CSV in UTF-8. {install_hint('msgctl[campaigns]')}",
         )
     with _reader(name) as reader:
         try:

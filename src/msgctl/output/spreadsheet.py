@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 from typing import Any, BinaryIO
 
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.output import fields
 from msgctl.output.fields import text_of
 from msgctl.storage import files
@@ -45,10 +45,8 @@ def check(path: Path) -> None:
             kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
             raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
     if not find_spec("xlsxwriter"):
-        from msgctl import extras
-
         what = "--to FILE.xlsx needs the package xlsxwriter, which is not installed"
-        raise UsageError(what, f"Install it, or use -o csv: {extras.install('campaigns')}")
+        raise UsageError(what, f"Use -o csv. {install_hint('msgctl[campaigns]')}")
 
 
 def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True) -> int:

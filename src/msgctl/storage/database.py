@@ -73,19 +73,10 @@ class FileFormat:
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         """Connect to an existing file for use by any thread, without checking its content.
 
-        ``read_only`` works even on a read-only disk. Raises ConfigurationError if the file, its directory or a file
-        that SQLite keeps beside it is not safe, and OSError and sqlite3.Error if it cannot be used.
+        ``read_only`` works even on a read-only disk. Raises OSError and sqlite3.Error if it cannot be used.
         """
         import sqlite3
 
-        # SQLite opens a file by name. In a directory that passes the check, no other user can replace the file
-        # afterwards. Closing a separate descriptor of the file would release the locks of this process.
-        files.check_directory(path.parent)
-        files.check(path, path.lstat(), self.name)
-        for ending in SIDE_FILES:
-            with suppress(FileNotFoundError):
-                beside = path.with_name(path.name + ending)
-                files.check(beside, beside.lstat(), self.name, allowed=0o755)
         mode = "rw"
         if read_only:
             # SQLite reads a write-ahead log only if it can write in the directory. Without a log, no data is missing.

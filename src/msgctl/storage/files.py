@@ -1,9 +1,6 @@
-"""The user's private files: 0600 in directories of 0700, refused if other users can read or replace them.
+"""The user's private files (0600 in directories of 0700), in the platform's directories for configuration and state.
 
-The files are in the platform's directories for configuration and state. A file is replaced completely or not at all.
-
-Other users of the machine are hostile. So a file and its directory must belong to this user or to root, and no other
-user may be able to put another file in its place.
+A file is replaced completely or not at all.
 """
 
 from __future__ import annotations
@@ -17,13 +14,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, shorten
-
-if TYPE_CHECKING:
-    pass
 
 MAX_WAIT = 10.0
 """Seconds that a change waits for a change by another process."""
@@ -33,12 +26,9 @@ MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
 NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
 
-MAX_LINKS = 40
-"""Maximum symbolic links that are followed from one path, as in Linux."""
-
 
 def make_folder(path: Path) -> None:
-    """Create a directory and its parents (0700) if missing. Raises OSError, or ConfigurationError if it is unsafe.
+    """Create a directory and its parents (0700) if missing. Raises OSError.
 
     A new directory is durable, because a power cut that removes it would remove the synced files in it, too.
     """
@@ -50,7 +40,6 @@ def make_folder(path: Path) -> None:
             raise
         make_folder(path.parent)
         _make_directory(path)
-    check_directory(path)
 
 
 def _make_directory(path: Path) -> None:
@@ -69,30 +58,6 @@ def _make_directory(path: Path) -> None:
                 raise
 
 
-def read(path: Path) -> bytes | None:
-    """Return the content of a private file, or None if it does not exist. A file of root may be readable by its group.
-
-    The file is opened once, and the open file is checked, because the path could lead to another file a moment later.
-    Raises ConfigurationError if `check` or `check_directory` refuses it, or if it cannot be read.
-    """
-    with explained("read", path):
-        try:
-            # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-        except FileNotFoundError:
-            return None
-        except PermissionError:
-            _check_readable(path, path.stat())  # the error suggests the command that fixes it
-            raise
-        try:
-            _check_readable(path, os.fstat(descriptor))
-            _check_directories(path)
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read()
-        finally:
-            os.close(descriptor)
-
-
 def read_limited(path: Path, limit: int) -> bytes:
     """Return the content of a file of any owner, which may be endless. Raises ConfigurationError."""
     with explained("read", path), path.open("rb") as file:
@@ -102,73 +67,6 @@ def read_limited(path: Path, limit: int) -> bytes:
             f"{shown(path)} is larger than {limit // 2**20} MiB, the limit", "Specify another file."
         )
     return content
-
-
-def check(path: Path, status: os.stat_result, name: str = "", *, allowed: int = 0o700) -> None:
-    """Check that a file is regular, belongs to this user or root, and has no permissions other than the allowed ones.
-
-    Messages contain ``name`` and the path. Raises ConfigurationError.
-    """
-    mode = stat.S_IMODE(status.st_mode)
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a symbolic link, not a" if stat.S_ISLNK(status.st_mode) else "not a"
-        fault, fix = f"is {kind} regular file", "Rename it, or specify another file."
-    elif not _is_trusted(status):
-        fault, fix = "belongs to another user: check its contents before you take it over", _chown(path)
-    elif mode & 0o777 & ~allowed:
-        fault = f"is {'writable' if mode & 0o022 else 'readable'} by other users (mode {mode:04o})"
-        fix = f"{_sudo(status)}chmod {'640' if _sudo(status) else '600'} {typed(path)}"
-    else:
-        return
-    raise ConfigurationError(f"{name[:1].upper()}{name[1:]} {shown(path)} {fault}".lstrip(), fix)
-
-
-def _check_readable(path: Path, status: os.stat_result) -> None:
-    """Check a file like `check`, but allow a file of root to be readable by its group."""
-    check(path, status, allowed=0o740 if status.st_uid == 0 else 0o700)
-
-
-def check_directory(path: Path) -> None:
-    """Refuse a directory in which another user can replace files. Raises ConfigurationError.
-
-    With the sticky bit, as in /tmp, only the owner of a file can replace it.
-    """
-    try:
-        status = path.stat()
-    except OSError:
-        return  # it is missing, or a later step fails
-    mode = stat.S_IMODE(status.st_mode)
-    is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and status.st_gid != os.getegid())
-    if not _is_trusted(status):
-        fault, fix = "belongs to another user: check its contents before you take it over", _chown(path)
-    elif is_shared and not mode & stat.S_ISVTX:
-        fault = f"is writable by {'every user' if mode & stat.S_IWOTH else 'another group'} (mode {mode:04o})"
-        fix = f"{_sudo(status)}chmod go-w {typed(path)}"
-    else:
-        return
-    raise ConfigurationError(f"The directory {shown(path)} {fault}", fix)
-
-
-def _check_directories(path: Path) -> None:
-    """Check the directory of a file, and of each symbolic link on the way to it. Raises ConfigurationError."""
-    for _ in range(MAX_LINKS):
-        check_directory(path.parent)
-        if not path.is_symlink():
-            return
-        path = path.parent / path.readlink()
-
-
-def _is_trusted(status: os.stat_result) -> bool:
-    return status.st_uid in (0, os.geteuid())
-
-
-def _sudo(status: os.stat_result) -> str:
-    """Return ``sudo`` and a space if this user needs it to change a file, or an empty string."""
-    return "" if os.geteuid() in (0, status.st_uid) else "sudo "
-
-
-def _chown(path: Path) -> str:
-    return f"chown root {typed(path)}" if os.geteuid() == 0 else f"sudo chown $USER {typed(path)}"
 
 
 @contextmanager
@@ -182,11 +80,7 @@ def locked(path: Path) -> Iterator[None]:
     lock, unchanged = _beside(target, "lock"), "nothing was changed"
     with explained("lock", lock, unchanged):
         make_folder(path.parent)
-        _check_directories(path)
-        if target.exists():
-            _check_readable(path, target.stat())
-    with held(lock, MAX_WAIT, consequence=unchanged) as descriptor:
-        check(lock, os.fstat(descriptor))
+    with held(lock, MAX_WAIT, consequence=unchanged):
         yield
 
 
@@ -331,13 +225,12 @@ def config_file(environ: Mapping[str, str]) -> Path:
 def state(name: str) -> Path:
     """Return a file or directory in the platform's state directory, such as ``history.sqlite3``.
 
-    Raises ConfigurationError if another user can replace files there, or if there is no home directory.
+    Raises ConfigurationError if there is no home directory.
     """
     import platformdirs
 
     with _needs_home():
         directory = platformdirs.user_state_path("msgctl")
-    check_directory(directory)
     return directory / name
 
 

@@ -23,8 +23,7 @@ from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple, TypeVar, cast
 
-from msgctl import extras
-from msgctl.errors import ConfigurationError, MsgctlError, SharedStoreError
+from msgctl.errors import ConfigurationError, MsgctlError, SharedStoreError, install_hint
 from msgctl.storage import files
 from msgctl.storage.database import FileFormat, transaction
 from msgctl.storage.records import Connection
@@ -37,7 +36,7 @@ try:
 except ImportError:
     raise ConfigurationError(
         "A shared store needs the package psycopg, which is not installed",
-        f"Install it: {extras.install('shared')}",
+        install_hint("msgctl[shared]"),
         consequence="nothing was sent",
     ) from None
 
@@ -380,7 +379,7 @@ class SharedRecords:
         elif is_connecting and "password" in text:
             fix = "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL."
         elif is_connecting and text.startswith(("database ", "role ")):
-            fix = "Create it, or correct the URL in shared or MSGCTL_SHARED."
+            fix = "Create it, or correct the URL in store or MSGCTL_STORE."
         else:
-            fix = "Check the URL in shared or MSGCTL_SHARED, and the rights of its user."
+            fix = "Check the URL in store or MSGCTL_STORE, and the rights of its user."
         return ConfigurationError(f"Cannot use the shared store {self.place}: {text}", fix, consequence=nothing)

@@ -12,8 +12,7 @@ from contextlib import suppress
 from math import ceil
 from typing import Any, TypeVar
 
-from msgctl import extras
-from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
+from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row
 from msgctl.text import clean, shorten
@@ -25,7 +24,7 @@ try:
 except ImportError:
     raise ConfigurationError(
         "A store on PostgreSQL needs the package psycopg, which is not installed",
-        f"Install it: {extras.install('postgresql')}",
+        install_hint("msgctl[postgresql]"),
         consequence="nothing was sent",
     ) from None
 
