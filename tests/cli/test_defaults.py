@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from cli.option_values import PHONE, used
-from conftest import KEY
 from msgctl.storage import files
 from support.files import config_file, table, write_config
 from support.service import Service
@@ -72,12 +71,6 @@ def test_a_default_replaces_only_an_option_that_was_left_out(
     assert {name: form[WIRE[name]] for name in settings} == {name: GIVEN[name][1] for name in settings}
 
 
-def test_defaults_hold_if_the_environment_gives_the_account(store: Store, tool: Tool, service: Service) -> None:
-    store(**GOOD)
-    form = used(tool, service, *SMS_2FA)
-    assert (form["client"], form["key"], form["app-name"]) == ("12345", KEY, "Tienda ñ")
-
-
 @pytest.mark.parametrize(
     ("setting", "bad", "command"),
     [("country_code", "COL", SMS), ("app_name", "a\x07b", CHATAPP_2FA), ("voice", "Unknown", CALL)],
@@ -90,12 +83,12 @@ def test_a_bad_default_is_a_configuration_error(
     assert service.received == []
 
 
-@pytest.mark.parametrize("bad", [{"country_code": "Colombia"}, {"country_code": "CO", "keep_days": 0}])
+@pytest.mark.parametrize("bad", [{"country_code": "Colombia"}, {"country_code": "CO", "timezone": "Bogota"}])
 def test_a_mistake_in_the_profile_is_not_blamed_on_a_national_number(
     bad: dict[str, Any], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**bad)
-    tool("sms", "send", "300 123 4567", "-m", "Hola").refused(3, [*bad][-1], "main")
+    tool("-p", "main", "sms", "send", "300 123 4567", "-m", "Hola").refused(3, [*bad][-1], "main")
     assert service.received == []
 
 
@@ -124,7 +117,7 @@ def test_the_country_of_the_environment_comes_after_the_option_and_before_the_pr
     form = used(tool, service, "sms", "send", "612 345 678", "-m", "Hola", "--country-code", "ES")
     assert (form["phone"], form["country-code"]) == ("34612345678", "ES")
     monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "")
-    assert used(tool, service, "sms", "send", "612 345 678", "-m", "Hola")["phone"] == "34612345678"
+    assert used(tool, service, "-p", "main", "sms", "send", "612 345 678", "-m", "Hola")["phone"] == "34612345678"
 
 
 def test_the_sandbox_reads_the_country_of_the_environment(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

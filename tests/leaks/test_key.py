@@ -219,7 +219,7 @@ def request_of(server: Service) -> Behaviour:
 
 def failures(server: Service) -> dict[str, Behaviour]:
     page = f"<html>{SAID}</html>".encode()
-    where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}&next={quote(quote(KEY))}"}
+    where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}"}
     return {
         "the request": request_of(server),
         "an error": respond({"error": SAID, "msg": {SAID: [SAID]}}, 520),
