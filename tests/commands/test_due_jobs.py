@@ -158,17 +158,13 @@ def damage_a_value(home: Path, job: str) -> None:
     db.close()
 
 
-def open_to_others(home: Path, job: str) -> None:
-    (folder(home) / f"{job}.sqlite3").chmod(0o644)
-
-
 def replace_its_lock(home: Path, job: str) -> None:
     lock = folder(home) / f".{job}.lock"
     lock.unlink(missing_ok=True)
     lock.mkdir()
 
 
-@pytest.mark.parametrize("harm", [damage, damage_a_page, damage_a_value, open_to_others, replace_its_lock])
+@pytest.mark.parametrize("harm", [damage, damage_a_page, damage_a_value, replace_its_lock])
 def test_a_due_job_that_cannot_be_sent_is_an_error_and_the_others_are_sent(
     harm: Callable[[Path, str], None], job: str, jobs: Jobs, service: Service, home: Path
 ) -> None:

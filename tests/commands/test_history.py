@@ -13,7 +13,6 @@ import pytest
 
 from msgctl.history.store import History
 from support.commands import ALL, CHANGES, PHONE, SENDS
-from support.files import table, write_config
 from support.names import know_no_names
 from support.responses import FIRST_STATES
 from support.sandbox import OTHER, Sandbox
@@ -337,21 +336,6 @@ def test_clear_without_a_history_deletes_nothing(tool: Tool) -> None:
 def test_a_damaged_history_is_not_cleared(tool: Tool, path: Path) -> None:
     tool("history", "clear", "-y").refused(3, "Rename it")
     assert path.read_bytes().startswith(b"no history at all")
-
-
-# --- a profile without a history
-
-
-def test_a_profile_may_keep_no_history(service: Service, tool: Tool, path: Path) -> None:
-    url = service.base_url
-    write_config(table("main", "history = false", base_url=url) + table("other", base_url=url))
-    service.will(*[respond(SENDS["sms send"].record)] * 2)
-    assert tool("-p", "main", *SEND).code == 0
-    assert not path.exists()
-    tool("-p", "main", "state", "get", "--last").refused(2, "history = false")
-    assert tool("-p", "other", *SEND).code == 0
-    assert [each["profile"] for each in recorded(tool)] == ["other"]
-    assert tool("profile", "show", "main", "--json").document["history"] is False
 
 
 # --- a history that cannot be written

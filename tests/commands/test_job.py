@@ -230,15 +230,16 @@ def test_a_job_does_not_continue_at_another_service(
 def test_a_job_does_not_continue_from_another_account(
     jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was started with environment variables that override the default profile."""
-    write_config(f'default_profile = "main"\n{profile("main", base_url=service.base_url, client=7)}')
+    """It was started with the three variables."""
+    write_config(profile("main", base_url=service.base_url, client=7))
     service.will(BALANCE)
     job = jobs.send(of_phones(home, [ANA]), "--at", "2036-01-01 09:00")
-    assert jobs.shown(job)["profile"] == "main"
+    assert jobs.shown(job)["profile"] == "environment"
     assert jobs("job", "resume", job, "--dry-run").code == 0
     asked = len(service.received)
+    jobs("-p", "main", "job", "resume", job).refused(3, "The job uses client 12345 of", "uses client 7 of")
     monkeypatch.delenv("MSGCTL_CLIENT")
-    jobs("job", "resume", job).refused(3, "The job uses client 12345 of", "but profile main uses client 7 of")
+    jobs("job", "resume", job).refused(3, "MSGCTL_CLIENT", "-p")
     assert len(service.received) == asked
 
 

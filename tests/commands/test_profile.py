@@ -41,8 +41,7 @@ def test_a_profile_is_shown_without_its_key(tool: Tool, arguments: tuple[str, ..
         "key": "stored",
         "allow_http": True,
     }
-    file = str(config_file())
-    assert {sources[setting] for setting in ("base_url", "client", "key", "allow_http")} == {file}
+    assert {sources[setting] for setting in ("base_url", "client", "key", "allow_http")} == {"file"}
     assert sources["country_code"] == "default"
     for form in ("table", "json", "csv", "tsv"):
         assert not shows_key(tool(*arguments, "-o", form).out)

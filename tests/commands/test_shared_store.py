@@ -60,7 +60,7 @@ def refuses(tool: Tool, service: Service, home: Path, url: str, code: int, *part
         assert "nothing was sent" not in done.err
         assert not shows_key(done.stdout + done.stderr), other
     shown = tool("doctor", "-vv", "--json")
-    (found,) = (check["found"] for check in shown.document if check["check"] == "records")
+    (found,) = (check["found"] for check in shown.document if check["check"] == "store")
     assert parts[0] in found
     assert not shows_key(shown.stdout + shown.stderr)
     assert files_with_key(home) == set()
@@ -142,7 +142,7 @@ def test_the_extra_is_not_installed(tool: Tool, service: Service, home: Path, mo
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "msgctl.storage.shared")
     part = "A shared store needs the package psycopg, which is not installed"
-    refuses(tool, service, home, "postgresql://app@127.0.0.1/x", 3, part, "[shared]")
+    refuses(tool, service, home, "postgresql://app@127.0.0.1/x", 3, part, "msgctl[shared]")
 
 
 def test_the_sandbox_never_uses_the_store(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_the_password_is_shown_nowhere(
     """It may be in the profile, in a variable, or in the report of a bug."""
     monkeypatch.setenv("MSGCTL_KEY", "another key")
     for url, password in ((postgres.url(), ""), (postgres.url(password="").replace(":@", "@"), KEY)):
-        settings = table("main", f"shared = {json.dumps(url)}", base_url=service.base_url, key="another key")
+        settings = table("main", f"store = {json.dumps(url)}", base_url=service.base_url, key="another key")
         write_config(f'default_profile = "main"\n{settings}', mode=0o600)
         monkeypatch.setenv("PGPASSWORD", password) if password else monkeypatch.delenv("PGPASSWORD", raising=False)
         for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
@@ -193,7 +193,7 @@ def test_the_plan_of_a_deleted_job_is_deleted_in_the_store_of_its_profile(
 ) -> None:
     for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    shared = table("main", f"shared = {json.dumps(postgres.url())}", base_url=service.base_url)
+    shared = table("main", f"store = {json.dumps(postgres.url())}", base_url=service.base_url)
     write_config(f'default_profile = "other"\n{shared}{table("other", client=2)}', mode=0o600)
     service.always(accepting(service))
     assert tool("-p", "main", "sms", "bulk", of_phones(home, [ANA]), "-m", "Hello", "--yes", "--name", "one").code == 0

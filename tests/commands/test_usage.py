@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import socket
-import sqlite3
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.files import table, write_config
 from support.jobs import accepting, phones
 from support.service import Service, respond
 from support.tool import Tool
@@ -105,45 +102,3 @@ def test_the_credits_of_an_entry_for_several_numbers_are_summed_once(tool: Tool,
         {"command": "sms send", "messages": 2, "credits": 5},
     ]
     assert sum(each["credits"] for each in tool("history", "--json").document) == 10
-
-
-def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
-    tool: Tool, home: Path, service: Service
-) -> None:
-    service.always(accepting(service))
-    write_config(table("short", "keep_days = 30", base_url=service.base_url) + table("long", base_url=service.base_url))
-    (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
-
-    def send(profile: str) -> None:
-        assert tool("-p", profile, "sms", "send", CO, "-m", "Hi", "--once", f"a {profile}").code == 0
-        assert tool("-p", profile, "sms", "bulk", str(home / "to.csv"), "-m", profile, "--yes").code == 0
-
-    def remembered(profile: str) -> list[str]:
-        return [each["command"] for each in tool("-p", profile, "history", "--json").document]
-
-    sent = ["sms send", "sms bulk", "sms bulk"]
-    send("short")
-    send("long")
-    later = ("--at", "2030-01-01 09:00", "--name", "later", "--yes")
-    paused = tool("-p", "short", "sms", "bulk", str(home / "to.csv"), "-m", "Later", *later)
-    assert paused.code == 0, paused.err
-    tool.clock.now += 29.5 * DAY
-    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 29").code == 0
-    assert remembered("short") == [*sent, "sms send"]
-    tool.clock.now += 0.6 * DAY  # less than a day after the last check
-    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 30").code == 0
-    assert remembered("short") == [*sent, "sms send", "sms send"]
-    tool.clock.now += 0.5 * DAY
-    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 31").code == 0
-    assert remembered("short") == ["sms send"] * 3
-    with closing(sqlite3.connect(home / "state" / "msgctl" / "history.sqlite3")) as db:
-        assert db.execute("SELECT count(*) FROM contacts WHERE time < '2026-10'").fetchone() == (0,)
-    assert remembered("long") == sent
-    jobs = {(job["profile"], job["state"]) for job in tool("job", "list", "--json").document}
-    assert jobs == {("long", "done"), ("short", "scheduled")}
-    received = len(service.received)
-    assert tool("-p", "short", "sms", "send", CO, "-m", "Hi", "--once", "a short").code == 0
-    assert len(service.received) == received
-    tool.clock.now += 31 * DAY
-    assert tool("-p", "short", "job", "resume", "later", "--yes").code == 0
-    assert remembered("short") == ["sms bulk"] * 2

@@ -76,6 +76,8 @@ def code(line: Line, verdict: Verdict, form: Form) -> int:
     is_not_reached = verdict in (Verdict.NOT_REACHED, Verdict.NO_HANDSHAKE)
     if group == "sandbox":  # what responds there is never a sandbox
         return 4 if is_not_reached else 3
+    if line.path == "doctor":
+        return int(READS[verdict] != 0)
     if group == "api":
         return 2 if form == CSV else ANY_BODY[verdict]
     if line.sends_a_job and not is_not_reached:

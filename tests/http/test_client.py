@@ -45,9 +45,7 @@ def recorded(behave: Callable[[], httpx.Response] = balance, **more: Any) -> tup
 
 
 def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
-    def trace(event: str, details: object) -> None: ...
-
-    client, recorder = recorded(trace=trace)
+    client, recorder = recorded()
     client.fetch(SEND)
     (sent,) = recorder.requests
     body = "client=12&key=a-long-key&phone=573001234567&sms=Hola"
@@ -64,7 +62,7 @@ def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
         (b"Accept-Encoding", b"identity"),
         (b"Content-Length", str(len(body)).encode()),
     ]
-    wanted = {"timeout": {"read": 30.0}, "sent": True, "max_response": SEND.max_response, "trace": trace}
+    wanted = {"timeout": {"read": 30.0}, "sent": True, "max_response": SEND.max_response}
     assert {name: sent.extensions[name] for name in wanted} == wanted
 
 
@@ -81,7 +79,6 @@ def test_a_client_makes_requests_to_several_urls() -> None:
         "/api/v1/send-sms",
     ]
     assert "Content-Length" not in recorder.requests[1].headers
-    assert "trace" not in recorder.requests[1].extensions
 
 
 @pytest.mark.parametrize(

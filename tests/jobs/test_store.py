@@ -225,14 +225,6 @@ def test_the_log_of_a_job_that_is_not_running_is_kept(store: Store) -> None:
 # --- files that are not ledgers
 
 
-def test_links_directories_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -> None:
-    store.path(JOB).symlink_to(write(tmp_path / "elsewhere.sqlite3", rows(1)))
-    store.path(OTHER).mkdir()
-    os.mkfifo(store.path("20261123-000000"))
-    for job in store.ids():
-        assert "regular file" in fault(store, job)
-
-
 def test_last_fails_if_the_newest_ledger_cannot_be_read(store: Store) -> None:
     write(store.path(JOB), rows(1))
     store.path(OTHER).write_bytes(b"not a ledger")

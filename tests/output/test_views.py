@@ -166,7 +166,8 @@ def profiles(viewer: Viewer, _: Service) -> None:
     viewer.forget_the_service()
     account = ("--base-url", "https://service.example/api/v1", "--client", "12345")
     command = ("--key-command", "pass show msgctl/main")
-    viewer.run("profile", "add", "main", *account, *command, "--country-code", "CO")
+    viewer.run("profile", "add", "main", *account, *command)
+    viewer.run("profile", "set", "main", "--country-code", "CO")
     viewer.run("profile", "list")
     viewer.run("profile", "show")
 

@@ -97,33 +97,6 @@ def test_a_file_in_use_is_reported_after_the_wait(path: Path, db: sqlite3.Connec
     assert "Another program" in str(raised.value.hint)
 
 
-def test_a_file_open_to_others_or_behind_a_link_is_refused(path: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    with pytest.raises(ConfigurationError, match="symbolic link"):
-        NOTES.connect(link)
-    path.chmod(0o640)
-    with pytest.raises(ConfigurationError, match=r"^The notes .* is readable by other users"):
-        NOTES.connect(path)
-
-
-@pytest.mark.parametrize("ending", ["-wal", "-journal", "-shm"])
-def test_a_file_beside_it_that_is_open_to_others_is_refused(path: Path, ending: str) -> None:
-    """SQLite would read the changes in it."""
-    beside = path.with_name(path.name + ending)
-    beside.write_bytes(b"")
-    beside.chmod(0o666)
-    with pytest.raises(ConfigurationError, match=rf"{ending} is writable by other users"):
-        NOTES.connect(path)
-
-
-@pytest.mark.parametrize("create", [True, False])
-def test_a_directory_that_everyone_can_write_to_is_refused(path: Path, create: bool) -> None:
-    path.parent.chmod(0o777)
-    with pytest.raises(ConfigurationError, match="writable by every user"), NOTES.opened(path, create=create):
-        pytest.fail("it was opened")
-
-
 def test_reading_sees_what_another_process_has_just_written(path: Path, db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("INSERT INTO notes VALUES ('new')")

@@ -383,7 +383,7 @@ def _sources(context: Context, profile: Profile) -> dict[str, str]:
         elif profile.is_environment and setting in profiles.VARIABLES:
             sources[setting] = profiles.VARIABLES[setting]
         elif setting in profile.settings or (setting == "key" and "key_command" in profile.settings):
-            sources[setting] = "built in" if profile.is_sandbox else clean(str(context.config_path))
+            sources[setting] = "built in" if profile.is_sandbox else "file"
         else:
             sources[setting] = "default"
     return sources

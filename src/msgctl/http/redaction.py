@@ -25,6 +25,8 @@ _PARAMETER = re.compile(
 """The parameter ``key`` in a query, a form or JSON; its value is a group."""
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 """Pattern before a key of digits, since the same digits in a longer number, such as a phone, are not the key."""
+_IN_PATH = "/:@!$&'()*+,;="
+"""Characters that a path may contain without an escape (RFC 3986)."""
 _HEX = re.compile(r"(?<=%)[0-9A-F]{2}|(?<=\\u)[0-9a-f]{4}")
 _CUT_CHARACTER = re.compile("[\udc80-\udcff]{1,3}\\Z")
 """An incomplete UTF-8 character at the end of a text."""
@@ -102,7 +104,7 @@ def _spellings(key: str) -> list[str]:
     escaped = json.dumps(key)[1:-1]
     spellings = {
         key,
-        *(quote(key, safe, errors="replace") for safe in ("", "/")),
+        *(quote(key, safe, errors="replace") for safe in ("", "/", _IN_PATH)),
         quote_plus(key, errors="replace"),
         *(text.replace("/", slash) for text in (plain, escaped) for slash in ("/", r"\/")),
         "".join(rf"\u{units[start : start + 4]}" for start in range(0, len(units), 4)),
