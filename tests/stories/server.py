@@ -56,10 +56,12 @@ class Server(Service):
 
     def script(self, action: str, status: int, header: str, to: str | None, body: str) -> None:
         """Prepare a response: to the next request, or to all that contain a text (``to TEXT``, ``to everything``)."""
-        behave = {"is silent": silent, "hangs up": hang_up, "waits": self._wait}.get(action)
-        if behave is None:
+        behave: Behaviour
+        if action == "responds":
             headers = dict([header.split(": ")]) if header else {}
             behave = respond(body.encode(), status, {"Connection": "keep-alive", **headers})
+        else:
+            behave = {"is silent": silent, "hangs up": hang_up, "waits": self._wait}[action]
         if to is None:
             self.will(behave)
         else:
