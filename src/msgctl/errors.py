@@ -63,6 +63,10 @@ REASONS = {
     "not_accepted": "some recipients were not accepted",
     "running_elsewhere": "--once: the job is running on another machine",
     "credit_limit": "--max-credits stopped the job",
+    "no_profile": "no profile is selected, or there is no such profile",
+    "no_credentials": "the base URL, the client ID or the key is missing",
+    "unsafe_file": "a file with a secret can be accessed by other users",
+    "not_confirmed": "a question could not be asked, and --yes was not given",
     "no_message": "sandbox inbox --wait: no message arrived",
 }
 """The reasons that are not the kind of an error."""

@@ -41,7 +41,10 @@ def require_terminal(context: Context, otherwise: str) -> None:
     """Raise UsageError if a question can be neither asked nor skipped with --yes."""
     if not (context.options.yes or context.stdin.isatty()):
         raise UsageError(
-            "Cannot ask for confirmation: this is not a terminal", "Confirm with --yes.", consequence=otherwise
+            "Cannot ask for confirmation: this is not a terminal",
+            "Confirm with --yes.",
+            consequence=otherwise,
+            reason="not_confirmed",
         )
 
 

@@ -30,12 +30,16 @@ def key_of_command(place: str, command: str) -> str:
             timeout=MAX_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise ConfigurationError(f"{place} did not end within {MAX_SECONDS} seconds", BY_HAND) from None
+        raise ConfigurationError(
+            f"{place} did not end within {MAX_SECONDS} seconds", BY_HAND, reason="no_credentials"
+        ) from None
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{place} cannot be run ({type(error).__name__})", BY_HAND) from None
+        raise ConfigurationError(
+            f"{place} cannot be run ({type(error).__name__})", BY_HAND, reason="no_credentials"
+        ) from None
     if done.returncode != 0:
-        raise ConfigurationError(f"{place} failed with exit status {done.returncode}", BY_HAND)
+        raise ConfigurationError(f"{place} failed with exit status {done.returncode}", BY_HAND, reason="no_credentials")
     key = done.stdout.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
     if not key:
-        raise ConfigurationError(f"{place} printed no key on its first line", BY_HAND)
+        raise ConfigurationError(f"{place} printed no key on its first line", BY_HAND, reason="no_credentials")
     return key

@@ -240,8 +240,9 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
         raise NoProfileError(
             f"No profile is selected, and none is the default: {_names(config)}",
             "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
+            reason="no_profile",
         )
-    raise NoProfileError("There is no profile yet", ADD_HINT)
+    raise NoProfileError("There is no profile yet", ADD_HINT, reason="no_profile")
 
 
 def _from_variables(given: Mapping[str, str]) -> Profile:
