@@ -61,7 +61,7 @@ class Example(NamedTuple):
 
 def goes_on(line: str) -> bool:
     """Return whether a line runs until it is stopped, or until a person types the code that their phone received."""
-    return any(part in line for part in ("sandbox serve", "--follow"))
+    return any(part in line for part in ("sandbox serve", "sandbox exec", "--follow"))
 
 
 EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in node.facts.examples if not goes_on(line))

@@ -20,7 +20,7 @@ from msgctl.storage import files
 from support.examples import EXAMPLES, JOB, write_job
 from support.tool import Outcome, Tool
 
-NEEDS_MORE = {"job run-due", "job resend", "profile set", "sandbox serve"}
+NEEDS_MORE = {"job run-due", "job resend", "profile set", "sandbox serve", "sandbox exec"}
 """Commands that make no request in the world of the examples, or run until they are stopped."""
 
 

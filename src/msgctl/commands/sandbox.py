@@ -75,6 +75,7 @@ BaseUrl = Annotated[
 
 
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
+command(app, "exec", *serve.EXEC_EXAMPLES)(serve.run_beside)
 
 
 @command(

@@ -1,18 +1,21 @@
-"""`msgctl sandbox serve`: the sandbox over HTTP."""
+"""`msgctl sandbox serve` and `exec`: the sandbox over HTTP."""
 
 from __future__ import annotations
 
 import os
 import select
 import shlex
+import signal
+import subprocess
 import tempfile
+import threading
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -51,10 +54,21 @@ SERVE_EXAMPLES = (
     "msgctl sandbox serve --responses observed",
 )
 
+EXEC_EXAMPLES = (
+    "msgctl sandbox exec -- pytest",
+    "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
+)
+
 MAX_PORT = 65535
 
 RESPONSES = Choice(NAMES, "kind of responses")
 """Parses the name of the responses."""
+
+
+class CommandNotFoundError(UsageError):
+    """The command of `sandbox exec` cannot be started; the exit code is the usual one of shells."""
+
+    exit_code = 127
 
 
 def _key(text: str) -> str:
@@ -80,12 +94,12 @@ def _fault(text: str) -> str:
     return text
 
 
+Port = Annotated[int, number_option("--port", "Port to listen on; 0 for a free one.", 0, MAX_PORT, panel=ADDRESS)]
+
+
 class Listening(OptionGroup):
     """The address of a server, and the host names that it accepts."""
 
-    port: Annotated[
-        int, number_option("--port", "Port to listen on; 0 for a free one.", 0, MAX_PORT, panel=ADDRESS)
-    ] = 8520
     host: Annotated[
         str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
     ] = "127.0.0.1"
@@ -99,18 +113,21 @@ class Listening(OptionGroup):
         ),
     ] = None
 
-    def server(self, context: Context, redact: Redact) -> Server:
-        """Open a server that logs to standard error. Raises UsageError, and ConfigurationError if it cannot listen."""
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
+    ] = False
+
+    def server(self, context: Context, port: int, log: Callable[[str], None], redact: Redact) -> Server:
+        """Open a server. Raises UsageError, and ConfigurationError if it cannot listen."""
         from msgctl.sandbox.server import Server
 
-        log = (lambda _: None) if context.options.quiet else _log
         try:
-            server = Server(self.host, self.port, log, self.allow_host or (), redact)
+            server = Server(self.host, port, log, self.allow_host or (), redact)
         except (OSError, UnicodeError) as error:
             # After its reason, Python repeats the address.
             reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
             raise ConfigurationError(
-                f"Cannot listen on {quote(self.host)}, port {self.port}: {reason}", "Choose another --port or --host."
+                f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
             ) from None
         return context.stack.enter_context(closing(server))
 
@@ -207,39 +224,146 @@ class Behaviour(OptionGroup):
             set_clock(emulator, change=self.clock)
 
 
-def serve(
-    context: Context,
-    *,
-    listening: Listening,
-    account: Account,
-    behaviour: Behaviour,
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
-    ] = False,
-) -> None:
+class Sandbox(NamedTuple):
+    """A sandbox that listens, and responds once it is served."""
+
+    server: Server
+    respond: Respond
+    account: Account
+
+    @property
+    def base_url(self) -> str:
+        from msgctl.sandbox.protocol import BASE_PATH
+
+        return self.server.origin + BASE_PATH
+
+    @property
+    def page(self) -> str:
+        """The URL of the inbox page."""
+        return f"{self.server.origin}/"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables with which programs and msgctl find the server; the key is not a secret."""
+        account = self.account
+        return {"MSGCTL_BASE_URL": self.base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
+
+
+def serve(context: Context, *, port: Port = 8520, listening: Listening, account: Account, behaviour: Behaviour) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 
     As soon as it accepts connections, it prints the address of its inbox page, the base URL and the variables to
     export. It writes one log line per request on standard error.
     """
+    log = (lambda _: None) if context.options.quiet else _log
+    sandbox = _opened(context, port, log, listening, account, behaviour)
+    server, page = sandbox.server, sandbox.page
+    document = {
+        "base_url": sandbox.base_url,
+        "page": page,
+        "client": account.client,
+        "key": account.key,
+        "pid": os.getpid(),
+    }
+
+    def stop(_signal: int, _frame: object) -> None:
+        server.stop()
+
+    with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
+        context.printer.print(TextResult(f"# inbox page: {page}\n{exports(sandbox.variables)}", document))
+        unwritten = fault_of(context.stdout)
+        if listening.open_page:
+            webbrowser.open(page)
+        if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
+            server.serve_forever(sandbox.respond)
+
+
+def run_beside(
+    context: Context,
+    *,
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="Command to run, with its arguments, after `--`.")
+    ],
+    port: Port = 0,
+    listening: Listening,
+    account: Account,
+    behaviour: Behaviour,
+) -> None:
+    """Run a command beside a sandbox that is served until the command ends.
+
+    The command gets the sandbox's address, client and key in the three variables, and an empty store that is deleted at
+    the end. Its exit code is the exit code of `sandbox exec`.
+    """
+    log = _log if context.options.verbose else (lambda _: None)
+    sandbox = _opened(context, port, log, listening, account, behaviour)
+    with files.explained("use", Path(tempfile.gettempdir())):
+        folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    environ = {**context.environ, **sandbox.variables, "MSGCTL_STORE": str(Path(folder, "store.sqlite3"))}
+    # Until all records are in the store, others are in the state directory.
+    environ["XDG_STATE_HOME"] = folder
+    environ.pop("MSGCTL_PROFILE", None)
+    thread = threading.Thread(target=sandbox.server.serve_forever, args=[sandbox.respond], daemon=True)
+    thread.start()
+    if listening.open_page:
+        webbrowser.open(sandbox.page)
+    context.stdout.flush()
+    try:
+        code = _run(command, environ)
+    finally:
+        sandbox.server.stop()
+        thread.join()
+    raise typer.Exit(code)
+
+
+def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command and return its exit code, 128 and the signal that ended it, or 127 if it cannot be started."""
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def pass_on(number: int, _frame: object) -> None:
+        if number == signal.SIGINT:  # a terminal sends it to the command, too
+            return
+        if process is None:
+            early.append(number)
+        else:
+            process.send_signal(number)
+
+    with signals_handled_by(pass_on):
+        try:
+            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's command
+        except OSError as error:
+            raise CommandNotFoundError(f"Cannot run {quote(command[0])}: {error.strerror}") from None
+        for number in early:
+            process.send_signal(number)
+        code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _opened(
+    context: Context,
+    port: int,
+    log: Callable[[str], None],
+    listening: Listening,
+    account: Account,
+    behaviour: Behaviour,
+) -> Sandbox:
+    """Return a sandbox that listens, with its emulator; both are closed at the end of the run."""
     from msgctl.sandbox.emulator import Emulator
     from msgctl.sandbox.endpoints import credit
-    from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.service import respond
 
     path = account.path(context)
     with files.explained("use", path):
         is_new = not path.is_file() or path.stat().st_size == 0
     redact = redacting(account.key)
-    server = listening.server(context, redact)
-    base_url = server.origin + BASE_PATH
+    server = listening.server(context, port, log, redact)
     emulator = Emulator(
         path,
         clock=context.clock,
         seed=behaviour.seed,
         client=account.client,
         key=account.key,
-        base_url=base_url,
+        base_url=server.origin,
         allowed=account.allow_ip or [],
         redact=redact,
     )
@@ -247,12 +371,7 @@ def serve(
     if account.credits is not None and is_new:  # a restarted server continues with what was left
         credit(emulator, credits=account.credits)
     behaviour.apply(emulator)
-    # Programs and msgctl find the server with these variables; the key is not a secret.
-    variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
-    page = f"{server.origin}/"
-    document = {"base_url": base_url, "page": page, "client": account.client, "key": account.key, "pid": os.getpid()}
-    announcement = TextResult(f"# inbox page: {page}\n{exports(variables)}", document)
-    _serve_until_stopped(context, server, partial(respond, emulator), announcement, page if open_page else None)
+    return Sandbox(server, partial(respond, emulator), account)
 
 
 def redacting(key: str) -> Redact:
@@ -294,23 +413,6 @@ def fetch(
     if fault:
         raise OutcomeUnknownError(f"No response from {whose}: {fault}", "Try again.")
     return response
-
-
-def _serve_until_stopped(
-    context: Context, server: Server, respond: Respond, announcement: TextResult, page: str | None = None
-) -> None:
-    """Print the server's URL, open its page if it has one, and serve until a signal."""
-
-    def stop(_signal: int, _frame: object) -> None:
-        server.stop()
-
-    with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
-        context.printer.print(announcement)
-        unwritten = fault_of(context.stdout)
-        if page is not None:
-            webbrowser.open(page)
-        if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
-            server.serve_forever(respond)
 
 
 def _log(line: str) -> None:
