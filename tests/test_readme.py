@@ -16,6 +16,7 @@ A comment before a block marks what is run in another way:
 
 from __future__ import annotations
 
+import csv
 import getpass
 import json
 import os
@@ -269,7 +270,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(full_disk: Shell) -> 
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
-def test_a_campaign_ends_with_a_report(shell: Shell, tmp_path: Path) -> None:
+def test_a_campaign_ends_with_a_list_of_clicks(shell: Shell, tmp_path: Path) -> None:
     people = [("573001234567", "Ana", "a&b"), ("573009990001", "Eva", "e"), ("573007654321", "Luis", "l")]
     book = workbook(("Phone", "Name", "ID"), *people, ("573001112222", "Out", "o"))
     (tmp_path / "customers.xlsx").write_bytes(book)
@@ -278,8 +279,11 @@ def test_a_campaign_ends_with_a_report(shell: Shell, tmp_path: Path) -> None:
     assert 0 < len(re.findall("^msgctl ", text, re.MULTILINE)) <= 10
     # All delivery states are final at the first check.
     text = text.replace("msgctl job states", "msgctl sandbox clock +1m\nmsgctl job states")
+    text = text.replace("msgctl url clicks", "msgctl sandbox click 'sale-a&b' --count 2\nmsgctl url clicks")
     code, printed = shell.run(text)
     assert code == 0, printed
+    clicked = list(csv.DictReader((tmp_path / "clicks.csv").read_text().splitlines()))
+    assert {row["ID"]: row["clicks"] for row in clicked} == {"a&b": "2", "e": "0", "l": "0", "o": "0"}
     header, *rows = CalamineWorkbook.from_path(tmp_path / "report.xlsx").get_sheet_by_index(0).to_python()
     assert [(row[header.index("phone")], row[header.index("outcome")]) for row in rows] == [
         ("573001234567", "accepted"),

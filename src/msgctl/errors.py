@@ -67,6 +67,7 @@ REASONS = {
     "no_credentials": "the base URL, the client ID or the key is missing",
     "unsafe_file": "a file with a secret can be accessed by other users",
     "not_confirmed": "a question could not be asked, and --yes was not given",
+    "rows_failed": "a row of the file failed",
     "no_message": "sandbox inbox --wait: no message arrived",
 }
 """The reasons that are not the kind of an error."""

@@ -185,7 +185,7 @@ BLOCK_PHONE = Operation(
     "/block-phone",
     Effect.CHANGES,
     (
-        Field("phone", "PHONE", "Phone number to block."),
+        Field("phone", "PHONE...", "Phone numbers to block, each with its own request."),
         Field("name", "--name", "Name of the contact.", required=False),
     ),
     RESPONSE_SECURITY,

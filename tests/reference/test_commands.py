@@ -48,10 +48,12 @@ VALUES = {
     "--message-file PATH": "notice.txt",
     "--body FILE": "body.json",
     "optout FILE": "unsubscribed.txt",
+    "url FILE": "unsubscribed.csv",
     "sandbox FILE": "exchanges.jsonl",
     "profile NAME": "main",
 }
 """The value that a program gives for a placeholder, an option's placeholder or a group's."""
+LINKS = ("--to", "https://shop.example/?c={name}", "--name", "sale-{name}")
 
 
 class Program:
@@ -98,7 +100,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
         assert tool(*stored.split(), stdin="a-key\n").code == 0
         first, second = tool("sms", "send", PHONE, "573007654321", "-m", "Hello", "--json").document["data"]
         tool("2fa", "send-sms", PHONE, "--app-name", "Shop")
-        tool("url", "shorten", "https://example.com/offers", "--name", "offers")
+        tool("url", "shorten", "https://example.com/", "--name", "offers")
+        tool("url", "bulk", str(home / "work" / "customers.csv"), *LINKS)
         code = tool("sandbox", "inbox", PHONE, "--json").document[-1]["code"]
     return home, {"8f3c2a71": first["id"], "8f3c2a72": second["id"], "123456": code}
 

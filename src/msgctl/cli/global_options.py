@@ -25,6 +25,8 @@ def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
         ctx.obj.stdout.write(f"msgctl {__version__}\n")
         raise typer.Exit
     name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
+    if name == "format":
+        ctx.obj.options.has_format = True
     setattr(ctx.obj.options, str(name), value)
 
 
@@ -41,6 +43,9 @@ _FORMATS = Choice(list(Format), "output format")
 
 class GlobalOptions(OptionGroup):
     """The global options of a run; if one is given twice, the last one counts."""
+
+    has_format = False
+    """Whether an output format was given."""
 
     profile: Annotated[
         str | None,

@@ -1,22 +1,36 @@
 """`msgctl url`: create short URLs and count their clicks."""
 
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.options import field_parser, option
-from msgctl.cli.parsers import date_option, parser
-from msgctl.cli.send import run
+from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.options import SkipHidden, field_parser, option
+from msgctl.cli.parsers import date_option, parser, text_option
+from msgctl.cli.send import described, run
 from msgctl.cli.tree import command, group
-from msgctl.http.request import Value, build
-from msgctl.output.result import Result
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError, unexpected, without_frames
+from msgctl.http.request import Request, Value, build
+from msgctl.output.result import Format, OwnResult, Result
+from msgctl.text import plural
+
+if TYPE_CHECKING:
+    from msgctl.http.client import Client
+    from msgctl.jobs.links import Link
+    from msgctl.jobs.reader import Row
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
+IN_FLIGHT = 8
+"""Maximum simultaneous requests of `url bulk` and `url clicks`."""
 
 app = group("Create short URLs and count their clicks.")
 
@@ -83,3 +97,193 @@ def stats(
     last = values.last_day(first, until, today)
     given = {"name-url": name, "since": first.isoformat(), "until": last.isoformat(), "category": category}
     return run(context, build(ops.URL_STATISTIC, given))
+
+
+# --- a file of links
+
+
+class LinkFile(OptionGroup):
+    """A file with a row for each short URL."""
+
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
+    ]
+    name: Annotated[
+        str, text_option("--name", "NAME", "Name of each short URL; {column} and {line} are replaced from its row.")
+    ]
+    skip_hidden: SkipHidden = False
+
+    def read(self, context: Context, new_column: str, long_url: str | None = None) -> "Table":
+        """Return the rows with their links. Raises UsageError, even for a row that cannot have a link."""
+        from msgctl.jobs.formats import FileError
+        from msgctl.jobs.links import LinkTemplate
+        from msgctl.jobs.reader import InvalidRow, find_column, name_of, opened
+
+        rows: list[tuple[Row, Link]] = []
+        lines: dict[str, int] = {}
+        blank = 0
+        with opened(self.file, context.stdin.buffer, skip_hidden=self.skip_hidden, note=context.note) as found:
+            if find_column(new_column, found.columns) is not None:
+                raise FileError(f"{name_of(self.file)} already has a column {new_column}", "Rename or remove it.")
+            template = LinkTemplate(found.columns, self.name, long_url)
+            for row in found.rows:
+                if row is None:
+                    blank += 1
+                    continue
+                where = f"Line {row.line} of {name_of(self.file)}"
+                if isinstance(row, InvalidRow):
+                    raise FileError(f"{where}: {row.reason}")
+                try:
+                    link = template.fill(row)
+                except UsageError as error:
+                    raise FileError(f"{where}: {error.message}", error.hint) from None
+                first = lines.setdefault(link.name, row.line)
+                if first != row.line:
+                    what = f"{where} has the same name as line {first}: {values.quote(link.name)}"
+                    raise FileError(what, "Use a column that is different in each row, or {line}.")
+                rows.append((row, link))
+        if blank:
+            context.note(f"Left out {plural(blank, 'blank row')}.")
+        return Table(found.columns, new_column, rows)
+
+
+class Table:
+    """The rows of a file with their links, and the name of the column that is added."""
+
+    def __init__(self, columns: Sequence[str], new_column: str, rows: "Sequence[tuple[Row, Link]]") -> None:
+        self._places = [place for place, name in enumerate(columns) if name]
+        self.columns = (*(columns[place] for place in self._places), new_column)
+        self.rows = rows
+
+    def row(self, row: "Row", value: object) -> dict[str, object]:
+        """Return a row with the value of the new column."""
+        return dict(zip(self.columns, (*(row.values[place] for place in self._places), value), strict=True))
+
+
+@command(
+    app,
+    "bulk",
+    "msgctl url bulk customers.csv --to 'https://shop.example/?c={name}' --name 'sale-{name}' > links.csv",
+    effect=ops.Effect.CHANGES,
+    output=("link",),
+)
+def bulk(
+    context: Context,
+    links: LinkFile,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="LONG_URL", help="Where the links lead; {column} works in its path and query."),
+    ],
+) -> OwnResult:
+    """Make sure that each row of a file has a short URL, and print the file with a column "link".
+
+    A link is created only if the service has none with its name, so you can run the command again.
+    """
+    from msgctl.jobs.links import look_up_values, short_url
+
+    table = links.read(context, "link", to)
+    context.check_fields(table.columns)
+    today = context.today()
+    if context.options.dry_run:
+        return _described(
+            context,
+            [
+                request
+                for _, link in table.rows
+                for request in (
+                    build(ops.URL_STATISTIC, look_up_values(link.name, today)),
+                    build(ops.URL_SHORT, {"name": link.name, "url-long": link.long_url}),
+                )
+            ],
+        )
+    return _with_column(context, table, partial(short_url, today=today))
+
+
+@command(
+    app,
+    "clicks",
+    "msgctl url clicks customers.csv --name 'sale-{name}' --since 2026-01-01",
+    effect=ops.Effect.READS,
+    output=("clicks",),
+)
+def clicks(
+    context: Context,
+    links: LinkFile,
+    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None,
+    until: Annotated[date | None, date_option("--until", UNTIL.help)] = None,
+) -> OwnResult:
+    """Count the clicks on the short URL of each row of a file, and print the file with a column "clicks"."""
+    from msgctl.jobs.links import clicks as count
+
+    today = context.today()
+    first = since or today - timedelta(days=USUAL_DAYS)
+    last = values.last_day(first, until, today)
+    table = links.read(context, "clicks")
+    context.check_fields(table.columns)
+    if context.options.dry_run:
+        days = {"since": first.isoformat(), "until": last.isoformat()}
+        return _described(
+            context, [build(ops.URL_STATISTIC, {"name-url": link.name, **days}) for _, link in table.rows]
+        )
+    return _with_column(context, table, partial(count, since=first, until=last))
+
+
+def _described(context: Context, requests: Sequence[Request]) -> OwnResult:
+    return described([request.described(context.profile.base_url) for request in requests])
+
+
+def _with_column(context: Context, table: Table, find: "Callable[[Client, Link], object]") -> OwnResult:
+    """Return the rows with the value that ``find`` returns for each link, as csv unless -o was given.
+
+    A row whose value is not found has an empty cell, and its error is a failure of the result.
+    """
+    if not context.options.has_format:
+        context.options.format = Format.CSV
+    client = context.client  # first, because it fails without a credential
+    own = threading.local()
+    clients: list[Client] = []
+    failures: list[MsgctlError] = []
+
+    def connect() -> None:
+        own.client = client.sibling()
+        clients.append(own.client)
+
+    def value_of(link: "Link") -> object:
+        try:
+            return find(own.client, link)
+        except MsgctlError as error:
+            return without_frames(error)
+        except Exception as error:  # noqa: BLE001 (one row must not end the others)
+            return without_frames(unexpected(error))
+
+    def rows() -> Iterator[dict[str, Any]]:
+        pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
+        try:
+            values_of_rows = pool.map(value_of, [link for _, link in table.rows])
+            for (row, link), value in zip(table.rows, values_of_rows, strict=True):
+                if isinstance(value, ConfigurationError):  # it concerns every row
+                    raise value
+                if isinstance(value, MsgctlError):
+                    failures.append(_failed(row.line, link.name, value))
+                    yield table.row(row, None)
+                else:
+                    yield table.row(row, value)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for each in clients:
+            each.close()
+
+    return OwnResult(rows(), table.columns, failures=failures)
+
+
+def _failed(line: int, name: str, error: MsgctlError) -> ConditionError:
+    return ConditionError(
+        f"Line {line} ({values.quote(name)}): {error.message}",
+        error.hint,
+        reason="rows_failed",
+        http_status=error.http_status,
+        record=error.record,
+        body=error.body,
+        document=error.document,
+    )

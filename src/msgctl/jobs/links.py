@@ -1,0 +1,148 @@
+"""One short URL for each row of a file: its name and its long URL from the row's columns, and its clicks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+from string import ascii_letters, digits
+from typing import NamedTuple
+from urllib.parse import quote
+
+import httpx
+
+from msgctl import operations, values
+from msgctl.errors import RefusedError, UnreadableError, UsageError
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.jobs.reader import Row
+from msgctl.jobs.template import Placeholder, Template
+from msgctl.jsontext import Number
+from msgctl.text import shorten
+
+LINE = "line"
+"""The placeholder of the line in the file."""
+
+_ORIGIN = re.compile(r"https?://[^/?#\\{}]+(?=[/?#]|$)", re.IGNORECASE)
+_UNRESERVED = frozenset(f"{ascii_letters}{digits}-._~")
+"""Characters that mean the same with and without percent-encoding (RFC 3986, section 2.3)."""
+
+
+class Link(NamedTuple):
+    """A short URL's name, and the URL that it leads to (empty if only its clicks are counted)."""
+
+    name: str
+    long_url: str = ""
+
+
+class LinkTemplate:
+    """Fills the name and the long URL of each row. Raises UsageError for templates that no row can fill.
+
+    ``{line}`` is the line in the file. The cells of a long URL are percent-encoded in its path and query; elsewhere a
+    column could change where the link leads.
+    """
+
+    def __init__(self, columns: Sequence[str], name: str, long_url: str | None = None) -> None:
+        columns = [LINE, *columns]
+        self._name = Template.parse(name, columns, "--name")
+        self._origin, self._rest = "", Template()
+        if long_url is None:
+            return
+        origin = _ORIGIN.match(long_url)
+        if origin is None or "{" in long_url.partition("#")[2]:
+            if "{" in long_url:
+                raise UsageError(f"--to may have columns only in its path and query: {values.quote(long_url)}")
+            values.long_url(long_url)
+            raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
+        self._origin = origin[0]
+        self._rest = Template.parse(long_url[origin.end() :], columns, "--to")
+        values.long_url(self._origin + "".join(each if isinstance(each, str) else "0" for each in self._rest))
+
+    def fill(self, row: Row) -> Link:
+        """Return the link of a row. Raises UsageError if a cell is empty or cannot be used."""
+        row = row._replace(values=(str(row.line), *row.values))
+        name = values.short_text(self._name.fill(row), "the name")
+        if not self._origin:
+            return Link(name)
+        parts = [piece if isinstance(piece, str) else _encoded(piece, row) for piece in self._rest]
+        return Link(name, values.long_url(self._origin + "".join(parts)))
+
+
+def _encoded(placeholder: Placeholder, row: Row) -> str:
+    """Return a cell, percent-encoded. Raises UsageError if it is empty, or if it has a meaning in a path."""
+    text = values.short_text(placeholder.fill(row), f"column {shorten(placeholder.name, 40)}")
+    if text in (".", ".."):
+        raise UsageError(f"column {shorten(placeholder.name, 40)} is {values.quote(text)}, which a URL cannot contain")
+    return quote(text, safe="")
+
+
+def short_url(client: Client, link: Link, today: date) -> str:
+    """Return the short URL of a link; create it if there is none with this name.
+
+    Raises the service's errors, and RefusedError for a link that leads to another URL.
+    """
+    found = _look_up(client, link, today)
+    if found is not None:
+        return found
+    response = client.send(build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url}))
+    created = _checked(link, response.document)
+    if created is None:
+        raise UnreadableError("The response contains no short URL", **response.attached())
+    return created
+
+
+def clicks(client: Client, link: Link, since: date, until: date) -> int:
+    """Return the number of clicks on a link. Raises the service's errors."""
+    given = {"name-url": link.name, "since": since.isoformat(), "until": until.isoformat()}
+    response = client.send(build(operations.URL_STATISTIC, given))
+    number = str(response.document.get("clicksNumber"))
+    if not (number.isascii() and number.isdigit()):
+        raise UnreadableError("The response contains no number of clicks", **response.attached())
+    return int(number)
+
+
+def look_up_values(name: str, today: date) -> dict[str, str]:
+    """Return the parameters of a look-up. It begins yesterday, because the service may be in another time zone."""
+    return {"name-url": name, "since": (today - timedelta(days=1)).isoformat(), "until": today.isoformat()}
+
+
+def _look_up(client: Client, link: Link, today: date) -> str | None:
+    """Return the short URL with the name of a link; None if the service has none."""
+    try:
+        document = client.send(build(operations.URL_STATISTIC, look_up_values(link.name, today))).document
+    except RefusedError:
+        return None
+    except UnreadableError as error:
+        # A JSON document without statistics is a response about no link. A page of HTML says nothing.
+        if error.http_status is None or not 200 <= error.http_status < 300 or error.document is None:
+            raise
+        return None
+    return _checked(link, document)
+
+
+def _checked(link: Link, document: object) -> str | None:
+    """Return the short URL in a response; None if it contains none. Raises RefusedError if it leads elsewhere."""
+    found = document if isinstance(document, dict) else {}
+    short, leads_to = found.get("urlShort"), found.get("urlLong")
+    if not isinstance(short, str) or isinstance(short, Number):
+        return None
+    if not short or any(map(str.isspace, short)) or short == link.long_url:
+        return None
+    if isinstance(leads_to, str) and leads_to and _normal(leads_to) != _normal(link.long_url):
+        raise RefusedError(f"the short URL {values.quote(link.name)} leads to another URL, {values.quote(leads_to)}")
+    return short
+
+
+def _normal(url: str) -> tuple[object, ...]:
+    """Return the parts of a URL that decide where it leads, in one spelling (RFC 3986, section 6.2)."""
+    try:
+        parts = httpx.URL(re.sub("%([0-9A-Fa-f]{2})", _decoded, url))
+    except (httpx.InvalidURL, UnicodeError):  # half of a surrogate pair
+        return (url,)
+    return parts.scheme, parts.userinfo, parts.raw_host, parts.port, parts.raw_path, parts.fragment
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    """Return the character of a percent-escape if both mean the same, and else the escape in capitals."""
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
