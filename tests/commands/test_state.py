@@ -252,6 +252,7 @@ def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> N
     service.will(respond(DISPATCH), listed("queued", "Enviado"), listed("sent", "Entregado"))
     assert tool(*SEND, "--wait", "--until", "sent").code == 0
     tool(*SEND, "--until", "sent").refused(2, "--until needs --wait")
+    tool(*SEND, "--wait", "--until", "read").refused(2, "sent, delivered")
 
 
 @pytest.mark.every_set
@@ -272,7 +273,7 @@ def test_a_profile_adds_words_for_states(service: Service, tool: Tool, own_words
     service.will(respond({"id": "m1", "state": "en bandeja"}), respond({"id": "m1", "state": "EN_DESTINO"}))
     assert tool("state", "watch", "m1").code == 0
     service.will(respond({"id": "m1", "state": "EXTRAVIADA"}))
-    assert tool("state", "watch", "m1", "--until", "failed").code == 0
+    assert tool("state", "watch", "m1", "--until", "delivered").code == 6
     service.will(respond({"status": "pin aceptado"}), respond({"status": "pin no aceptado"}))
     assert tool("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "1").code == 0
     assert tool("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "1").code == 1

@@ -65,10 +65,10 @@ def test_a_refused_send_costs_nothing(sandbox: Sandbox, tool: Tool) -> None:
         (("sms", "send", PHONE, REJECTED, UNREACHED, "-m", "Hola"), 6),
         (("sms", "send", PHONE, STUCK, "-m", "Hola", "--max-wait", "30"), 6),
         (("sms", "send", PHONE, OTHER, "-m", "Hola", "--until", "sent"), 0),
-        (("sms", "send", UNREACHED, "-m", "Hola", "--until", "failed"), 0),
+        (("sms", "send", UNREACHED, "-m", "Hola", "--until", "delivered"), 6),
         (call(PHONE, OTHER), 0),
         (call(PHONE, REJECTED), 6),
-        ((*call(UNREACHED), "--until", "busy"), 0),
+        ((*call(UNREACHED), "--until", "delivered"), 6),
     ],
 )
 def test_a_wait_ends_when_every_state_is_final_or_reached(line: tuple[str, ...], code: int, sandbox: Sandbox) -> None:

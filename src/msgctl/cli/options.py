@@ -345,8 +345,8 @@ class WaitOptions(OptionGroup):
         max_wait_option("With --wait: maximum seconds to wait. [default: 300]", DELIVERY),
     ] = None
     until: Annotated[
-        list[str] | None,
-        until_option("With --wait: a state to wait for (repeatable).", DELIVERY),
+        str | None,
+        until_option("With --wait: wait for this state, sent or delivered.", DELIVERY),
     ] = None
 
 
@@ -514,7 +514,7 @@ class Rules(OptionGroup):
         typer.Option(
             "--at",
             metavar="TIME",
-            help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
+            help="Schedule the job: 2026-12-01 09:00, or 09:00 for the next 09:00. `msgctl job run-due` sends it.",
             rich_help_panel=WHEN,
         ),
     ] = None

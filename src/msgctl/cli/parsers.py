@@ -80,9 +80,12 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
     return typer.Option("--max-wait", metavar="S", help=help, parser=convert, rich_help_panel=panel)
 
 
+_UNTIL = Choice(("sent", "delivered"), "state")
+
+
 def until_option(help: str, panel: str | None = None) -> Any:
     """Return the option --until for delivery states."""
-    return text_option("--until", "STATE", help, panel=panel)
+    return typer.Option("--until", metavar="STATE", help=help, parser=_UNTIL, rich_help_panel=panel)
 
 
 def date_option(name: str, help: str) -> Any:

@@ -59,7 +59,7 @@ def send_message(
     from msgctl.cli.tracking import undelivered
 
     context.printer.print(result)
-    late = undelivered(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until or ())
+    late = undelivered(context, result.outcomes, wait.max_wait or USUAL_WAIT, (wait.until,) if wait.until else ())
     return ServiceResult([], failures=[*result.failures, *late])
 
 

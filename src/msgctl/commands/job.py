@@ -243,8 +243,8 @@ def states(
     limits: PaceOfJob,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
     until: Annotated[
-        list[str] | None,
-        until_option("With --follow: a state to wait for (repeatable)."),
+        str | None,
+        until_option("With --follow: wait for this state, sent or delivered."),
     ] = None,
     max_wait: Annotated[
         float | None,
@@ -272,8 +272,9 @@ def states(
         if context.options.dry_run:
             return foreground.result(summary(job, ledger, running=False))
         ledger.spec = spec  # only for these checks
+        wanted = (until,) if until else ()
         ledger.recover()
-        return foreground.poll_states(context, job, ledger, follow=follow, until=until or (), max_wait=max_wait)
+        return foreground.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=max_wait)
 
 
 @command(

@@ -98,8 +98,8 @@ def watch(
     context: Context,
     messages: MessageIds,
     until: Annotated[
-        list[str] | None,
-        until_option("State to wait for (repeatable); any final state if omitted."),
+        str | None,
+        until_option("State to wait for, sent or delivered; any final state if omitted."),
     ] = None,
     max_wait: Annotated[
         float,
@@ -112,7 +112,7 @@ def watch(
         return _described(context, targets)
     seen, failures = Seen({}, {}, {}, {}), list[MsgctlError]()
     try:
-        follow(context, targets, seen, max_wait, until or ())
+        follow(context, targets, seen, max_wait, (until,) if until else ())
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:

@@ -25,12 +25,6 @@ _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
 HORIZON = timedelta(days=366)
 """How far ahead to search for an opening."""
 
-_RELATIVE_DAYS = {"today": 0, "tomorrow": 1, "hoy": 0, "mañana": 1}
-"""The days that `--at` accepts instead of a date, each as a number of days from today."""
-_ONLY_HOUR = re.compile(
-    rf"((?:{'|'.join(_RELATIVE_DAYS)}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) |)([01]?[0-9]|2[0-3])", re.IGNORECASE
-)
-
 _TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
 _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 
@@ -175,12 +169,10 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     the first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or
     is in the past, and ConfigurationError if the zone does not exist.
     """
-    written = normalized(" ".join(text.split()))
+    written = " ".join(text.split())
     moment = _named(written, local_zone, now) if ":" in text else None
     if moment is None:
-        hint = 'Write it like "2026-12-01 09:00", "tomorrow 09:00" or 09:00. An offset may follow: "09:00-05:00".'
-        if only_hour := _ONLY_HOUR.fullmatch(written):
-            hint = f'Write the minutes, too: "{only_hour[1]}{int(only_hour[2]):02}:00".'
+        hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
         raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
     if moment <= now:
         raise UsageError(f"--at {quote(text)} is in the past", "Leave out --at to send now.")
@@ -188,13 +180,10 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
 
 
 def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
-    """Return the instant of a date and time, of ``tomorrow`` and a time, or of the next occurrence of a time."""
-    today = now.astimezone(None if local_zone is None else zone_of(local_zone)).date()
-    day, _, of_day = text.partition(" ")
-    if (distance := _RELATIVE_DAYS.get(day.lower())) is not None:
-        return _instant(f"{today + timedelta(days=distance)} {of_day}", local_zone)
+    """Return the instant of a date and time, or of the next occurrence of a time."""
     if not re.match("[0-9]{1,2}:", text):
         return _instant(text, local_zone)
+    today = now.astimezone(None if local_zone is None else zone_of(local_zone)).date()
     # In another offset the date may be different, and the clocks may skip the time on one of the days.
     days = (today + timedelta(days=number) for number in range(-1, 4))
     return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
