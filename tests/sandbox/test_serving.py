@@ -90,7 +90,7 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("url", "stats", "x", "--since", "2d", "--json").document["clicksNumber"] in (0, 3)
     assert tool("sandbox", "credit", "+5", "--json").document == {"status": 24}
     assert tool("sandbox", "reset", "--yes").code == 0
-    assert tool("balance", "--json").document == {"status": 1000}
+    assert tool("balance", "--json").document == {"status": 20}
 
 
 def test_another_server_gets_only_the_check_for_a_sandbox(service: Service, tool: Tool) -> None:
@@ -126,7 +126,22 @@ def test_responses_are_chosen_at_the_start_and_at_run_time(tool: Tool, monkeypat
         assert tool("balance", "--json").document == {"status": 1000}
         assert tool("sandbox", "responses", "observed").code == 0
         assert tool("sandbox", "reset", "--yes").code == 0
-        assert tool("balance", "--json").document == {"status": 1000}
+        assert tool("balance", "--json").document["balance"] == "1000"
+
+
+def test_a_reset_restores_the_options_of_the_start(tool: Tool) -> None:
+    options = ("--credits", "7", "--fault", "503:next=2:/send-sms", "--clock", "2026-12-01T09:00:00", "--seed", "3")
+    with serving(*options) as (_, about):
+        url = ("--base-url", about["base_url"])
+        request = one_request("/api/v1/url/short", b"client=1&key=sandbox-key&name=x&url-long=https://a.example")
+        first = raw(address(about), request)
+        for change in (("credit", "9"), ("fault", "clear"), ("clock", "start"), ("responses", "observed")):
+            assert tool("sandbox", *change, *url).code == 0
+        assert tool("sandbox", "reset", "--yes", *url).code == 0
+        assert tool("sandbox", "fault", "--json", *url).document == [{"fault": "503:next=2:/send-sms"}]
+        assert tool("sandbox", "clock", "--json", *url).document == {"time": "2026-12-01T09:00:00Z", "stopped": True}
+        assert tool("sandbox", "credit", "+0", "--json", *url).document == {"status": 7}
+        assert raw(address(about), request) == first
 
 
 def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> None:

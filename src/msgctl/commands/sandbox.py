@@ -225,10 +225,10 @@ def responses(
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
 def reset(context: Context, base_url: BaseUrl = None) -> None:
-    """Delete everything in the sandbox, and start again.
+    """Delete everything in the sandbox.
 
-    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock and of
-    the responses. The balance is 1000 credits again.
+    This removes messages, codes, blocked numbers, short URLs and their clicks. Credits, faults, clock and responses
+    become what they were when the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
     """
     from msgctl.sandbox import emulator
 
@@ -239,7 +239,7 @@ def reset(context: Context, base_url: BaseUrl = None) -> None:
         served.ask("POST", "/reset")
     else:
         emulator.reset(files.state("sandbox.sqlite3"))  # works even if it is damaged
-    context.note("The sandbox is empty, with 1000 credits.")
+    context.note("The sandbox is empty, as it was when it was started.")
 
 
 # --- the endpoints of a sandbox

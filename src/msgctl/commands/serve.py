@@ -213,11 +213,13 @@ class Behaviour(OptionGroup):
         ),
     ] = NAMES[0]
 
-    def apply(self, emulator: Emulator) -> None:
-        """Set the faults, the responses and the clock of an emulator. Raises UsageError."""
+    def apply(self, emulator: Emulator, credits: int | None) -> None:
+        """Set the credits, faults, responses and clock of an emulator. Raises UsageError."""
         from msgctl.sandbox import faults
-        from msgctl.sandbox.endpoints import choose_responses, set_clock
+        from msgctl.sandbox.endpoints import choose_responses, credit, set_clock
 
+        if credits is not None:
+            credit(emulator, credits=credits)
         faults.replace_all(emulator, *(self.fault or []))
         choose_responses(emulator, responses=self.responses)
         if self.clock is not None:
@@ -349,7 +351,6 @@ def _opened(
 ) -> Sandbox:
     """Return a sandbox that listens, with its emulator; both are closed at the end of the run."""
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import credit
     from msgctl.sandbox.service import respond
 
     path = account.path(context)
@@ -366,11 +367,11 @@ def _opened(
         base_url=server.origin,
         allowed=account.allow_ip or [],
         redact=redact,
+        begin=partial(behaviour.apply, credits=account.credits),
     )
     context.stack.enter_context(closing(emulator))
-    if account.credits is not None and is_new:  # a restarted server continues with what was left
-        credit(emulator, credits=account.credits)
-    behaviour.apply(emulator)
+    # A restarted server continues with the credits that were left.
+    behaviour.apply(emulator, credits=account.credits if is_new else None)
     return Sandbox(server, partial(respond, emulator), account)
 
 

@@ -144,9 +144,8 @@ class Emulator:
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``allowed`` are the networks that may use
-    the API (empty: all), as in the account's security menu. ``redact`` removes keys from the requests on the
-    inbox page.
+    ``allowed`` are the networks that may use the API (empty: all), as in the account's security menu. ``redact``
+    removes keys from the requests on the inbox page. After a reset, ``begin`` changes the settings again.
 
     Raises ConfigurationError, here and from whatever uses the state, if the file is not a sandbox state, comes from
     another version of msgctl, or cannot be read or written.
@@ -163,10 +162,12 @@ class Emulator:
         base_url: str = BASE_URL,
         allowed: Sequence[Network] = (),
         redact: Redact = masked,
+        begin: Callable[[Emulator], None] | None = None,
     ) -> None:
         self.path = path
-        self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - repeatable on request
-        self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
+        self._seed = seed
+        self._begin = begin
+        self._draw_again()
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
@@ -192,6 +193,11 @@ class Emulator:
             # A power cut may lose the last commits; the death of the process loses none.
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.row_factory = sqlite3.Row
+
+    def _draw_again(self) -> None:
+        """Begin the random values, which a seed makes repeatable."""
+        self.random = SystemRandom() if self._seed is None else Random(self._seed)  # noqa: S311 - not a secret
+        self.chance = Random(self._seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
 
     def close(self) -> None:
         self._db.close()
@@ -281,12 +287,15 @@ class Emulator:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def reset(self) -> None:
-        """Delete everything and restore the first credits."""
+        """Delete everything, and begin as at the start."""
         with self.writing() as db:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(_ACCOUNT)
         self._offset, self.stopped = 0.0, None
+        self._draw_again()
+        if self._begin is not None:
+            self._begin(self)
 
 
 def reset(path: Path) -> None:
