@@ -15,7 +15,7 @@ from msgctl.text import is_unsafe
 MAX_INDENTED = 32
 """Depth up to which JSON is indented. Deeper levels are on one line: hostile nesting would be mostly indentation."""
 
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
 _TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
 _STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
 # The only characters under U+0020 in valid JSON are white space between tokens.

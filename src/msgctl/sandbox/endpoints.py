@@ -221,7 +221,7 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
         elif change == "start":
             stopped = None
         elif _ADVANCE.fullmatch(change):
-            now += sum(int(step[:-1]) * _UNITS[step[-1]] for step in re.findall(r"[0-9]+[smhd]", change))
+            now += sum(int(step[:-1]) * _UNITS[step[-1]] for step in re.findall(r"[0-9]{1,7}[smhd]", change))
             stopped = None if stopped is None else now
         else:
             now = stopped = _moment(change)

@@ -1,0 +1,224 @@
+"""No pattern takes more time than the length of a text explains: 64 KiB of bad text take less than a second.
+
+The source is searched for every use of `re`, so that no pattern can be left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import signal
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import msgctl
+from msgctl import phones
+from msgctl.http import redaction
+from msgctl.sandbox import protocol
+
+SOURCE = Path(msgctl.__file__).parent
+SIZE = 64 * 1024
+MAX_LETTERS = 5
+METHODS = "match|fullmatch|search|findall|finditer|split|sub|subn"
+_parser: Any = re._parser  # type: ignore[attr-defined]
+
+READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
+"""Files whose patterns read only texts of msgctl itself."""
+INSERTED = {
+    "sandbox/endpoints.py:_with_links": "http://127\\.0\\.0\\.1:8000/s/",
+    "store/postgresql.py:__init__": "db\\.example",
+    "store/postgresql.py:create": "now",
+}
+"""The text that a pattern contains at run time, by its place."""
+BUILT: dict[str, Callable[[], list[str]]] = {
+    "phones.py:_compiled": lambda: [phones.Reader(country)._match.__self__.pattern for country in ("CO", "AR", None)],  # type: ignore[attr-defined]
+    "sandbox/protocol.py:fits": lambda: [form.pattern for form in protocol.FORMATS.values()],
+    "http/redaction.py:_pattern": lambda: [redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "1234567890")],
+    "http/redaction.py:_number_pattern": lambda: [redaction._number_pattern("1234567890").pattern],
+}
+"""Patterns that are built from other data, by their place."""
+TO_BE_REPLACED = ("recipients.py", "storage/shared.py")
+
+
+class Use(NamedTuple):
+    """A pattern and the methods that it is used with."""
+
+    place: str
+    pattern: re.Pattern[Any]
+    methods: tuple[str, ...]
+
+
+def uses() -> Iterator[Use]:
+    for file in sorted(SOURCE.rglob("*.py")):
+        name = file.relative_to(SOURCE).as_posix()
+        if not name.startswith((*READ_OUR_OWN_TEXT, *TO_BE_REPLACED)):
+            yield from uses_in(name, file.read_text(encoding="utf-8"))
+
+
+def uses_in(name: str, source: str) -> Iterator[Use]:
+    tree = ast.parse(source)
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "re"], name
+    for node, function, target in calls(tree):
+        place = f"{name}:{function or target}"
+        method = node.func.attr  # type: ignore[attr-defined]
+        if method in ("escape", "purge"):
+            continue
+        if not function:
+            module = importlib.import_module(f"msgctl.{name.removesuffix('.py').replace('/', '.')}")
+            used = {*re.findall(rf"\b{target}\.({METHODS})\b", source)} or {"search"}
+            yield Use(place, getattr(module, target), tuple(sorted(used)))
+            continue
+        methods = ("match", "search") if method == "compile" else (method,)
+        for pattern in written(place, node.args[0]):
+            yield Use(place, re.compile(pattern), methods)
+
+
+def calls(tree: ast.AST, function: str = "", target: str = "") -> Iterator[tuple[ast.Call, str, str]]:
+    """Yield each call of `re` with the innermost function, or else the name that it is assigned to."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from calls(node, node.name, target)
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re":
+            yield node, function, target
+        name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else target
+        yield from calls(node, function, name)
+
+
+def written(place: str, argument: ast.expr) -> list[str | bytes]:
+    """Return the patterns of a call in a function."""
+    if isinstance(argument, ast.Constant):
+        return [argument.value]
+    if place in BUILT:
+        return [*BUILT[place]()]
+    assert isinstance(argument, ast.JoinedStr), f"add {place} to BUILT"
+    assert place in INSERTED, f"add {place} to INSERTED"
+    parts = [part.value if isinstance(part, ast.Constant) else INSERTED[place] for part in argument.values]
+    return ["".join(map(str, parts))]
+
+
+# --- bad texts
+
+
+def example(parsed: Any) -> str:
+    """Return a short text that a parsed pattern matches, apart from its conditions."""
+    return "".join(example_of(str(kind), value) for kind, value in parsed)
+
+
+def example_of(kind: str, value: Any) -> str:
+    match kind:
+        case "LITERAL":
+            return chr(value)
+        case "NOT_LITERAL" | "ANY":
+            return "a"
+        case "IN":
+            return letter(value)
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return example(value[2]) * max(value[0], 1)
+        case "SUBPATTERN":
+            return example(value[3])
+        case "ATOMIC_GROUP":
+            return example(value)
+        case "BRANCH":
+            return example(value[1][0])
+    return ""
+
+
+def letter(choices: Any) -> str:
+    kind, value = str(choices[0][0]), choices[0][1]
+    if kind == "NEGATE":
+        return next(char for char in "a0 ,\x01é\u20ac" if not in_set(char, choices[1:]))
+    return (
+        chr(value)
+        if kind == "LITERAL"
+        else chr(value[0])
+        if kind == "RANGE"
+        else {"DIGIT": "0", "SPACE": " "}.get(str(value).removeprefix("CATEGORY_"), "a")
+    )
+
+
+def in_set(char: str, choices: Any) -> bool:
+    return any(
+        (str(kind) == "LITERAL" and chr(value) == char)
+        or (str(kind) == "RANGE" and value[0] <= ord(char) <= value[1])
+        or (str(kind) == "CATEGORY" and str(value) == "CATEGORY_SPACE" and char.isspace())
+        for kind, value in choices
+    )
+
+
+def repeats(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the text before each repeat of a parsed pattern, and the text that is repeated."""
+    for kind, value in parsed:
+        name = str(kind)
+        if name.endswith("_REPEAT"):
+            yield before, example(value[2])
+            yield from repeats(value[2], before)
+        elif name == "SUBPATTERN":
+            yield from repeats(value[3], before)
+        elif name == "BRANCH":
+            for branch in value[1]:
+                yield from repeats(branch, before)
+        elif name in ("ASSERT", "ASSERT_NOT"):
+            yield from repeats(value[1], before)
+        before += example_of(name, value)
+
+
+def bad_texts(pattern: re.Pattern[Any]) -> Iterator[str]:
+    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    parsed = _parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
+    pieces = {(before, body) for before, body in repeats(parsed) if body}
+    letters = [*dict.fromkeys("".join([example(parsed), *(body for _, body in pieces)]))]
+    letters = [*dict.fromkeys([*letters[-MAX_LETTERS:], " "])]
+    pieces |= {("", first + second) for first, second in product(letters, repeat=2)}
+    for before, body in sorted(pieces):
+        yield before + body * (SIZE // len(body)) + "\x01"
+    if whole := example(parsed):
+        yield whole * (SIZE // len(whole)) + "\x01"
+
+
+@pytest.fixture
+def one_second() -> Iterator[Callable[[], object]]:
+    """Return a function that starts a second of processor time, after which TimeoutError is raised."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    yield lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 1)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+def is_slow(pattern: re.Pattern[Any], method: str, one_second: Callable[[], object]) -> bool:
+    for text in bad_texts(pattern):
+        subject = text if isinstance(pattern.pattern, str) else text.encode("latin-1", "replace")
+        one_second()
+        try:
+            if method in ("match", "fullmatch", "search"):
+                getattr(pattern, method)(subject)
+            else:
+                for _ in pattern.finditer(subject):
+                    pass
+        except TimeoutError:
+            return True
+    return False
+
+
+def test_64_kib_of_bad_text_take_less_than_a_second_with_any_pattern(one_second: Callable[[], object]) -> None:
+    slow = [
+        f"{place}: {pattern.pattern!r} {method}"
+        for place, pattern, methods in uses()
+        for method in methods
+        if is_slow(pattern, method, one_second)
+    ]
+    assert not slow, "\n".join(slow)
+
+
+@pytest.mark.parametrize("pattern", ["(?:a+)+b", "(a|a)*b", " *a* *b", "x=(?: ?-+)+y", " *-+(?: ?-+)*(?= )"])
+def test_a_slow_pattern_is_found(pattern: str, one_second: Callable[[], object]) -> None:
+    assert is_slow(re.compile(pattern), "search", one_second)
