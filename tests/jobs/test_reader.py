@@ -70,7 +70,12 @@ def test_csv_round_trips(
     assert [row.line for row in outcome.rows] == begins[len(begins) - len(table) :]
 
 
-plain = st.text(max_size=8) | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+plain = (
+    st.text(max_size=8).filter(lambda text: not text.startswith("'"))
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @given(
