@@ -10,9 +10,7 @@ from msgctl.delivery import (
     Delivery,
     classify,
     contradicts_success,
-    is_delivered,
     is_failure,
-    is_same,
     is_success,
     is_verified_word,
     negates,
@@ -107,15 +105,6 @@ def test_the_state_to_wait_for_is_reached() -> None:
         ("not yet sent", "sent"),
     ):
         assert not reaches(state, wanted), (state, wanted)
-
-
-def test_states_are_the_same_if_they_have_the_same_spelling_or_the_same_final_meaning() -> None:
-    same = (("Entregado", "delivered"), ("Rechazado", "FAILED"), ("EN_COLA", "En cola"), ("enviada", "sent"))
-    for state, wanted in same:
-        assert is_same(state, wanted), (state, wanted)
-    for state, wanted in (("queued", "sent"), ("delivered", "failed"), ("busy", "failed"), ("delivered", "sent")):
-        assert not is_same(state, wanted), (state, wanted)
-    assert [is_delivered(state) for state, _ in same] == [True, False, False, False]
 
 
 def test_an_unknown_status_with_a_negation_is_doubtful() -> None:

@@ -160,11 +160,6 @@ def reaches(state: str, wanted: str) -> bool:
     return found is Delivery.DELIVERED or (found is Delivery.ON_ITS_WAY and _spelled(state) == _spelled(wanted))
 
 
-def is_same(state: str, wanted: str) -> bool:
-    """Return whether two states are spelled alike, or are final states of the same class."""
-    return _spelled(state) == _spelled(wanted) or (is_final(wanted) and classify(state) is classify(wanted))
-
-
 def is_failure(status: str, *, of_block: bool = False) -> bool:
     """Return whether a status means failure. For ``of_block``, "blocked" means success."""
     return _is_failure(status[:MAX_STATE], of_block=of_block)

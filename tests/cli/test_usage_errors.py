@@ -69,7 +69,6 @@ CASES = {
     ("job", "delete"): ["Did you mean msgctl job remove?"],
     ("profile", "ls"): ["Did you mean msgctl profile list?"],
     ("history", "rm"): ["Did you mean msgctl history clear?"],
-    ("history", "show"): ["Did you mean msgctl history list?"],
     ("state", "show"): ["Did you mean msgctl state get?"],
     ("profile", "switch"): ["Did you mean msgctl profile use?"],
     ("messages",): ["Did you mean msgctl sms?"],

@@ -212,8 +212,8 @@ def messages(tool: Tool, *arguments: str) -> list[str]:
 
 @pytest.mark.usefixtures("three_days")
 def test_the_list_is_narrowed(tool: Tool) -> None:
-    assert messages(tool) == messages(tool, "list") == ["day 0", "day 1", "day 2"]
-    assert messages(tool, "--since", "today") == messages(tool, "list", "--since", "today") == ["day 2"]
+    assert messages(tool) == ["day 0", "day 1", "day 2"]
+    assert messages(tool, "--since", "today") == ["day 2"]
     assert messages(tool, "--since", "yesterday") == ["day 1", "day 2"]
     assert messages(tool, "--since", "2026-09-22") == ["day 1", "day 2"]
     assert messages(tool, "--since", "0001-01-01") == ["day 0", "day 1", "day 2"]
@@ -256,17 +256,6 @@ def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: 
 )
 def test_invalid_options_are_usage_errors(options: tuple[str, ...], named: str, tool: Tool) -> None:
     tool("history", *options).refused(2, named)
-    tool("history", "list", *options).refused(2, named)
-
-
-def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
-    sandbox.done(*SEND)
-    tool.clock.now += 60
-    sandbox.done("state", "get", "--last")
-    assert len(recorded(tool, "--state", "Delivered")) == len(recorded(tool, "--state", "entregados")) == 1
-    assert recorded(tool, "--state", "rejected") == []
-    assert tool("history", "--state", "delivred").err == 'No matching message has the state "delivred"\n'
-    assert tool("history", "--command", "sms").err == 'No message from the command "sms"\n'
 
 
 def test_the_newest_entry_is_found_even_if_an_older_job_sent_it(tool: Tool, sandbox: Sandbox, everyone: str) -> None:
@@ -316,25 +305,36 @@ def test_a_damaged_value_in_a_ledger_does_not_hide_the_other_messages(
 # --- clear
 
 
-def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> None:
+def test_clear_deletes_the_entries_that_its_question_states(
+    tool: Tool, sandbox: Sandbox, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.will(respond(SENDS["sms send"].record))
+    assert tool(*SEND).code == 0
     sandbox.done(*SEND)
     tool.clock.now += 86400
     sandbox.done(*SEND)
+    for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     tool("history", "clear").refused(2, "--yes", "nothing was changed")
     tool("history", "clear", "--before", "soon").refused(2, "date")
-    assert len(recorded(tool)) == 2
-    assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 1 entry.\n"
-    assert [entry["time"][:10] for entry in recorded(tool)] == ["2026-09-22"]
+    asked = tool("history", "clear", "--before", "today", stdin="n\n", terminal=True)
+    question = 'Delete 1 entry of profile "sandbox", client 1 of https://sandbox.invalid/api/v1, before 2026-09-22?'
+    assert (asked.code, question in asked.err) == (130, True)
+    assert len(recorded(tool)) == 3
+    assert tool("history", "clear", "--before", "today", "-y").err == 'Deleted 1 entry of profile "sandbox".\n'
+    assert tool("history", "clear", "-y").code == 0
+    assert [entry["profile"] for entry in recorded(tool)] == ["environment"]
 
 
-def test_clear_without_a_history_deletes_nothing(tool: Tool) -> None:
-    done = tool("history", "clear", "-y")
-    assert (done.code, done.err) == (0, "Deleted 0 entries.\n")
+def test_clear_with_nothing_to_delete_says_so(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "history", "clear")
+    assert (done.code, done.err) == (0, "There is nothing to delete.\n")
 
 
 @pytest.mark.usefixtures("damaged")
 def test_a_damaged_history_is_not_cleared(tool: Tool, path: Path) -> None:
-    tool("history", "clear", "-y").refused(3, "Rename it")
+    tool("-p", "sandbox", "history", "clear", "-y").refused(3, "Rename it")
     assert path.read_bytes().startswith(b"no history at all")
 
 

@@ -209,11 +209,30 @@ def command(
         vars(callback)["facts"] = facts
         # Typer fills the lines of the first paragraph only.
         about = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(function.__doc__ or ""))
-        epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
-        owner.command(name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel)(callback)
+        owner.command(name, cls=Command, help=about, epilog=_epilog(examples), rich_help_panel=panel)(callback)
         return function
 
     return decorate
+
+
+def default_command(
+    owner: typer.Typer, *examples: str, performs: Operation | None = None, output: Sequence[str] = ()
+) -> Callable[[Function], Function]:
+    """Run a function if a group is given no command: `msgctl history`. It returns None if there is a command."""
+    effect = performs.effect if performs else None
+    facts = CommandFacts(examples, performs, performs, effect, has_dry_run=effect is not None, output=output)
+
+    def decorate(function: Function) -> Function:
+        callback = expanded(function)
+        vars(callback)["facts"] = facts
+        owner.callback(invoke_without_command=True, epilog=_epilog(examples))(callback)
+        return function
+
+    return decorate
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    return "\n".join(["Examples:", *(f"  {example}" for example in examples)])
 
 
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:

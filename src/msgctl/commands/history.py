@@ -11,8 +11,8 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Country, CountryCode
-from msgctl.cli.parsers import date_option, number_option, text_option
-from msgctl.cli.tree import command, expanded, group
+from msgctl.cli.parsers import date_option, number_option
+from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
 from msgctl.history.store import CONTACT_SECONDS, HISTORY_FIELDS, SECONDS, reading
@@ -20,13 +20,17 @@ from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, timestamp
+from msgctl.text import clean, plural, timestamp
 
 app = group(
     """Messages sent from this machine, and their results.
 
     Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
     verification messages (never their codes) and blocked numbers.
+
+    The outcome is accepted, refused, not sent, or unknown: the request was sent, but it is not known whether the
+    service carried it out. With -p, only what was sent with that profile. Days begin at midnight of this machine's
+    time zone.
     """
 )
 
@@ -55,8 +59,6 @@ class Listing(Period):
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     country_code: CountryCode = None
-    state: Annotated[str | None, text_option("--state", "S", "Only this delivery state.")] = None
-    command: Annotated[str | None, text_option("--command", "C", "Only this command, such as 'sms send'.")] = None
     job: Annotated[
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None
@@ -69,15 +71,21 @@ class Listing(Period):
         return {
             **self.times(context.today()),
             "phone": None if self.phone is None else Country(self.country_code).any(context, self.phone),
-            "state": self.state,
-            "command": self.command,
             "profile": context.options.profile,
         }
 
 
+@default_command(
+    app,
+    "msgctl history",
+    "msgctl history --since 7d",
+    "msgctl history --phone 573001234567 --limit 5",
+    "msgctl -p main history --json",
+    output=HISTORY_FIELDS,
+)
 def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     if ctx.invoked_subcommand is None:
-        return list_(ctx.obj, listing)
+        return _listed(ctx.obj, listing)
     if not listing.is_empty:
         raise UsageError(
             f"Put options after `{ctx.invoked_subcommand}`",
@@ -86,26 +94,7 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     return None
 
 
-app.callback(invoke_without_command=True)(expanded(history))
-
-
-@command(
-    app,
-    "list",
-    "msgctl history",
-    "msgctl history list --since 7d",
-    "msgctl history --phone 573001234567 --limit 5",
-    "msgctl -p main history --json",
-    output=HISTORY_FIELDS,
-)
-def list_(context: Context, listing: Listing) -> OwnResult:
-    """List what was sent, the newest last. `msgctl history` does the same.
-
-    The outcome is accepted, refused, not sent, or unknown: the request was sent, but it is not known whether the
-    service carried it out. With -p, only what was sent with that profile.
-
-    Days begin at midnight of this machine's time zone.
-    """
+def _listed(context: Context, listing: Listing) -> OwnResult:
     most = listing.limit or USUAL_LIMIT
     filters = listing.filters(context)
     context.check_fields((*HISTORY_FIELDS, RESPONSE))
@@ -121,11 +110,6 @@ def list_(context: Context, listing: Listing) -> OwnResult:
         found += of_jobs(store, most + 1, filters, found, failures)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
-    if not found and not context.printer.shows_verdicts:
-        if listing.state is not None:
-            context.note(f"No matching message has the state {values.quote(listing.state)}")
-        elif listing.command is not None:
-            context.note(f"No message from the command {values.quote(listing.command)}")
     found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"
@@ -147,16 +131,20 @@ def clear(
     context: Context,
     before: Annotated[date | None, date_option("--before", "Only entries before this day.")] = None,
 ) -> None:
-    """Delete the history. With -p, only what was sent with that profile.
+    """Delete the history of the account.
 
     msgctl still keeps recent recipients' numbers and a digest of each single send for eight days: --at-most and the
     check for repeats need them.
     """
-    start = None if before is None else _start(before)
-    profile = context.options.profile
-    whose = "" if profile is None else f" of profile {values.quote(profile)}"
-    prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
+    start, profile = None if before is None else _start(before), context.profile
+    recent = timestamp(max(0, context.clock() - CONTACT_SECONDS))
     with reading() as history:
-        recent = timestamp(max(0, context.clock() - CONTACT_SECONDS))
-        deleted = 0 if history is None else history.clear(profile, start, contacts_before=recent)
-    context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")
+        number = 0 if history is None else history.count(profile.name, start)
+        if history is None or not number:
+            context.note("There is nothing to delete.")
+            return
+        entries = f"{plural(number, 'entry', 'entries')} of profile {values.quote(profile.name)}"
+        whose = f"{entries}, client {profile.client} of {clean(profile.base_url)}"
+        prompts.confirm(context, f"Delete {whose}{'' if before is None else f', before {before}'}?")
+        deleted = history.clear(profile.name, start, contacts_before=recent)
+    context.note(f"Deleted {plural(deleted, 'entry', 'entries')} of profile {values.quote(profile.name)}.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgctl.errors import ConfigurationError, MsgctlError
-from msgctl.history.store import HISTORY_FIELDS, message_of, number, same_state
+from msgctl.history.store import HISTORY_FIELDS, message_of, number
 from msgctl.jobs.ledger import JobFacts
 from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
@@ -20,8 +20,7 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
-_WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
-    AND (:state IS NULL OR is_same(delivery, :state)) {}"""
+_WANTED = "time >= coalesce(:since, '') AND time < coalesce(:until, '9') {}"
 _OF_JOB = f"""
     SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
     delivery, credits, parameters, body
@@ -84,12 +83,11 @@ def _last(known: JobFacts) -> str:
 
 def of_job(store: Store, job: str, spec: JobSpec, most: int, filters: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """Return the newest entries of a job. Raises ConfigurationError."""
-    if filters["command"] not in (None, spec.command) or filters["profile"] not in (None, spec.profile):
+    if filters["profile"] not in (None, spec.profile):
         return []
     ledger = store.path(job)
     log = ledger.with_name(f"{ledger.name}-wal")
     with LEDGER.opened(ledger, read_only=True) as db:
-        db.create_function("is_same", 2, same_state)
         written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
         given = {
             "limit": most,

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from msgctl import operations as ops
 from msgctl import phones
-from msgctl.delivery import is_same
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
@@ -257,9 +256,9 @@ class History:
         """Return the newest ``limit`` entries that match the filters, newest last.
 
         Filters are ``since`` and ``until`` (beginnings of times as in `Send`; ``until`` is excluded), ``phone``,
-        ``profile``, ``command`` and ``state``.
+        and ``profile``.
         """
-        conditions = {"since": "time >= :since", "until": "time < :until", "state": "is_same(state, :state)"}
+        conditions = {"since": "time >= :since", "until": "time < :until"}
         given = {name: value for name, value in filters.items() if value is not None}
         where = " AND ".join(conditions.get(name, f"{name} = :{name}") for name in given) or "1"
         found = self._read(f"{where} ORDER BY dispatch DESC, position DESC LIMIT :limit", {**given, "limit": limit})
@@ -282,6 +281,12 @@ class History:
         with FORMAT.explained(self._path):
             self.db.create_function("country", 1, phones.country_of)
             return [GroupSum(*row) for row in self.db.execute(query, filters)]
+
+    def count(self, profile: str, before: str | None = None) -> int:
+        """Return how many entries `clear` would delete."""
+        query = f"SELECT count(*) FROM ({_SUMMED}) WHERE profile = ? AND time < coalesce(?, '9')"  # noqa: S608
+        with FORMAT.explained(self._path):
+            return int(self.db.execute(query, (profile, before)).fetchone()[0])
 
     def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
         """Delete all sends, or the sends of a profile or before a time; return the number of their entries.
@@ -307,7 +312,6 @@ class History:
 
     def _read(self, condition: str, values: Document) -> list[Document]:
         with FORMAT.explained(self._path):
-            self.db.create_function("is_same", 2, same_state)
             return [_document(row) for row in self.db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
@@ -348,11 +352,6 @@ def take_back_contacts(db: Connection, source: str | int, entries: Sequence[Reci
 def delete_old_contacts(db: Connection, before: str) -> None:
     """Delete the contacts from before a time. Called in a transaction."""
     delete_expired(db, "contacts", "time", before, day=f"substr(time, 1, {DAY})", days=CONTACT_DAYS)
-
-
-def same_state(state: str | None, wanted: str) -> bool:
-    """Return whether a stored state is the wanted one; None is not known."""
-    return state is not None and is_same(state, wanted)
 
 
 @dataclass

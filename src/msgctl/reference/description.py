@@ -46,6 +46,11 @@ class Node(NamedTuple):
     def is_group(self) -> bool:
         return bool(self.children)
 
+    @property
+    def is_command(self) -> bool:
+        """Whether it can be run by itself; some groups can."""
+        return not self.is_group or bool(self.facts.examples)
+
     def is_in(self, name: str) -> bool:
         """Return whether this is a group or command of the root, or a command of that group."""
         return self.path == name or self.path.startswith(f"{name} ")
@@ -110,7 +115,7 @@ def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
         "exit_codes": {str(code): each.description for code, each in EXIT_CODES.items()},
         "reasons": REASONS,
         "global_options": [_option(option) for option in nodes[""].options],
-        "commands": [_command(node) for node in nodes.values() if not node.is_group],
+        "commands": [_command(node) for node in nodes.values() if node.is_command],
     }
 
 

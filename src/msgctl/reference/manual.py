@@ -99,7 +99,7 @@ def _main_page(nodes: Mapping[str, Node]) -> list[str]:
 def _command_page(nodes: Sequence[Node]) -> list[str]:
     """Return the blocks of a page about a group with its commands, or about a single command."""
     page = nodes[0]
-    runnable = [node for node in nodes if not node.is_group or node.options or node.arguments]
+    runnable = [node for node in nodes if node.is_command]
     introduction, sections = _split(part(page.path) or _usual(nodes))
     commands = []
     for node in runnable:
