@@ -79,22 +79,22 @@ def test_a_parameter_sent_twice_is_refused(world: World) -> None:
 @pytest.mark.parametrize("body", [b"client=1&key=k&sms=%zz", b"phone=%ff", b"key=\xff"])
 def test_a_form_must_be_percent_encoded_utf8(world: World, body: bytes) -> None:
     response = world.send(SandboxRequest("POST", "/send-sms", "", FORM, body))
-    assert refusal(response) == ("INVALID_PARAMETER", "the body must be percent-encoded UTF-8")
+    assert refusal(response) == ("INVALID_PARAMETER", "the body must be percent-escaped UTF-8")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 200_000])
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
     response = world.send(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
-    assert refusal(response) == ("INVALID_PARAMETER", "the body must be a JSON object")
+    assert refusal(response) == ("INVALID_PARAMETER", "the body must be an object")
 
 
 @pytest.mark.parametrize(
     ("document", "beginning"),
     [
         ({"phone": 573001234567, "body": []}, "phone must be a string"),
-        ({"phone": PHONE, "body": "value"}, "body must be an array of strings"),
-        ({"phone": PHONE, "body": [1]}, "body must be an array of strings"),
-        ({"phone": PHONE, "body": {}}, "body must be an array of strings"),
+        ({"phone": PHONE, "body": "value"}, "body must be an array with only strings"),
+        ({"phone": PHONE, "body": [1]}, "body must be an array with only strings"),
+        ({"phone": PHONE, "body": {}}, "body must be an array with only strings"),
         ({"phone": PHONE, "body": ["\ud800"]}, "body must be Unicode text"),
         ({"phone": "573001234567,573001234568", "body": []}, "phone must be 5 to 15 digits"),
     ],

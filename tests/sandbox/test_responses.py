@@ -61,7 +61,7 @@ def test_a_dispatch_has_a_uuid_and_one_object_without_message_ids(observed: Worl
     sent = sms(observed)
     assert UUID(sent["id"]).version == 4
     entry = {"state": "Enviado", "credits": "2", "sms": "Hola", "phone": BOTH}
-    assert sent == {"id": sent["id"], "status": "1", "data": entry, "request_id": sent["request_id"]}
+    assert sent == {"id": sent["id"], "status": "1", "data": entry, "created_at": "2026-11-21 12:00:00"}
     found = states(observed, sent["id"])
     assert [(each["phone"], each["dispatch_id"]) for each in found] == [(PHONE, sent["id"]), (OTHER, sent["id"])]
 
@@ -113,7 +113,7 @@ def test_the_states_of_an_unknown_id_are_an_empty_list(observed: World) -> None:
 def test_every_number_is_a_string_and_the_balance_is_beside_status(observed: World) -> None:
     sms(observed)
     balance = document(observed.get("/balance"))
-    assert balance == {"status": "1", "balance": "998", "request_id": balance["request_id"]}
+    assert balance == {"status": "1", "balance": "998", "created_at": "2026-11-21 12:00:00"}
     observed.post("/url/short", name="x", url_long="https://a.example", is_premium="true")
     observed.click("x", 2, country="CO")
     clicks = document(observed.post("/url/short-statistic", name_url="x", category="country", **DAYS))
@@ -128,8 +128,8 @@ def test_each_record_has_an_undocumented_field(observed: World) -> None:
         observed.post("/block-phone", phone=OTHER),
         observed.post_json("/chatapp/send", {"phone": PHONE, "body": ["Ana"]}, template="t"),
     ]
-    assert all(document(each)["request_id"].isdecimal() for each in responses)
-    assert "request_id" in states(observed, document(responses[0])["id"])[0]
+    assert {document(each)["created_at"] for each in responses} == {"2026-11-21 12:00:00"}
+    assert "created_at" in states(observed, document(responses[0])["id"])[0]
 
 
 def test_a_right_code_gets_1_true_or_a_word(observed: World) -> None:
@@ -138,7 +138,7 @@ def test_a_right_code_gets_1_true_or_a_word(observed: World) -> None:
         observed.post("/2fa/send-sms", **CODE)
         code = str(observed.admin.inbox()[-1]["code"])
         verified = document(observed.post("/2fa/verification-code", **CODE, code=code))
-        found.add(json.dumps({name: value for name, value in verified.items() if name != "request_id"}))
+        found.add(json.dumps({name: value for name, value in verified.items() if name != "created_at"}))
     assert found == {'{"status": 1}', '{"verified": true}', '{"status": "exitoso"}'}
 
 
@@ -156,7 +156,7 @@ def test_a_refusal_is_a_number_with_status_400(observed: World) -> None:
         1006: observed.post("/url/short", name="x", url_long="https://a.example"),
         1010: observed.post("/2fa/verification-code", **CODE, code=code),
         1012: observed.post("/url/short-statistic", name_url="x", category="city", **DAYS),
-        1040: observed.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="unknown"),
+        1040: observed.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="missing"),
     }
     assert {number: (each.status, document(each)["error"]) for number, each in refused.items()} == {
         number: (400, number) for number in refused
@@ -176,7 +176,7 @@ def test_documented_responses_have_no_dispatch_ids_and_are_the_default(world: Wo
 
 @pytest.mark.parametrize("name", ["real", 1, "mixed"])
 def test_a_wrong_choice_gets_400_and_changes_nothing(world: World, name: object) -> None:
-    assert "responses must be one of documented, observed" in choose(world, name)["msg"]
+    assert "responses must be documented or observed" in choose(world, name)["msg"]
     assert document(world.respond(SandboxRequest("GET", "/sandbox/responses"))) == {"responses": "documented"}
 
 
@@ -192,3 +192,20 @@ def test_a_choice_by_command_stays_for_the_next_command(sandbox: Sandbox, tool: 
     assert sandbox.document("balance")["balance"] == "1000"
     for line in (("responses", "obsrved"), ("serve", "--port", "0", "--responses", "obsrved")):
         tool("sandbox", *line).refused(2, 'Unknown kind of responses "obsrved"', "observed")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_msgctl_understands_every_refusal(name: str, sandbox: Sandbox) -> None:
+    sandbox.done("url", "shorten", "https://a.example", "--name", "x")
+    sandbox.done("sandbox", "responses", name)
+    sandbox.done("sandbox", "credit", "0")
+    for line in (
+        ("sms", "send", PHONE, "-m", "Hola"),
+        ("chatapp", "send", PHONE, "Ana", "--template", "missing"),
+        ("url", "shorten", "https://a.example", "--name", "x"),
+        ("url", "stats", "y"),
+        ("url", "stats", "x", "--category", "city"),
+        ("state", "get", "nothing"),
+        ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "123456"),
+    ):
+        assert sandbox(*line).code == 1, line

@@ -51,7 +51,7 @@ def test_names_and_aliases_are_unique(world: World) -> None:
 
     for taken, more in (("name", {"name": "sale"}), ("alias", {"name": "other", "alias": "a"})):
         error, msg = refusal(world.post("/url/short", url_long=LONG, **more))
-        assert error == "ALREADY_TAKEN"
+        assert error == "INVALID_NAME"
         assert msg.startswith(f"{taken}:")
 
 

@@ -134,7 +134,7 @@ class Service(httpx.BaseTransport):
         ):
             return httpx.Response(status, content=json.dumps(document).encode())
         if status == 200:
-            converted = responses.observed(operation, document, self._mix)
+            converted = responses.observed(operation, document, self.world.wall, self._mix)
         else:
             converted = responses.observed_refusal(operation, Refusal(document["error"], document["msg"]))
         return httpx.Response(converted.status, content=converted.body)

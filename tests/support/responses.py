@@ -97,7 +97,7 @@ def _converted(operation: Operation, document: Mapping[str, Any], random: Random
         record["data"] = entries
         if len(entries) == 1:
             record["id"] = entries[0]["id"]
-    body = responses.observed(operation, record, random).body
+    body = responses.observed(operation, record, 0, random).body
     if len(entries) > 1:  # the states of the messages are prepared one by one
         named = {str(place): entry for place, entry in enumerate(entries)}
         body = json.dumps({**json.loads(body), "data": named}).encode()

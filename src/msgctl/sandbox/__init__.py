@@ -13,7 +13,7 @@ Details that the API does not specify are invented; do not rely on them with the
 - Credits: 1000 at the start. An SMS costs one for each segment, a call and a chat-app message cost one, a verification
   code costs what its SMS, call or chat-app message costs. Undelivered messages are charged as well.
 - Values of ``error``: MISSING_PARAMETER, INVALID_PARAMETER, UNAUTHORIZED, NOT_ENOUGH_CREDITS, NOT_FOUND,
-  ALREADY_TAKEN, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, UNKNOWN_TEMPLATE, and METHOD_NOT_ALLOWED with status 405. An
+  INVALID_NAME, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, INVALID_TEMPLATE, and METHOD_NOT_ALLOWED with status 405. An
   unknown path is 404, NOT_FOUND. ``msg`` mentions the parameter.
 - A phone number is an optional ``+`` and 5 to 15 digits, a country code any two letters. An empty parameter counts as
   not sent. A repeated parameter is refused, an unknown one ignored. A body has at most 1 MiB.
@@ -29,7 +29,7 @@ Details that the API does not specify are invented; do not rely on them with the
   may be tried without limit. The response to a correct code contains ``verified``.
 - Only the responses named ``documented`` follow the API. The others (see `responses`) imitate services in use. Their
   credits of 0 for an unreachable number do not change the balance.
-- Any template except ``unknown`` and any audio code is accepted. A chat-app record has the template's name as ``name``.
+- Any template except ``missing`` and any audio code is accepted. A chat-app record has the template's name as ``name``.
 - Short URLs: names and aliases are unique; an alias is 1 to 64 letters, digits, dashes and underscores, or 7 random
   ones. Statistics use local time and do not expire; ``percent`` is of all clicks in the range. Plain URLs keep the
   date, hour, country, device and system of a click.

@@ -251,7 +251,7 @@ class Emulator:
                 scope = Scope(db, *self.now(db), self.random, self.origin, is_observed)
                 record = HANDLERS[operation.record.name](scope, given)
                 if is_observed:
-                    return responses.observed(operation, record, self.random)
+                    return responses.observed(operation, record, scope.now, self.random)
                 return json_response(record)
         except Refusal as refusal:
             return self.refused(refusal, operation)

@@ -44,7 +44,7 @@ BLOCKED = "blocked"
 SECONDS_PER_STATE = 1.0
 MINUTES_TO_EXPIRE = 10
 DEFAULT_TEMPLATE = "verification-code"
-UNKNOWN_TEMPLATE = "unknown"
+MISSING_TEMPLATE = "missing"
 """The only name of a template that is refused."""
 ALIAS_LENGTH = 7
 
@@ -254,7 +254,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[
     if scope.is_observed and not found:
         found = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
     if not found:
-        raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
+        raise Refusal("NOT_FOUND", f"id: message {quoted(given['id'])} does not exist", parameter="id")
     records = [
         {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in found
     ]
@@ -279,8 +279,8 @@ def _check_speech(given: Given) -> None:
 def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
     """Send a chat-app message: a code for an app name, else a template."""
     template = given.get("template", DEFAULT_TEMPLATE)
-    if template == UNKNOWN_TEMPLATE:
-        raise Refusal("UNKNOWN_TEMPLATE", f"template: no template {quoted(template)}", parameter="template")
+    if template == MISSING_TEMPLATE:
+        raise Refusal("INVALID_TEMPLATE", f"template: {quoted(template)} does not exist", parameter="template")
     if "app-name" in given:
         sent = _send_code(scope, given, CHATAPP, template=template)
     else:
@@ -288,7 +288,11 @@ def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
         more = {"template": template, "template_values": json.dumps(given["body"])}
         sent = send(scope, [given["phone"]], CHATAPP, text, **more)
     record = {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
-    return {**record, "id": sent[0].dispatch_id} if scope.is_observed else record
+    if sent[0].blocked:
+        record["id"] = ""  # a record with an ID could mean that the message was accepted
+    elif scope.is_observed:
+        record["id"] = sent[0].dispatch_id
+    return record
 
 
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes
@@ -334,10 +338,12 @@ def shorten(scope: Scope, given: Given) -> dict[str, object]:
     """Create a short URL. Raises Refusal if its name or alias is taken."""
     name, url_long, domain = given["name"], given["url-long"], given.get("domain-name")
     if _is_taken(scope, "name", name):
-        raise Refusal("ALREADY_TAKEN", f"name: there is already a short URL {quoted(name)}", parameter="name")
+        raise Refusal(
+            "INVALID_NAME", f"name: a short URL {quoted(name)} exists, and names are unique", parameter="name"
+        )
     alias = given.get("alias")
     if alias is not None and _is_taken(scope, "alias", alias):
-        raise Refusal("ALREADY_TAKEN", f"alias: there is already a short URL ending in {quoted(alias)}")
+        raise Refusal("INVALID_NAME", f"alias: a short URL that ends in {quoted(alias)} exists")
     while alias is None or _is_taken(scope, "alias", alias):
         alias = "".join(scope.random.choices(_ALPHABET, k=ALIAS_LENGTH))
     url_short = f"https://{domain}/{alias}" if domain else f"{scope.origin}/u/{alias}"
@@ -358,10 +364,10 @@ def statistic(scope: Scope, given: Given) -> dict[str, object]:
     name, category = given["name-url"], given.get("category")
     url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
     if url is None:
-        raise Refusal("NOT_FOUND", f"name-url: no short URL {quoted(name)}", parameter="name-url")
+        raise Refusal("NOT_FOUND", f"name-url: short URL {quoted(name)} does not exist", parameter="name-url")
     available = [each for each in clicks.CATEGORIES if url["premium"] or each not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
-        raise Refusal("NOT_PREMIUM", f"category: {category} is available for premium URLs only", parameter="category")
+        raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL", parameter="category")
     total, metrics = clicks.statistic(scope.db, url["number"], days, [category] if category else available)
     return {"urlShort": url["url_short"], "urlLong": url["url_long"], "clicksNumber": total, "metrics": metrics}
 

@@ -22,7 +22,7 @@ _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
     "NOT_FOUND": "The path, the message id or the short URL must exist.",
     "NOT_ENOUGH_CREDITS": "The balance must cover all numbers of a dispatch, or nothing is sent.",
-    "ALREADY_TAKEN": "In the sandbox, names and aliases of short URLs are unique.",
+    "INVALID_NAME": "In the sandbox, names and aliases of short URLs are unique.",
     "INVALID_CODE": "A code is for one phone and app name, and can be used once.",
     "EXPIRED_CODE": "A code is valid for minutes_to_expire minutes.",
     "NOT_PREMIUM": "region, city, brand, model, browser and lang are for premium URLs.",

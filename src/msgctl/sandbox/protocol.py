@@ -88,6 +88,8 @@ class Reason(NamedTuple):
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
     """A refused request: the fields ``error`` and ``msg`` of the error record, and the HTTP status.
 
+    The texts contain a word of failure and none that would leave a doubt, so that msgctl reports a refusal.
+
     ``parameter`` is the name of the parameter that breaks a rule, if there is one.
     """
 
@@ -267,7 +269,7 @@ def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
     if isinstance(document, dict):
         return document
     where = "the query string" if place is Place.QUERY else "the body"
-    raise invalid(where, f"must be {'a JSON object' if place is Place.JSON else 'percent-encoded UTF-8'}")
+    raise invalid(where, f"must be {'an object' if place is Place.JSON else 'percent-escaped UTF-8'}")
 
 
 def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
@@ -281,7 +283,7 @@ def _checked(field: Field, value: Any) -> Any:
     name, kind = field.name, field.kind
     if kind is Kind.ARRAY:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise invalid(name, "must be an array of strings")
+            raise invalid(name, "must be an array with only strings")
         return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
     if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
         value = str(value).lower()  # as in JSON
@@ -295,7 +297,7 @@ def _checked(field: Field, value: Any) -> Any:
             raise invalid(name, f"must be true or false, not {quoted(value)}")
         return _BOOLEANS[value]
     if field.choices and value not in field.choices:
-        raise invalid(name, f"must be one of {', '.join(field.choices)}, not {quoted(value)}")
+        raise invalid(name, f"must be {', '.join(field.choices[:-1])} or {field.choices[-1]}, not {quoted(value)}")
     parts = value.split(",") if field.several else [value]
     if field.typed and (form := FORMATS.get(name)):
         for part in parts:

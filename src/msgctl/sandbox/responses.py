@@ -7,6 +7,7 @@ numbers are strings, ``data`` is an object without message IDs, and an error is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -44,18 +45,18 @@ _ERRORS = {
     "UNAUTHORIZED": (1003, "Credenciales invalidas"),
     "NOT_ENOUGH_CREDITS": (1004, "Saldo insuficiente"),
     "NOT_FOUND": (1005, "No existe"),
-    "ALREADY_TAKEN": (1006, "Nombre invalido"),
+    "INVALID_NAME": (1006, "Nombre invalido"),
     "INVALID_CODE": (1010, "Codigo invalido o expirado"),
     "EXPIRED_CODE": (1010, "Codigo invalido o expirado"),
     "NOT_PREMIUM": (1012, "Categoria invalida"),
-    "UNKNOWN_TEMPLATE": (1040, "Plantilla no existe"),
+    "INVALID_TEMPLATE": (1040, "Plantilla no existe"),
 }
 """The number and the Spanish message of each error."""
 
 
-def observed(operation: Operation, record: Any, random: Random) -> SandboxResponse:
+def observed(operation: Operation, record: Any, now: float, random: Random) -> SandboxResponse:
     """Return a successful response. ``record`` is the documented record, or a list of records for messages-state."""
-    extra = {"request_id": str(random.getrandbits(32))}
+    extra = {"created_at": f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S}"}
     if operation is VERIFY_2FA:
         return json_response(random.choice(_VERIFIED) | extra)
     if operation is BALANCE:
