@@ -28,7 +28,10 @@ def test_options_with_a_number_a_time_a_date_or_a_choice_have_a_parser() -> None
     [
         ("sandbox click offers --count 0", '--count must be from 1 to 100,000, not "0"'),
         ("job resume x --rate 0", '--rate must be from 0.001 to 100,000, not "0"'),
-        ("job prune --before soon", '"soon" is not a date: use YYYY-MM-DD, today, yesterday, or 7d for seven days ago'),
+        (
+            "job remove --before soon",
+            '"soon" is not a date: use YYYY-MM-DD, today, yesterday, or 7d for seven days ago',
+        ),
         ("balance check --min 1_0", '--min must be a whole number, 0 or more, not "1_0"'),
     ],
 )

@@ -301,7 +301,7 @@ def test_removing_a_recent_job_warns_that_its_repeats_will_not_be_noticed(
     jobs: Jobs, service: Service, tool: Tool, everyone: str
 ) -> None:
     job = jobs.send(everyone)
-    warning = "msgctl will no longer notice repeats of it."
+    warning = "msgctl will no longer notice repeats."
     assert warning in jobs("job", "remove", job, stdin="n\n", terminal=True).err
     tool.clock.now += 86_400
     assert warning not in jobs("job", "remove", job, stdin="n\n", terminal=True).err

@@ -496,25 +496,25 @@ def test_reading_a_job_leaves_its_files_as_they_are(jobs: Jobs, service: Service
         assert jobs(*line).code == 0, line
     jobs.sms(file, "--yes").refused(2, job)
     jobs.tool.clock.now += 2 * 86_400
-    jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask")
+    jobs("job", "remove", "--before", "1d").refused(2, "Cannot ask")
     assert [path.read_bytes() for path in paths] == left
 
 
-# --- prune
+# --- remove --before
 
 
-def test_prune_deletes_finished_jobs_before_a_date(
+def test_remove_deletes_finished_jobs_before_a_date(
     mixed: str, two: tuple[str, str], jobs: Jobs, tool: Tool, home: Path
 ) -> None:
-    assert "No finished jobs are that old" in jobs("job", "prune", "--before", "today").err
+    assert "There is nothing to delete" in jobs("job", "remove", "--before", "today").err
     tool.clock.now += 3 * 86_400
-    jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask", "--yes")
-    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
-    assert "Delete 2 jobs and their recipient lists? [y/N]" in asked.err
+    jobs("job", "remove", "--before", "1d").refused(2, "Cannot ask", "--yes")
+    asked = jobs("job", "remove", "--before", "1d", terminal=True, stdin="n\n")
+    assert 'Delete 2 jobs of profile "environment" and their recipient lists? [y/N]' in asked.err
     jobs("job", "remove", two[0], "--yes")
-    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
-    assert "Delete 1 job and its recipient list? [y/N]" in asked.err
-    assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
+    asked = jobs("job", "remove", "--before", "1d", terminal=True, stdin="n\n")
+    assert 'Delete 1 job of profile "environment" and its recipient list? [y/N]' in asked.err
+    assert jobs("job", "remove", "--before", "1d", "--yes").code == 0
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 
 

@@ -387,7 +387,7 @@ def test_a_kill_of_a_job_at_any_line(
         assert second(*line).code in (0, 2, 5, 6)
         if is_resumed:
             assert {*got, *(each["phone"] for each in unknown)} == set(people), (number, again.err, job.err)
-        first("job", "prune", "--before", "2027-01-01", "--yes")
+        first("job", "remove", "--before", "2027-01-01", "--yes")
     expected = {(0, False), (0, True), (5, True)} if key else {(0, False), (2, True)}
     assert expected <= found.keys(), found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import operations as ops
+from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
@@ -40,7 +41,9 @@ from msgctl.text import plural
 app = group("Check, resume and report on bulk sends.")
 
 OUTCOMES = tuple(map(str, Outcome))
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
+JobNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[JOB]...", help="Job IDs or names.", autocompletion=job_names)
+]
 
 
 class Which(OptionGroup):
@@ -204,7 +207,7 @@ def report(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="FILE.xlsx", help="Write an Excel workbook."),
+        typer.Option("--to", metavar="FILE", help="Write an Excel workbook, FILE.xlsx."),
     ] = None,
 ) -> OwnResult | None:
     """List every recipient and the result, in the order of the file."""
@@ -340,47 +343,70 @@ def _note_taken(context: Context, taken: Mapping[int, str]) -> None:
         context.note(f"Left out {plural(number, 'recipient')} to whom job {job} has sent or will send the message.")
 
 
-@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes", asks=True)
-def remove(context: Context, job: JobName) -> None:
-    """Delete a job and its recipients."""
-    store = _store()
-    job = store.find(job)
-    ends, changed = "", store.changed(job)
-    with suppress(ConfigurationError):  # damaged jobs can be deleted
-        document = _summary(context, store, job)
-        ends = " and ".join(f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name])
-        changed = datetime.fromisoformat(document["updated"]).timestamp()
-        if context.options.profile is None and document["profile"] in config.load(context.config_path).profiles:
-            context.options.profile = document["profile"]  # other machines know the job from its shared store
-    lost = f" Its recipients include {ends}." if ends else ""
-    if changed > context.clock() - ops.REPEAT_SECONDS:
-        lost += " msgctl will no longer notice repeats of it."
-    prompts.confirm(context, f"Delete job {job} and its recipient list?{lost}")
-    resends.remove(store, job)
-    try:
-        contacts.delete_plan(context.records, job)
-    except RECORD_ERRORS as error:
-        context.warn(f"Other machines may still treat its message as a repeat: {error.what}.")
-    context.note(f"Deleted job {job}.")
-
-
-@command(app, "prune", "msgctl job prune --before 90d --yes", asks=True)
-def prune(
+@command(
+    app,
+    "remove",
+    "msgctl job remove 20261121-3f9a2c --yes",
+    "msgctl job remove --before 90d --yes",
+    asks=True,
+)
+def remove(
     context: Context,
-    before: Annotated[date, date_option("--before", "Delete jobs created before this date; 90d is 90 days ago.")],
+    job: JobNames = None,
+    before: Annotated[
+        date | None,
+        date_option("--before", "Delete the profile's finished jobs created before this date; 90d is 90 days ago."),
+    ] = None,
 ) -> None:
-    """Delete old jobs and their recipients, except unfinished ones."""
-    since = datetime.combine(before, time()).astimezone().timestamp()
+    """Delete jobs and their recipients.
+
+    With --before, unfinished jobs stay.
+    """
+    if bool(job) is (before is not None):
+        what = "Use either --before or JOBs, not both" if job else "JOB is missing"
+        raise UsageError(what, "Give JOBs, or --before.")
     store = _store()
-    old = [document["job"] for document in finished(store, since, context.clock)]
-    if not old:
-        context.note("No finished jobs are that old.")
-        return
-    jobs = plural(len(old), "job")
-    prompts.confirm(context, f"Delete {jobs} and {'its recipient list' if len(old) == 1 else 'their recipient lists'}?")
-    for job in old:
-        resends.remove(store, job)
-    context.note(f"Deleted {jobs}.")
+    if before is None:
+        old = [*dict.fromkeys(store.find(each) for each in job or ())]
+        question = _question(context, store, old)
+    else:
+        since = datetime.combine(before, time()).astimezone().timestamp()
+        documents = finished(store, since, context.clock)
+        old = [document["job"] for document in documents if document["profile"] == context.profile.name]
+        if not old:
+            context.note("There is nothing to delete.")
+            return
+        lists = "its recipient list" if len(old) == 1 else "their recipient lists"
+        question = f"Delete {plural(len(old), 'job')} of profile {values.quote(context.profile.name)} and {lists}?"
+    prompts.confirm(context, question)
+    for each in old:
+        resends.remove(store, each)
+        try:
+            contacts.delete_plan(context.records, each)
+        except RECORD_ERRORS as error:
+            context.warn(f"Other machines may still treat its message as a repeat: {error.what}.")
+    context.note(f"Deleted job {old[0]}." if len(old) == 1 else f"Deleted {len(old):,} jobs.")
+
+
+def _question(context: Context, store: Store, jobs: Sequence[str]) -> str:
+    """Return the question before jobs are deleted, with the recipients whose outcome would be forgotten."""
+    lost: Counter[str] = Counter()
+    changed = 0.0
+    for job in jobs:
+        changed = max(changed, store.changed(job))
+        with suppress(ConfigurationError):  # damaged jobs can be deleted
+            document = _summary(context, store, job)
+            lost += Counter({name: document[name] for name in ("unknown", "pending")})
+            changed = datetime.fromisoformat(document["updated"]).timestamp()
+            if context.options.profile is None and document["profile"] in config.load(context.config_path).profiles:
+                context.options.profile = document["profile"]  # other machines know the job from its shared store
+    what = f"job {jobs[0]} and its recipient list"
+    if len(jobs) > 1:
+        what = f"{len(jobs):,} jobs and their recipient lists"
+    ends = f" Recipients include {' and '.join(f'{number:,} {name}' for name, number in lost.items())}." if lost else ""
+    if changed > context.clock() - ops.REPEAT_SECONDS:
+        ends += " msgctl will no longer notice repeats."
+    return f"Delete {what}?{ends}"
 
 
 def _store() -> Store:
