@@ -14,7 +14,7 @@ import typer
 
 from msgctl import jsontext
 from msgctl.cli.context import Context
-from msgctl.cli.tree import UnknownCommandError, children_of
+from msgctl.cli.tree import UnknownCommandError
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
@@ -65,77 +65,23 @@ def _lines(error: MsgctlError, context: Context) -> str:
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
-SYNONYMS = {
-    **dict.fromkeys(("login", "auth"), ("profile add",)),
-    **dict.fromkeys(("logout",), ("profile remove",)),
-    **dict.fromkeys(("config", "account", "whoami"), ("profile show",)),
-    **dict.fromkeys(("credits",), ("balance",)),
-    **dict.fromkeys(("logs",), ("history",)),
-    **dict.fromkeys(("otp",), ("2fa",)),
-    **dict.fromkeys(("whatsapp",), ("chatapp",)),
-    **dict.fromkeys(("ls", "all"), ("list",)),
-    **dict.fromkeys(("rm", "delete"), ("remove", "clear", "reset")),
-    **dict.fromkeys(("get", "show", "view", "info"), ("show", "get", "stats", "list", "doctor")),
-    **dict.fromkeys(("status",), ("state", "show", "get", "stats", "list")),
-    **dict.fromkeys(("switch", "select", "default"), ("use",)),
-    **dict.fromkeys(("message", "messages", "text"), ("sms",)),
-    **dict.fromkeys(("create", "new"), ("add", "send", "shorten", "serve")),
-    **dict.fromkeys(("edit", "update"), ("set",)),
-    **dict.fromkeys(("start", "run", "continue", "retry"), ("resume", "serve")),
-    **dict.fromkeys(("check",), ("verify",)),
-}
-"""Names of commands in other tools, and msgctl's names for them, in any group."""
-CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
-NO_UNBLOCK = "The service has no operation to unblock a number."
-NO_RENAMING = "Add the profile under its new name with msgctl profile add, then remove the old one."
-SEE_HISTORY = "Did you mean msgctl history?"
-NO_COMMAND = {
-    **dict.fromkeys(("msgctl job cancel", "msgctl job stop"), CANCEL),
-    **dict.fromkeys(("msgctl unblock", "msgctl block remove"), NO_UNBLOCK),
-    **dict.fromkeys(("msgctl profile rename", "msgctl profile move", "msgctl profile mv"), NO_RENAMING),
-    **{
-        f"msgctl {group} {name}": SEE_HISTORY
-        for group in ("sms", "call", "chatapp", "block", "2fa")
-        for name in ("list", "ls", "log", "logs", "history")
-    },
-}
-"""Hints for commands that only other tools have."""
-OPTION_SYNONYMS = {
-    **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
-    "--format": "-o/--output",
-    "--debug": "-v/--verbose",
-    "--force": "-y/--yes",
-    "--account": "-p/--profile",
-    "--file": "--message-file",
-}
-"""Options of other tools, and msgctl's options for them."""
-NUMBER_OPTIONS = frozenset({"--to", "--phone", "--number", "--recipient"})
-"""Options of other tools for the number, which is an argument in msgctl."""
-
 
 def usage_error(error: typer.TyperException) -> UsageError:
     """Return an error of the parser as a UsageError."""
     if isinstance(error, UnknownCommandError):
-        return _no_command(error.ctx, error.name, error.argument)
+        return _no_command(error.ctx, error.name)
     ctx = getattr(error, "ctx", None)
     what, hint = _explained(error, ctx)
     see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"
     return UsageError(what, " ".join(filter(None, (hint, see))))
 
 
-def _no_command(ctx: Any, name: str, argument: str) -> UsageError:
-    """Return the error for a name that is not a command of a group; ``argument`` follows it."""
+def _no_command(ctx: Any, name: str) -> UsageError:
+    """Return the error for a name that is not a command of a group."""
     names = ctx.command.list_commands(ctx)
-    path = ctx.command_path
-    synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
-    if synonyms and argument in dict(children_of(ctx.command.get_command(ctx, group := synonyms[0].split()[0]))):
-        synonyms = [f"{group} {argument}"]
-    similar = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
-    if not similar:
-        similar = [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
-    listed = f"See: {path} --help" if similar and path == "msgctl" else f"Commands: {', '.join(names)}"
-    hint = f"{_did_you_mean([f'{path} {each}' for each in similar])} {listed}".strip()
-    return UsageError(f"Unknown command {quote(name)}", NO_COMMAND.get(f"{path} {name.lower()}", hint))
+    near = get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
+    hint = f"{_did_you_mean([f'{ctx.command_path} {similar}' for similar in near])} Commands: {', '.join(names)}"
+    return UsageError(f"Unknown command {quote(name)}", hint.strip())
 
 
 def _shown(parameter: Any) -> str:
@@ -152,7 +98,7 @@ def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
-        return f"Unknown option {shorten(str(option), 60)}", _option_hint(str(option), ctx)
+        return f"Unknown option {shorten(str(option), 60)}", _did_you_mean(_meant(str(option), ctx))
     if option is not None:
         return f"{shorten(option, 60)} {'takes no' if 'not take' in message else 'needs a'} value", ""
     if ctx is not None and (extra := _EXTRA.fullmatch(message)):
@@ -163,30 +109,14 @@ def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     return shorten(message, 400) or "The command line cannot be understood", ""
 
 
-def _option_hint(option: str, ctx: Any) -> str:
-    """Return a hint about an unknown option."""
-    if option == "--jq":
-        return "Pipe the output of --json to jq, or use --fields."
-    arguments = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"] if ctx else []
-    if option in NUMBER_OPTIONS and any("PHONE" in each for each in arguments):
-        message = " -m …" if "--message" in _options(ctx.command) else ""
-        return f"The number needs no option: {ctx.command_path} 573001234567{message}"
-    return _did_you_mean(_meant(option, ctx))
-
-
 def _meant(option: str, ctx: Any) -> list[str]:
-    """Return suggestions: a longer option, or else a synonym, a similar option, or an option of a subcommand."""
+    """Return suggestions for an unknown option: longer options, or else the nearest one."""
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
-    near = get_close_matches(option.lower()[2:], [each[2:] for each in known], n=1, cutoff=MIN_LIKENESS)
-    synonym = OPTION_SYNONYMS.get(option.lower(), "")
-    return (
-        [name for name in known if name.startswith(option)]
-        or ([synonym] if synonym.split("/")[-1] in known else [])
-        or [f"--{name}" for name in near]
-        or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
-    )
+    longer = [name for name in known if name.startswith(option)]
+    near = get_close_matches(option.lower()[2:], [name[2:] for name in known], n=1, cutoff=MIN_LIKENESS)
+    return longer or [f"--{name}" for name in near]
 
 
 def _options(command: Any) -> Iterator[str]:

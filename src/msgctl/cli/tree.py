@@ -141,13 +141,12 @@ class Command(_WithGlobalOptions, TyperCommand):
 
 
 class UnknownCommandError(typer.TyperException):
-    """A name that is not a command of a group; ``argument`` follows it."""
+    """A name that is not a command of a group."""
 
-    def __init__(self, ctx: Any, name: str, argument: str = "") -> None:
+    def __init__(self, ctx: Any, name: str) -> None:
         super().__init__(f"Unknown command {name}")
         self.ctx = ctx
         self.name = name
-        self.argument = argument
 
 
 class CommandGroup(_WithGlobalOptions, TyperGroup):
@@ -156,7 +155,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""
         if not (ctx.resilient_parsing or args[0].startswith("-")) and self.get_command(ctx, args[0]) is None:
-            raise UnknownCommandError(ctx, *args[:2])
+            raise UnknownCommandError(ctx, args[0])
         return super().resolve_command(ctx, args)
 
 
