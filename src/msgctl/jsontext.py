@@ -1,7 +1,4 @@
-"""Read, write and format JSON without losing a digit of its numbers.
-
-`indent` and `compact` expect valid JSON (RFC 8259): check it with `load_json` first.
-"""
+"""Read and write JSON without losing a digit of its numbers."""
 
 from __future__ import annotations
 
@@ -12,12 +9,6 @@ from typing import Any, NoReturn
 
 from msgctl.text import is_unsafe
 
-MAX_INDENTED = 32
-"""Depth up to which JSON is indented. Deeper levels are on one line: hostile nesting would be mostly indentation."""
-
-_STRING = r'"(?:[^"\\]|\\.)*+"?'
-_TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
-_STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
 # The only characters under U+0020 in valid JSON are white space between tokens.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
@@ -101,29 +92,6 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
     return (each for each in values(value) if isinstance(each, dict))
 
 
-def indent(text: str) -> Iterator[str]:
-    """Yield JSON text in pieces, indented by two spaces per level, in linear time and constant memory at any depth."""
-    depth = 0
-    before = ""
-    empty = False
-    for match in _TOKEN.finditer(text):
-        piece = match[0]
-        if piece in "}]":
-            depth -= 1
-            yield piece if empty else _new_line(depth, depth + 1) + piece
-            before, empty = "", False
-            continue
-        yield before + piece
-        empty = piece in "{["
-        depth += empty
-        before = " " if piece == ":" else _new_line(depth, depth) if piece in "{[," else ""
-
-
-def compact(text: str) -> str:
-    """Return JSON text on one line, without white space between tokens."""
-    return _STRING_OR_SPACE.sub(r"\1", text)
-
-
 def escape(text: str, *, ascii_only: bool = False) -> str:
     """Return JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
     if text.isascii() and "\x7f" not in text:
@@ -169,10 +137,6 @@ def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[A
         yield value[each] if isinstance(value, Mapping) else each
         before = _COMMA
     yield _Raw(end) if value else _Raw(start + end)
-
-
-def _new_line(depth: int, inside: int) -> str:
-    return "\n" + "  " * depth if inside <= MAX_INDENTED else ""
 
 
 def _escaped(char: str) -> str:

@@ -69,9 +69,9 @@ def test_color(
     [
         (("--json", "balance", "show", "-o", "csv"), "status\n1000\n"),
         (("-o", "csv", "balance", "show", "--json"), '{"status":1000}\n'),
-        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000\n"),
-        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000\n"),
-        (("balance", "show", "--json", "-o", "table"), "status  1000\n"),
+        (("balance", "-o", "csv", "show", "-o", "table"), "status\n1000\n"),
+        (("balance", "show", "-o", "csv", "-o", "table"), "status\n1000\n"),
+        (("balance", "show", "--json", "-o", "table"), "status\n1000\n"),
     ],
 )
 def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.history.store import HISTORY_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS
 from msgctl.output.result import OwnResult
-from output.views import FOLDER, TERMINALS, Viewer
+from msgctl.output.tables import Column, console, listing
+from output.views import FOLDER, NOW, TERMINALS, Viewer
 from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
@@ -308,3 +310,29 @@ def test_a_long_table_keeps_its_columns(service: Service) -> None:
     assert [line.split()[0] for line in rows] == phones
     assert len({line.index("○") for line in rows}) == 1
     assert len([line for line in lines if line.startswith("Phone")]) == 1
+
+
+def test_a_long_table_has_room_for_the_widest_cell_of_all_rows() -> None:
+    rows = [{"name": "a", "end": "|"}] * 700 + [{"name": "a much longer name than the others", "end": "|"}]
+    viewer = Viewer(TERMINALS[0])
+    viewer.print(OwnResult(iter(rows), ("name", "end")))
+    lines = viewer.shown().splitlines()[2:]
+    assert len(lines) == len(rows)
+    assert {line.index("|") for line in lines} == {len(rows[-1]["name"]) + 2}
+
+
+def test_a_narrow_table_drops_optional_columns_reports_them_and_folds_the_rest() -> None:
+    row = {"state": "sent", "phone": "573001234567", "voice": "Mia", "dispatch_id": "b387be2e83b51614"}
+    columns = [*map(Column, ("state", "phone")), Column("voice", drop_order=1), Column("dispatch_id", drop_order=2)]
+    for width, dropped in ((60, 0), (40, 1), (24, 2), (16, 2)):
+        out = io.StringIO()
+        screen = console(out, color=False, width=width)
+        for part in listing(columns, [row, {**row, "phone": "57300"}], NOW, width):
+            screen.print(part)
+        text = out.getvalue()
+        notes = ["", "1 column hidden: -o csv shows all", "2 columns hidden: -o csv shows all"]
+        assert notes[dropped] in " ".join(text.split())
+        assert ("hidden" in text) == bool(dropped)
+        assert max(map(len, text.splitlines())) <= width
+        if width == 16:
+            assert [line.split() for line in text.splitlines()[2:4]] == [["○", "sent", "57300123"], ["4567"]]

@@ -39,7 +39,6 @@ class Terminal(NamedTuple):
 TERMINALS = (
     Terminal("100 columns", 100),
     Terminal("60 columns", 60),
-    Terminal("40 columns", 40),
     Terminal("60 columns, C locale", 60, encoding="ascii"),
     Terminal("100 columns, with colour", 100, color=True),
 )
@@ -56,7 +55,7 @@ class Viewer:
         self._color = color
         self._width = width
         self._content = io.BytesIO()
-        self._stream = _Stream(self._content, encoding=encoding, errors="msgctl", write_through=True)
+        self._stream = _Stream(self._content, encoding=encoding, errors="replace", write_through=True)
         self.clock = Clock(NOW)
 
     def run(self, *arguments: str, typed: str = "") -> int:

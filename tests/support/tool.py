@@ -58,7 +58,7 @@ class Stream(io.TextIOWrapper):
         self._content = io.BytesIO(content)
         self._terminal = terminal
         buffer = io.BufferedRandom(self._content)  # type: ignore[arg-type]
-        errors = "msgctl" if terminal else "backslashreplace"
+        errors = "replace" if terminal else "backslashreplace"
         super().__init__(buffer, encoding="utf-8", errors=errors, write_through=True)
 
     def isatty(self) -> bool:

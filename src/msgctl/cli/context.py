@@ -221,11 +221,7 @@ class Context:
             self.say(self.wrapped(f"Warning: {text}"))
 
     def trace(self, text: str) -> None:
-        """Print a line on standard error under --verbose; as JSON under --json."""
-        if self.options.verbose and self.options.format is Format.JSON:
-            from msgctl import jsontext
-
-            text = jsontext.escape(jsontext.dump({"kind": "trace", "message": text}), ascii_only=True)
+        """Print a line on standard error under --verbose."""
         if self.options.verbose:
             self.say(text)
 

@@ -11,6 +11,7 @@ from msgctl.cli.completion import profile_names
 from msgctl.cli.help import GLOBAL, show
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, parser
+from msgctl.errors import UsageError
 from msgctl.output.result import Format
 
 
@@ -57,7 +58,7 @@ class GlobalOptions(OptionGroup):
             autocompletion=profile_names,
         ),
     ] = None
-    json: Annotated[bool, _option("--json", help="The service's JSON unchanged; same as -o json.")] = False
+    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
     format: Annotated[
         Format,
         _option(
@@ -66,24 +67,26 @@ class GlobalOptions(OptionGroup):
             metavar="FORMAT",
             parser=_FORMATS,
             autocompletion=_FORMATS.complete,
-            help="One of table, json, csv, tsv. [default: table]",
+            help="Print table, json, csv or tsv. [default: table, in a pipe tsv]",
         ),
     ] = Format.TABLE
     fields: Annotated[
         Sequence[str],
-        _option("--fields", metavar="A,B", parser=_fields, help="Show only these fields, in this order."),
+        _option(
+            "--fields", metavar="A,B", parser=_fields, help="Print only these columns, in this order. Not with --json."
+        ),
     ] = ()
-    no_header: Annotated[bool, _option("--no-header", help="Omit the header line of csv and tsv.")] = False
-    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Show what would be sent, but send nothing.")] = False
-    yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmation prompts.")] = False
-    quiet: Annotated[bool, _option("--quiet", "-q", help="No notes or progress on standard error.")] = False
+    no_header: Annotated[bool, _option("--no-header", help="Print csv and tsv without the header line.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Print the request and send nothing.")] = False
+    yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmations.")] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", help="Print no notes or progress.")] = False
     verbose: Annotated[
         int,
         _option(
             "--verbose",
             "-v",
             count=True,
-            help="Show requests; -vv adds headers and bodies.",
+            help="Print requests and responses; -vv adds headers and bodies.",
         ),
     ] = 0
     timeout: Annotated[
@@ -98,6 +101,11 @@ class GlobalOptions(OptionGroup):
     no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
     help: Annotated[bool, _option("--help", "-h", help="Show help.")] = False
     version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
+
+    def check(self) -> None:
+        """Raise UsageError if two options cannot be combined."""
+        if self.fields and self.format is Format.JSON:
+            raise UsageError("--fields cannot be combined with --json", "Select fields with jq, or use -o csv.")
 
 
 @cache

@@ -6,7 +6,6 @@ exit code. SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the terminal was closed) 
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import select
@@ -120,8 +119,8 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     """Return standard input, output and error of this process, and set them in ``sys``.
 
     A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
-    file opened later becomes standard output. Characters that an encoding lacks are written as escapes, or in the same
-    width on a terminal.
+    file opened later becomes standard output. Characters that an encoding lacks are written as escapes, or as question
+    marks on a terminal.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -139,7 +138,7 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
         is_terminal = stream.isatty()
         # Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
         encoding = "ascii" if is_terminal and locale in ("C", "POSIX") else stream.encoding
-        errors = "msgctl" if is_terminal else "backslashreplace"
+        errors = "replace" if is_terminal else "backslashreplace"
         setattr(sys, name, io.TextIOWrapper(writer, encoding=encoding, errors=errors, line_buffering=is_terminal))
     return sys.stdin, sys.stdout, sys.stderr
 
@@ -158,26 +157,3 @@ def abandon(stream: TextIO) -> None:
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(raw, Sink) and raw.fault is None:
         raw.fault = BrokenPipeError()
-
-
-_ASCII = {
-    **dict(zip("✓✗○●–·→…━╸╺─│╭╮╰╯", "+xo*-,>.===-|++++", strict=True)),
-    **dict.fromkeys("█▉▊▋▌▍▎▏", "#"),
-    **dict.fromkeys("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"),
-}
-"""One ASCII character for each sign, so that the layout is the same in a locale without them."""
-
-
-def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the ASCII character for one of msgctl's signs, or question marks in the width of another character."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    char = error.object[error.start]
-    if char in _ASCII:
-        return _ASCII[char], error.start + 1
-    from rich.cells import cell_len
-
-    return "?" * cell_len(char), error.start + 1
-
-
-codecs.register_error("msgctl", _stand_in)

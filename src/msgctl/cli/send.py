@@ -140,9 +140,7 @@ def check_fields(context: Context, operation: Operation) -> None:
     if context.options.fields:
         from msgctl.output import fields
 
-        record = operation.record
-        context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
-        fields.check_parts(context.options.fields, record)
+        context.check_fields(fields.of_record(operation.record))
 
 
 def judged(request: Request, response: Response) -> ServiceResult:

@@ -135,6 +135,7 @@ class Command(_WithGlobalOptions, TyperCommand):
             vars(error).update(ctx=ctx)
             raise
         ctx.obj.is_understood = True
+        ctx.obj.options.check()
         if ctx.obj.options.dry_run and self.facts.effect is None:
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return left
@@ -151,6 +152,12 @@ class UnknownCommandError(typer.TyperException):
 
 class CommandGroup(_WithGlobalOptions, TyperGroup):
     """A group of commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options of a group, which some groups accept without a command."""
+        left = super().parse_args(ctx, args)
+        ctx.obj.options.check()
+        return left
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""

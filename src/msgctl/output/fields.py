@@ -1,4 +1,4 @@
-"""Turn results into rows of named values, and rows into clean text: columns for pipes, csv, tsv. Without Rich."""
+"""Turn results into rows of named values, and rows into csv and tsv. Without Rich."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgctl import jsontext, operations
 from msgctl.errors import UsageError
 from msgctl.http.response import Response
 from msgctl.operations import Record
+from msgctl.output.result import Document
 from msgctl.text import clean, shorten
 
 MAX_UNKNOWN = 64
@@ -20,8 +21,7 @@ MAX_REPEATED = 200
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
 
-GAP = "  "
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
 """A cell that a spreadsheet would run as a formula. +57-300 is a formula; +57300 is a number; +57 300 123-4567 is text,
 because only a space separates two of its numbers."""
 
@@ -46,23 +46,15 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def reach(value: Any, name: str) -> Any:
-    """Return the value at a dotted name, through objects and indexes of arrays; None if it does not exist.
-
-    A whole name takes precedence: ``dispatch.id`` may be a field, and ``x.y`` may be the name of a form field.
-    """
-    rest = name
-    while rest:
-        if isinstance(value, Mapping) and rest in value:
-            return value[rest]
-        part, _, rest = rest.partition(".")
+def flat(document: Document) -> Document:
+    """Return a document in which the fields of inner objects have dotted names, such as ``form.phone``."""
+    found: dict[str, Any] = {}
+    for name, value in document.items():
         if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, (list, tuple)):
-            value = value[int(part)] if part.isdecimal() and len(part) < 8 and int(part) < len(value) else None
+            found |= {f"{name}.{inner}": each for inner, each in value.items()}
         else:
-            return None
-    return value
+            found[name] = value
+    return found
 
 
 def of_record(record: Record) -> tuple[str, ...]:
@@ -96,7 +88,7 @@ def rows_of(response: Response) -> Iterator[Row]:
         entries = document.get("data") or [{"id": document.get("id"), status: document.get("status")}]
         dispatch = {_beside_entries(name): _short(value) for name, value in document.items() if name != "data"}
         for entry in entries:
-            yield {**dispatch, **entry, "data": entries}
+            yield {**dispatch, **entry}
 
 
 def _short(value: Any) -> Any:
@@ -123,12 +115,9 @@ def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequenc
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any."""
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
-    for name in chosen:
-        if name.startswith("data.") and not name[5:6].isdecimal():  # data.id is the same as id, the id of each entry
-            rows = [{name: reach(row, name[5:]), **row} for row in rows]
     columns = chosen or columns_of(record, rows)
     if record is operations.RESPONSE_STATISTIC:  # no row without metrics, unless other fields are chosen
-        rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
+        rows = [row for row in rows if any(row.get(name) is not None for name in columns)]
     return columns, rows
 
 
@@ -146,12 +135,12 @@ def _beside_entries(name: str) -> str:
 
 
 def check(fields: Sequence[str], columns: Iterable[str]) -> None:
-    """Check that the chosen fields are columns, or parts of columns. Raises UsageError."""
+    """Check that the chosen fields are columns. Raises UsageError."""
     known = list(dict.fromkeys(columns))
+    if not known:
+        raise UsageError("--fields: this command prints no fields", "Leave --fields out.")
     for field in fields:
-        if {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}.isdisjoint(known):
-            if not known:
-                raise UsageError("--fields: this command prints no fields", "Leave --fields out.")
+        if field not in known:
             import difflib  # rare
 
             near = difflib.get_close_matches(field, known, n=1)
@@ -161,63 +150,12 @@ def check(fields: Sequence[str], columns: Iterable[str]) -> None:
             )
 
 
-def check_parts(fields: Sequence[str], record: Record) -> None:
-    """Check that chosen parts are of arrays and objects, and not of texts or numbers. Raises UsageError."""
-    containers = (operations.Kind.ARRAY, operations.Kind.OBJECT)
-    plain = {field.name for field in (*record.fields, *record.entries) if field.kind not in containers}
-    for field in fields:
-        whole, dot, _ = field.removeprefix("data.").partition(".")
-        if dot and whole in plain:
-            raise UsageError(f'--fields: unknown field "{shorten(field)}". {whole} has no parts', f"Give {whole}.")
-
-
-# --- lines that are never folded or cut
-
-
-def aligned(columns: Sequence[str], documents: Iterable[Any]) -> Iterator[str]:
-    """Return a header line and one line per document. ``documents`` is iterated twice."""
-    header = [*map(cell, columns)]
-    widths = [width_of(name) for name in header]
-    for document in documents:
-        widths = [max(width, width_of(text)) for width, text in zip(widths, cells(columns, document), strict=True)]
-    yield padded(header, widths)
-    for document in documents:
-        yield padded(cells(columns, document), widths)
-
-
-def listing(names: Sequence[str], document: Mapping[str, Any]) -> Iterator[str]:
-    """Return one line for each field and its value."""
-    width = max((width_of(cell(name)) for name in names), default=0)
-    for name in names:
-        yield padded([cell(name), cell(reach(document, name))], (width, 0))
-
-
-def cells(columns: Sequence[str], document: Any) -> list[str]:
-    """Return the clean values of the columns."""
-    return [cell(reach(document, name)) for name in columns]
-
-
-def padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a line of cells, each padded to the width of its column."""
-    texts = [text + " " * (width - width_of(text)) for text, width in zip(row, widths, strict=True)]
-    return GAP.join(texts).rstrip() + "\n"
-
-
-def width_of(text: str) -> int:
-    """Return the width of clean text on a terminal, in columns."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len  # a small part of Rich, only loaded for text with wide characters
-
-    return cell_len(text)
-
-
 def csv_line(row: Iterable[str]) -> str:
     """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
     import csv  # not needed for tables
 
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([_guard(clean_lines(text)) for text in row])
+    csv.writer(line, lineterminator="\n").writerow([clean_lines(_guard(text)) for text in row])
     return line.getvalue()
 
 
@@ -227,8 +165,8 @@ def clean_lines(text: str) -> str:
 
 
 def tsv_line(row: Iterable[str]) -> str:
-    """Return cells separated by tabs, without quotes; a tab or newline in a cell becomes ``\\t`` or ``\\n``."""
-    return "\t".join(_guard(clean(text)) for text in row) + "\n"
+    """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped."""
+    return "\t".join(clean(_guard(text).replace("\\", "\\\\")) for text in row) + "\n"
 
 
 def _guard(text: str) -> str:

@@ -37,7 +37,7 @@ def _total(job: Document) -> int:
 
 def _done(job: Document) -> Text:
     total = _total(job)
-    return bar(job, 12).append(f"  {(total - job['pending']) * 100 // (total or 1):>3}%")
+    return bar(job, 8).append(f"  {(total - job['pending']) * 100 // (total or 1):>3}%")
 
 
 def _state(job: Document, now: float) -> Text:
@@ -68,7 +68,7 @@ def columns(jobs: Iterable[Document], now: float) -> list[Column]:
         Column("command", drop_order=3),
         Column("state", value=lambda job: _state(job, now)),
         Column("created", "Created", "ago", drop_order=2),
-        Column("recipients", value=_total),
+        Column("recipients", value=_total, drop_order=4),
         Column("done", value=_done),
         *(Column(name, drop_order=0 if any(job[name] for job in jobs) else 1) for name in ("refused", "unknown")),
     ]
@@ -154,7 +154,7 @@ def bar(job: Document, width: int) -> Text:
     if not job["pending"] and sizes:
         longest = max(sizes, key=lambda name: sizes[name])
         sizes[longest] += width - sum(sizes.values())
-    line = Text.assemble(*(("━" * size, OUTCOMES[name]) for name, size in sizes.items()), no_wrap=True)
+    line = Text.assemble(*(("━" * size, OUTCOMES[name]) for name, size in sizes.items()))
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 

@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.output import fields
-from msgctl.output.fields import reach, text_of
+from msgctl.output.fields import text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, TextResult
 from msgctl.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-MAX_HIGHLIGHTED = 100_000
-"""Maximum characters of JSON that are coloured: Rich takes 2 ms per KB."""
-MAX_INDENTED = 500_000
-"""Maximum characters of JSON that are indented on a terminal: it takes 1 s per MB."""
 MAX_WRITTEN = 65_536
 """Characters that are written at once: a terminal's stream flushes each line."""
-UNFOLDED = 10_000
-"""The width of a pipe, so that its lines are not folded."""
-FOLLOWED_WIDTH = 20
-"""The width of a column if rows are printed as they arrive."""
 _USUAL_WIDTH = 80
 _MIN_WIDTH = 10
 """Minimum width for wrapping; a narrower terminal folds the lines itself."""
@@ -95,23 +87,15 @@ class Printer:
 
     def print(self, result: Result) -> None:
         """Print the result of a command, and flush."""
-        chosen = () if isinstance(result, OwnResult) and result.view == "request" else self._chosen
         if isinstance(result, RawResult):
-            self._raw(result)
+            self._raw(result.body)
         elif isinstance(result, TextResult):
             self._text(result)
-        elif isinstance(result, ServiceResult) and not result.responses:
-            pass  # its failures explain why
-        elif self._is_drawn and not chosen:
-            self._show(result)
         elif isinstance(result, ServiceResult):
-            self._service(result, chosen)
-        else:  # documents that arrive one by one are printed completely
-            documents = list(result.documents) if isinstance(result.documents, Iterator) else result.documents
-            if self._format is Format.JSON and not chosen:
-                self._own_json(documents)
-            else:
-                self._rows(chosen or result.columns, documents)
+            if result.responses:  # otherwise, the failures explain why
+                self._service(result)
+        else:
+            self._own(result)
         self._screen.stream.flush()
         if self.aside:
             _console(self._errors).print(self.aside, style="dim")
@@ -146,48 +130,39 @@ class Printer:
             for hint in view.hints:
                 errors.print(tables.hint(hint), soft_wrap=True)
 
-    def _service(self, result: ServiceResult, chosen: Sequence[str]) -> None:
-        responses = result.responses
-        if self._format is Format.JSON and not chosen:
-            for response in responses:
-                self._json(response.body, compact=result.asked > 1)
-            return
-        record = responses[0].operation.record
-        is_statistic = record is operations.RESPONSE_STATISTIC
-        if self._is_drawn and record is operations.RESPONSE_BALANCE and chosen == ("status",):
-            self._show(result)  # here status is the credits, not a state
-            return
-        columns, rows = fields.table(responses, chosen)
-        if self._format is Format.TABLE and not chosen:
-            columns = sorted(columns, key=lambda name: (name != "phone", name in ("sms", "message")))
-            for response in responses if is_statistic else ():
-                names = [name for name in response.document if name != "metrics"]
-                self._write(fields.listing(names, response.document))
-            if len(responses) == len(rows) == 1 and not record.entries and not is_statistic:
-                self._write(fields.listing(columns, rows[0]))
-                return
-        self._rows(columns, rows)
-
-    def _rows(self, columns: Sequence[str], documents: Document | Iterable[Document]) -> None:
-        """Print these columns of rows, or of a single document."""
-        rows = [documents] if isinstance(documents, Mapping) else documents
+    def _service(self, result: ServiceResult) -> None:
         if self._format is Format.JSON:
-            self._own_json({name: reach(row, name) for name in columns} for row in rows)
-        elif self._format is not Format.TABLE:
-            self._write(self._delimited(columns, rows))
-        elif self._is_drawn:
-            self._show(OwnResult(documents, columns))
-        elif isinstance(documents, Mapping):
-            self._write(fields.listing(columns, documents))
-        elif rows:
-            self._write(fields.aligned(columns, rows))
+            for response in result.responses:
+                self._json(response.body)
+        elif self._is_drawn and (not self._chosen or result.responses[0].operation is operations.BALANCE):
+            self._show(result)  # the only field of a balance has a view of its own
+        else:
+            columns, rows = fields.table(result.responses, self._chosen)
+            self._rows(columns, rows)
 
-    def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
+    def _own(self, result: OwnResult) -> None:
+        chosen, documents = self._chosen, result.documents
+        if result.view == "request" and self._format is not Format.JSON:
+            chosen = ()
+            documents = fields.flat(documents) if isinstance(documents, Mapping) else map(fields.flat, documents)
+        if self._is_drawn and not chosen:
+            self._show(result._replace(documents=documents))
+            return
+        if isinstance(documents, Iterator):  # documents that arrive one by one are printed completely
+            documents = list(documents)
+        if self._format is Format.JSON:
+            self._own_json(documents)
+        else:
+            self._rows(chosen or result.columns, [documents] if isinstance(documents, Mapping) else documents)
+
+    def _rows(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
+        """Print these columns of rows."""
+        if self._is_drawn:
+            self._show(OwnResult(documents, columns))
+            return
         line = fields.csv_line if self._format is Format.CSV else fields.tsv_line
-        if self._header:
-            yield line(columns)
-        for document in documents:
-            yield line(text_of(reach(document, name)) for name in columns)
+        rows = (line(text_of(document.get(name)) for name in columns) for document in documents)
+        self._write(chain([line(columns)] if self._header else [], rows))
 
     # --- texts
 
@@ -197,42 +172,33 @@ class Printer:
         else:
             self._screen.write_bytes(result.text.encode())
 
-    def _raw(self, result: RawResult) -> None:
-        if not (result.body and self._screen.stream.isatty()):
-            self._screen.write_bytes(result.body)
-            if self._format is Format.JSON and result.body and not result.body.endswith(b"\n"):
-                self._screen.write_bytes(b"\n")
-            return
+    def _raw(self, body: bytes) -> None:
+        """Print the body of a response unchanged, or cleaned on a terminal."""
+        is_terminal = self._screen.stream.isatty()
         try:
-            load_json(result.body)
-            self._json(result.body)
+            load_json(body if is_terminal else b"null")
         except ShapeError:
-            lines = result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
-            self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
+            lines = body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
+            self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines if body)
+            return
+        if is_terminal or (self._format is Format.JSON and body):
+            self._json(body)
+        else:
+            self._screen.write_bytes(body)
 
     # --- JSON
 
-    def _json(self, body: bytes, *, compact: bool = False) -> None:
-        """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
-        if not self._screen.stream.isatty():
-            document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
-            self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
-            return
-        encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
-        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
-        if len(text) > MAX_HIGHLIGHTED or not self._screen.color:
-            self._write(chain(jsontext.indent(text) if len(text) <= MAX_INDENTED else [text], "\n"))
-            return
-        from rich.highlighter import JSONHighlighter
-        from rich.text import Text
-
-        _console(self._screen).print(JSONHighlighter()(Text("".join(jsontext.indent(text)))), soft_wrap=True)
+    def _json(self, body: bytes) -> None:
+        """Print JSON: the exact bytes and a final newline. On a terminal, control characters are escaped."""
+        if self._screen.stream.isatty():
+            encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
+            text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
+            self._screen.stream.write(text if text.endswith("\n") else f"{text}\n")
+        else:
+            self._screen.write_bytes(body if body.endswith(b"\n") else body + b"\n")
 
     def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
-        if self._screen.stream.isatty():
-            self._json("".join(pieces).encode("utf-8", "surrogatepass"))
-            return
         for piece in chain(pieces, "\n"):
             self._screen.write_bytes(jsontext.escape(piece).encode())
 
@@ -250,7 +216,7 @@ class Printer:
 def _console(screen: Screen) -> Console:
     from msgctl.output.tables import console
 
-    return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
+    return console(screen.stream, width=screen.width, color=screen.color)
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:

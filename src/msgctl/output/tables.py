@@ -1,4 +1,4 @@
-"""The parts of views on a terminal, drawn by Rich from clean text: states, verdicts, hints, tables, cards, records.
+"""The parts of views on a terminal, drawn by Rich from clean text: states, verdicts, hints, tables, records.
 
 Colours are the 16 of the terminal's own theme.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple, TextIO
 
 from rich import box
+from rich.bar import Bar
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
@@ -34,13 +35,6 @@ THEME = Theme(
         "bar.back": "dim",
         "bar.complete": "green",
         "bar.finished": "green",
-        "json.key": "cyan",
-        "json.str": "green",
-        "json.number": "default",
-        "json.bool_true": "yellow",
-        "json.bool_false": "yellow",
-        "json.null": "dim",
-        "json.brace": "dim",
     }
 )
 
@@ -138,16 +132,15 @@ def hint(text: str) -> Text:
 
 # --- tables
 
-SAMPLE = 500
-"""Rows that determine the widths; a longer value in a later row is folded."""
+TYPED = 20
+"""Rows that determine whether a column has numbers."""
+MIN_FOLDED = 12
+"""Minimum width of the text as long as other columns need not be folded."""
 BLOCK = 100
 """Rows per block: a long table is drawn in blocks with the same widths, to limit memory."""
 MIN_TEXT = 30
 """Minimum width of a wrapping text, unless it needs less."""
 GAP = 2
-
-HEAD = box.Box(str(box.SIMPLE_HEAD), ascii=True)
-"""A custom style, since Rich replaces SIMPLE_HEAD if the locale lacks its line; `process` replaces each sign."""
 
 TITLES = {
     "id": "ID",
@@ -156,20 +149,20 @@ TITLES = {
     "sms": "Message",
     "msg": "Message",
     "url": "URL",
+    "operatingSystem": "Operating system",
+    "lang": "Language",
     "urlShort": "Short URL",
     "urlLong": "Leads to",
     "minutes_to_expire": "Expires in (min)",
     "base_url": "Base URL",
     "not_gsm7": "Not in GSM-7",
 }
-COUNTED = ("credits", "messages", "clicks")
-"""Fields with a unit as their name."""
 KINDS = {
     **dict.fromkeys(("status", "state", "outcome"), "state"),
     **dict.fromkeys(("id", "dispatch.id", "dispatch_id", "client"), "id"),
     **dict.fromkeys(("sms", "message", "text", "error", "found", "summary"), "text"),
     **dict.fromkeys(("time", "created_at", "updated"), "time"),
-    **dict.fromkeys(COUNTED, "number"),
+    **dict.fromkeys(("credits", "messages", "clicks"), "number"),
     "code": "strong",
 }
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -199,7 +192,7 @@ class Column(NamedTuple):
 
     def typed(self, rows: Sequence[Row]) -> Column:
         """Return the column with the kind of its values."""
-        return self._replace(kind=self.kind or kind_of_field(self.name, *map(self.of, rows[:20])))
+        return self._replace(kind=self.kind or kind_of_field(self.name, *map(self.of, rows)))
 
 
 def title(name: str) -> str:
@@ -219,68 +212,82 @@ def kind_of_field(name: str, *values: Any) -> str:
 
 
 def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: int) -> Iterator[RenderableType]:
-    """Return rows as a table, or as one card per row if the columns do not fit.
+    """Return rows as a table of at most ``width`` columns. ``now`` is the time in seconds since 1970.
 
-    A text shared by all rows is printed once, below the table. ``now`` is the time in seconds since 1970.
+    A text shared by all rows is printed once, below the table.
     """
-    left = iter(rows)
-    sample = list(islice(left, SAMPLE))
-    filled = [column.typed(sample) for column in columns if any(_is_filled(column.of(row)) for row in sample)]
-    shared = [
-        column
-        for column in filled
-        if column.kind == "text" and len(sample) < SAMPLE and len({str(column.of(row)) for row in sample}) == 1
-    ]
-    needed = [column for column in filled if column not in shared]
-    widths = _fitting(needed, sample, now, width)
-    left, is_first = chain(sample, left), True
-    while block := list(islice(left, BLOCK)):
-        if widths is not None:
-            yield _table(widths, block, now, header=is_first)
-        else:
-            yield from [each for row in block for each in (Text(""), card(needed, row, now))][is_first:]
+    rows = list(rows) if isinstance(rows, Iterator) else rows
+    first = list(islice(rows, TYPED))
+    sizes = {column.typed(first): _Size() for column in columns}
+    for row in rows:
+        for column, size in sizes.items():
+            size.add(column, column.of(row), now)
+    filled = {column: size for column, size in sizes.items() if size.is_filled}
+    shared = [column for column, size in filled.items() if column.kind == "text" and size.is_same]
+    needed = {
+        column: max(size.widest, cell_len(column.heading)) for column, size in filled.items() if column not in shared
+    }
+    widths = _fitting(needed, width)
+    left, is_first = iter(rows), True
+    while widths and (block := list(islice(left, BLOCK))):
+        yield _table(widths, block, now, header=is_first)
         is_first = False
-    if hidden := len(needed) - len(widths) if widths else 0:
+    if hidden := len(needed) - len(widths):
         yield Text("")
         yield Text(f"{plural(hidden, 'column')} hidden: -o csv shows all", "dim")
     for column in shared:
         yield Text("")
-        yield FieldList([(column.heading, Text(cell(column.of(sample[0]))))])
+        yield FieldList([(column.heading, Text(cell(column.of(first[0]))))])
 
 
-def _fitting(columns: Sequence[Column], rows: Sequence[Row], now: float, width: int) -> dict[Column, int] | None:
-    """Return the columns that fit, each with its width; None if even the necessary columns do not fit.
+class _Size:
+    """The values of a column so far: how wide they are, and whether there are any, or different ones."""
 
-    Rich's own measuring takes five times as long.
+    def __init__(self) -> None:
+        self.widest = 0
+        self.is_filled = False
+        self.is_same = True
+        self._value: Any = self
+
+    def add(self, column: Column, value: Any, now: float) -> None:
+        self.is_same = self.is_same and (self._value is self or value == self._value)
+        self._value = value
+        if _is_filled(value):
+            self.is_filled = True
+            self.widest = max(self.widest, shown(value, column.kind, now).cell_len)
+
+
+def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
+    """Return the columns that a table has, each with its width.
+
+    Optional columns are left out, in order, until the rest fits with at least `MIN_TEXT` for the text. If it never
+    fits, the text is narrowed to `MIN_FOLDED`, and then the widest columns, which are folded.
     """
-    sizes = {
-        column: max(cell_len(column.heading), *(shown(column.of(row), column.kind, now).cell_len for row in rows))
-        for column in columns
-    }
-    wrapping = next((column for column in sizes if column.kind == "text"), None)
-    longest = sizes[wrapping] if wrapping else 0
-    for left_out in (None, *sorted((each for each in sizes if each.drop_order), key=lambda each: each.drop_order)):
+    widths = dict(sizes)
+    texts = [column for column in widths if column.kind == "text"]
+    for left_out in (None, *sorted(filter(lambda each: each.drop_order, sizes), key=lambda each: each.drop_order)):
         if left_out:
-            del sizes[left_out]
-        room = width - sum(sizes.values()) - GAP * (len(sizes) - 1)
-        if room + longest >= min(longest, MIN_TEXT):
-            if wrapping:
-                sizes[wrapping] = min(longest, longest + room)
-            return sizes
-    return None
+            del widths[left_out]
+        excess = _total(widths) - width
+        spare = sum(max(widths[column] - MIN_TEXT, 0) for column in texts if column in widths)
+        if excess <= spare:
+            break
+    while widths and (excess := _total(widths) - width) > 0:
+        candidates = [column for column in texts if widths.get(column, 0) > MIN_FOLDED] or list(widths)
+        widest = max(candidates, key=lambda column: widths[column])
+        if widths[widest] <= 1:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _total(widths: Mapping[Column, int]) -> int:
+    return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
 def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, header: bool) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
-    made = Table(
-        box=HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, GAP - 1, 0, 0),
-        show_header=header,
-        header_style="bold",
-        border_style="dim",
-    )
+    made = _empty_table(header=header)
     for column, width in widths.items():
         right = column.kind in ("number", "ago")
         made.add_column(column.heading, justify="right" if right else "left", width=width, overflow="fold")
@@ -289,24 +296,34 @@ def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, hea
     return made
 
 
-def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
-    """Return a row for a narrow terminal: state and phone, then the details, then the text."""
-    cells = {each: shown(each.of(row), each.kind, now) for each in columns if _is_filled(each.of(row))}
-    first = [column for column in cells if column.kind in ("state", "strong")]
-    first += [column for column in cells if column.kind == "plain" and not column.drop_order][:1]
-    texts = [cells[column] for column in cells if column.kind == "text"]
-    small = [column for column in cells if column not in first and column.kind != "text"]
-    details = [Text(_named(each, cells[each].plain), "dim") for each in sorted(small, key=lambda c: c.kind == "plain")]
-    below: list[RenderableType] = [Flow(details, " · "), *texts] if details else [*texts]
-    return Group(Flow([cells[column] for column in first]), *(Padding(each, (0, 0, 0, 2)) for each in below))
+def _empty_table(*, header: bool = True) -> Table:
+    return Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, GAP - 1, 0, 0),
+        show_header=header,
+        header_style="bold",
+        border_style="dim",
+    )
 
 
-def _named(column: Column, text: str) -> str:
-    """Return a value with its name or unit, because a card has no headings."""
-    if column.name in COUNTED:
-        return f"{text} {column.name.removesuffix('s') if text == '1' else column.name}"
-    is_named = column.kind == "number" or (column.kind == "id" and column.name != "id")
-    return f"{column.heading[:1].lower()}{column.heading[1:]} {text}" if is_named else text
+def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
+    """Return labels with their counts, percentages and bars."""
+    made = _empty_table()
+    made.width = width
+    made.add_column(title(name), overflow="fold", max_width=width // 3)
+    made.add_column("Clicks", justify="right", no_wrap=True)
+    made.add_column("", justify="right", no_wrap=True, style="dim")
+    made.add_column("", ratio=1, min_width=4)
+    most = max((count for _, count in counts), default=0) or 1
+    whole = sum(count for _, count in counts) or 1
+    for label, count in counts:
+        share = count * 100 / whole
+        percent = "<1%" if 0 < share < 1 else f"{share:.0f}%"
+        style = "" if count else "dim"
+        made.add_row(Text(label, style), Text(f"{count:,}", style), percent, Bar(most, 0, count, color="cyan"))
+    return made
 
 
 def shown(value: Any, kind: str, now: float) -> Text:

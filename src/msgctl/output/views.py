@@ -15,11 +15,12 @@ from msgctl.delivery import is_failure
 from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.output import fields, jobs
-from msgctl.output.fields import Row, cell, reach
+from msgctl.output.fields import Row, cell
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.output.tables import (
     Column,
     FieldList,
+    bars,
     kind_of,
     kind_of_field,
     listing,
@@ -50,6 +51,8 @@ def _newest(row: Row) -> Any:
     return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
 
 
+MAX_BARS = 120
+"""Maximum columns of a table with bars, even on a wider terminal."""
 MAX_TEXT = 200_000
 """Characters of the text in all rows that a terminal shows of responses; each row may have `MIN_TEXT`."""
 MIN_TEXT = 200
@@ -57,7 +60,7 @@ MIN_TEXT = 200
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 """The first fields of responses. Undocumented fields follow, then the texts."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
-_DROP_ORDER = {"voice": 1, "dispatch_id": 1}
+_DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4}
 _OWN = {
     "history": (
         Column("time", "Sent"),
@@ -202,14 +205,37 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
         if record is ops.RESPONSE_BALANCE:
             yield _balance(document)
         elif record is ops.RESPONSE_STATISTIC:
-            from msgctl.output import charts
-
-            yield from charts.statistics(document, width)
+            yield from _statistics(document, width)
         else:
             names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
             if remaining := [name for name in filled if not _is_in_verdict(record, name, document)]:
                 yield _record(document, remaining, now)
+
+
+def _statistics(document: Row, width: int) -> Iterator[RenderableType]:
+    """Return click statistics: the URL, the total, and one table per category with a bar beside each count."""
+    yield Text(cell(document.get("urlShort")), "bold")
+    yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
+    yield Text("")
+    total = cell(document.get("clicksNumber"))
+    yield Text(f"{number(total)} {'click' if total == '1' else 'clicks'}", "bold")
+    categories: dict[str, list[Row]] = {}
+    for category, metric in fields.metrics_of(document):
+        categories.setdefault(category, []).append(metric)
+    for category, metrics in categories.items():
+        yield Text("")
+        yield bars(category, [(_label(metric), _clicks(metric)) for metric in metrics], min(width, MAX_BARS))
+
+
+def _label(metric: Row) -> str:
+    parts = [cell(metric.get(name)) for name in ("date", "property", "region", "countryIsoCode")]
+    return ", ".join(dict.fromkeys(filter(None, parts)))
+
+
+def _clicks(metric: Row) -> int:
+    text = cell(metric.get("clicks"))
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
 
 
 def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
@@ -235,7 +261,7 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
 
 def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
     """Return the non-empty fields of a document, one per line."""
-    values = {name: reach(document, name) for name in names}
+    values = {name: document.get(name) for name in names}
     shortened = next(_shortened([values]))
     return FieldList(
         [
