@@ -169,15 +169,6 @@ def test_verification_codes_ignore_the_opt_out_list(command: Command, service: S
     assert tool(*command.line).code == 0
 
 
-def test_a_part_of_a_text_is_not_a_field(service: Service, tool: Tool) -> None:
-    send = ("sms", "send", PHONE, "-m", "Hola", "--fields")
-    for name in ("id.foo", "data.id.foo"):
-        tool(*send, name).refused(2, f'unknown field "{name}"', "Give id.")
-    assert service.received == []
-    service.will(TWO_ACCEPTED)
-    assert tool(*send, "id,data.0.id,dispatch.id").code == 0
-
-
 # --- --wait
 
 

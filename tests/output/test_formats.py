@@ -248,7 +248,7 @@ def test_any_json_as_a_response_ends_in_an_exit_code(
     command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
 ) -> None:
     service.always(respond(json.dumps(record).encode(), status))
-    outcome = tool(*command.line, "-o", form, terminal=terminal)
+    outcome = tool(*command.line, "-o", form, "--yes", terminal=terminal)
     assert outcome.code in (0, 1, 5, 6)
     assert "of its own" not in outcome.err
     assert bool(outcome.code) == ("Error: " in outcome.err or "✗" in outcome.err or '"exit_code"' in outcome.err)

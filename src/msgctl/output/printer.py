@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_WRITTEN = 65_536
 """Characters that are written at once: a terminal's stream flushes each line."""
+UNFOLDED = 10_000
+"""The width of a pipe, so that notes about a job are not folded."""
 _USUAL_WIDTH = 80
 _MIN_WIDTH = 10
 """Minimum width for wrapping; a narrower terminal folds the lines itself."""
@@ -152,7 +154,7 @@ class Printer:
             documents = list(documents)
         if self._format is Format.JSON:
             self._own_json(documents)
-        else:
+        elif documents or not result.failures:  # a list that could not be read is not an empty list
             self._rows(chosen or result.columns, [documents] if isinstance(documents, Mapping) else documents)
 
     def _rows(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
@@ -216,7 +218,7 @@ class Printer:
 def _console(screen: Screen) -> Console:
     from msgctl.output.tables import console
 
-    return console(screen.stream, width=screen.width, color=screen.color)
+    return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:
