@@ -38,7 +38,7 @@ app = group(
 
     It follows the service's public API. Details the API does not specify are invented, and the real service may differ:
     the cost of a message, the states, the values of `error`, the text and lifetime of codes, and how clicks are
-    counted. Any template or audio name is accepted.
+    counted. Any audio name is accepted, and any template except `missing`.
     """
 )
 
