@@ -9,6 +9,7 @@ import platform
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -20,9 +21,8 @@ from msgctl.cli.context import Context
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.profiles import is_loopback
-from msgctl.errors import Interrupted, MsgctlError, RefusedError
+from msgctl.errors import Interrupted, MsgctlError, ServiceError
 from msgctl.http import request
-from msgctl.http.response import credits_left
 from msgctl.storage import files
 from msgctl.text import plural, shorten
 
@@ -168,10 +168,10 @@ def check_credentials(machine: Machine) -> Finding:
     """Check that the service accepts the client ID and key from this machine's address."""
     machine.needs("file", "profile", "base URL", "key", "service")
     try:
-        left = credits_left(machine.context.client.parse(BALANCE, machine.response))
-    except RefusedError as error:
+        left = machine.context.client.parse(BALANCE, machine.response).document["status"]
+    except ServiceError as error:
         raise error.replaced(hint=ADDRESS_HINT) from None
-    return Finding("accepted" if left is None else f"accepted; {left:,} {'credit' if left == 1 else 'credits'} left")
+    return Finding(f"accepted; {Decimal(left):,} {'credit' if left == '1' else 'credits'} left")
 
 
 CHECKS: dict[str, Callable[[Machine], Finding]] = {

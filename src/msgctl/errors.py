@@ -10,7 +10,8 @@
     ├── SharedStoreError    4   the shared store was not reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
-    │   └── UnreadableError 1   … or with something unusable, to a request that only reads
+    │   ├── UnreadableError 1   … or with something unusable, to a request that only reads
+    │   └── TurnedAwayError 4   … or that it cannot carry out the request for now; nothing was sent
     ├── OutcomeUnknownError 5   the request was sent and no usable response came back
     ├── ConditionError      6   a condition that the user asked for is not met
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
@@ -23,7 +24,7 @@ caller that has more details raises a copy: see `MsgctlError.within` and `Msgctl
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
@@ -41,36 +42,66 @@ class ExitCode(NamedTuple):
 
 EXIT_CODES = {
     0: ExitCode("done", "done"),
-    1: ExitCode("refused", "the service refused the request; nothing was sent"),
-    2: ExitCode("usage", "usage error, found before anything was sent"),
+    1: ExitCode("refused", "the service refused the request, or a response to a read makes no sense"),
+    2: ExitCode("usage", "usage: an error on the command line or in an input file, found before anything was sent"),
     3: ExitCode(
-        "configuration", "configuration: no profile, no credentials, or a file that is unreadable or not private"
+        "configuration",
+        "configuration: no profile, no credentials, or an unreadable, unsafe or damaged file or store",
     ),
-    4: ExitCode("not reached", "not reached; nothing was sent"),
-    5: ExitCode("outcome unknown", "outcome unknown: the request was sent, but no usable response came back"),
-    6: ExitCode("condition not met", "condition not met"),
-    130: ExitCode("interrupted", "interrupted or cancelled"),
+    4: ExitCode(
+        "not carried out",
+        "not carried out: the service or the store was not reached, or it turned the request away for now. "
+        "Nothing was sent; of a job: it can be continued, some messages may have been sent",
+    ),
+    5: ExitCode(
+        "outcome unknown",
+        "outcome unknown: the request was sent and no certain response came back; the service may have carried it out",
+    ),
+    6: ExitCode(
+        "condition not met",
+        "condition not met: a balance below --min, a wait that did not reach its state, "
+        "or a send or job with recipients not accepted",
+    ),
+    130: ExitCode("interrupted", "interrupted"),
 }
 
 REASONS = {
-    "invalid_phone": "a phone number is not valid",
-    "invalid_file": "a file of recipients cannot be used",
-    "low_balance": "balance check: fewer credits are left than --min",
-    "state_not_reached": "a message did not reach the state in time",
-    "other_state": "a message reached a final state other than the requested one",
-    "not_delivered": "--wait: a message was not delivered",
-    "state_unreadable": "the delivery state of a message could not be read",
-    "not_accepted": "some recipients were not accepted",
-    "running_elsewhere": "--once: the job is running on another machine",
-    "credit_limit": "--max-credits stopped the job",
-    "no_profile": "no profile is selected, or there is no such profile",
-    "no_credentials": "the base URL, the client ID or the key is missing",
-    "unsafe_file": "a file with a secret can be accessed by other users",
-    "not_confirmed": "a question could not be asked, and --yes was not given",
-    "rows_failed": "a row of the file failed",
-    "no_message": "sandbox inbox --wait: no message arrived",
+    "unauthorized": "1: the service does not accept the credentials or this machine's address (401, 403)",
+    "not_verified": "1: the code is not verified",
+    "unreadable": "1: the response to a read makes no sense",
+    "refused": "1: the service refused the request",
+    "invalid_phone": "2: a phone number is not valid",
+    "invalid_file": "2: a file contains a row that cannot be sent",
+    "opted_out": "2: a recipient has opted out",
+    "repeats": "2: every recipient has already got the message",
+    "key_reused": "2: the --once key or the --name belongs to another message or other recipients",
+    "not_confirmed": "2: the command needs --yes without a terminal",
+    "usage": "2: any other error on the command line or in an input file",
+    "no_profile": "3: no profile is selected",
+    "no_credentials": "3: the client ID or the key is missing",
+    "unsafe_file": "3: a file with a key is readable for others",
+    "damaged_store": "3: the store is damaged",
+    "newer_store": "3: the store belongs to a newer version",
+    "configuration": "3: any other error of the configuration",
+    "not_reached": "4: the service was not reached",
+    "rate_limited": "4: the service turned the request away for now (429)",
+    "unavailable": "4: the service did not respond to a read, or failed",
+    "store_not_reached": "4: the store was not reached",
+    "outcome_unknown": "5: the request was sent and no certain response came back",
+    "low_balance": "6: fewer credits are left than --min",
+    "not_accepted": "6: some recipients were not accepted",
+    "not_delivered": "6: a message was not delivered, or reached another final state",
+    "state_not_reached": "6: the time ran out before a message reached the state",
+    "running_elsewhere": "6: another process or machine runs the job or uses the key",
+    "paused": "6: the job is paused",
+    "cancelled": "6: the job is cancelled",
+    "credit_limit": "6: --max-credits paused the job",
+    "job_removed": "6: the job was removed",
+    "rows_failed": "6: some rows of the file failed",
+    "no_message": "6: no message arrived in the sandbox",
+    "interrupted": "130: stopped by Ctrl-C or a signal",
 }
-"""The reasons that are not the kind of an error."""
+"""The reasons of errors, each with its exit code."""
 
 
 class MsgctlError(Exception):
@@ -83,7 +114,9 @@ class MsgctlError(Exception):
 
     If the service responded, ``http_status`` is the status, and ``record`` contains the service's own ``error`` and
     ``msg``, unchanged. ``body`` is the text of the response, at most 4,000 characters, with the key redacted; history
-    and jobs store it. ``document`` is its JSON, or None.
+    and jobs store it. ``document`` is its JSON, or None. ``response`` is a 2xx response that --json prints unchanged.
+    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that left the outcome in doubt, after the
+    kind of words that it could be added to in a profile.
     """
 
     kind: ClassVar[str] = "error"
@@ -102,6 +135,8 @@ class MsgctlError(Exception):
         body: str = "",
         document: Any = None,
         reason: str = "",
+        recipients: Sequence[Mapping[str, str | None]] = (),
+        word: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(what)
         self.reason = reason or self.kind
@@ -112,6 +147,9 @@ class MsgctlError(Exception):
         self.record = record or {}
         self.body = body
         self.document = document
+        self.recipients = recipients
+        self.word = word
+        self.response: Any = None
 
     @property
     def message(self) -> str:
@@ -133,11 +171,12 @@ class MsgctlError(Exception):
         return error
 
     def details(self) -> dict[str, Any]:
-        """Return the fields that describe the response in the error's JSON form."""
+        """Return the fields that describe recipients and response in the error's JSON form."""
+        found: dict[str, Any] = {"recipients": self.recipients} if self.recipients else {}
         if self.http_status is None:
-            return {}
+            return found
         body = self.body if self.document is None else self.document
-        return {"http_status": self.http_status, **self.record, "body": body}
+        return {**found, "http_status": self.http_status, **self.record, "body": body}
 
 
 class UsageError(MsgctlError):
@@ -207,23 +246,30 @@ class RefusedError(ServiceError):
     """The service refused the request: it was certainly not carried out."""
 
     kind = "refused"
+    nothing_sent = True
 
 
 class UnreadableError(ServiceError):
     """The response to a request that only reads is unusable, but is not a refusal."""
 
     kind = "unreadable"
+    nothing_sent = True
+
+
+class TurnedAwayError(ServiceError):
+    """The service did not carry out the request for now, or did not respond to a request that only reads."""
+
+    kind = "turned_away"
+    exit_code = 4
+    nothing_sent = True
+    retryable = True
 
 
 class OutcomeUnknownError(MsgctlError):
-    """The request was sent and no usable response came back: it may have been carried out.
-
-    ``retryable`` means that a request that only reads may be made again; a send must not be.
-    """
+    """The request was sent and no certain response came back: it may have been carried out."""
 
     kind = "outcome_unknown"
     exit_code = 5
-    retryable = True
 
 
 class ConditionError(MsgctlError):

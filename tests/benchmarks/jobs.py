@@ -34,7 +34,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
-from msgctl.recipients import ACCEPTED, RecipientOutcome
+from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
 
 BATCH = 100
 CONNECTIONS = 64

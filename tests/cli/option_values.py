@@ -11,7 +11,7 @@ from support.tool import Outcome, Tool
 PHONE = "573001234567"
 OTHER = "573007654321"
 
-RESPONSE = {"id": "1", "status": "1", "urlShort": "https://s.example/1"}
+RESPONSE = {"id": "1", "status": "1"}
 """A response that is readable as any record."""
 
 

@@ -119,7 +119,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     service.always(accepting(service))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    assert "Balance not checked: The service refused the request (520): NOT_NOW" in done.err
+    assert "Balance not checked: The response is status 520: NOT_NOW" in done.err
     assert "about 3 balance not checked" in " ".join(done.err.split())
 
 

@@ -74,7 +74,7 @@ def test_every_send_is_judged(name: str, service: Service, tool: Tool) -> None:
     judged = record["data"][0] if "data" in record else record
     judged["state" if "state" in judged else "status"] = "rejected"
     service.will(respond(record))
-    assert tool(*SENDS[name].line).code == 6
+    assert tool(*SENDS[name].line).code == (6 if "data" in record else 5), "a record with an id may have been sent"
 
 
 def test_a_response_with_only_an_id_accepts_everyone(service: Service, tool: Tool) -> None:

@@ -81,7 +81,7 @@ def test_a_send_works_if_notes_cannot_be_written(stderr: str, service: Service) 
 
 @pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
 def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, service: Service) -> None:
-    service.will(respond({"error": "no", "msg": "no"}, 520))
+    service.will(respond({"error": "no", "msg": "no"}, 422))
     assert shell(f"msgctl {SEND} {stderr}").returncode == 1
 
 
@@ -89,7 +89,7 @@ def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, servic
 
 
 def test_closed_standard_output_is_not_an_error(service: Service) -> None:
-    service.will(respond(RECORD), respond({"error": "no", "msg": "no"}, 520))
+    service.will(respond(RECORD), respond({"error": "no", "msg": "no"}, 422))
     assert shell(f"msgctl {SEND} >&-").returncode == 0
     refused = shell(f"msgctl {SEND} --json >&-")
     assert refused.returncode == json.loads(refused.stderr)["exit_code"] == 1

@@ -20,7 +20,7 @@ ONE_REQUEST = {name: SENDS[name] for name in ("sms send", "call send", "chatapp 
 SEND = ("sms", "send", PHONE, "-m", "Hola", "--once", "disk")
 ENTRY = SENDS["sms send"].record
 ACCEPTED = respond(ENTRY)
-TWO_ACCEPTED = respond({"id": "d", "data": [{"id": "a", "phone": PHONE}, {"id": "b", "phone": OTHER}]})
+TWO_ACCEPTED = respond({"id": "d", "status": 1, "data": [{"id": "a", "phone": PHONE}, {"id": "b", "phone": OTHER}]})
 REFUSED = respond({"error": "NO", "msg": "no credits"}, 520)
 
 
@@ -206,7 +206,7 @@ def test_a_wait_without_an_id_reports_that_the_state_cannot_be_checked(service: 
     cannot = f"The state of {PHONE} cannot be checked: the service returned no ID"
     service.will(respond({"status": "1", "data": [{"phone": PHONE, "status": "sent"}]}))
     done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--json")
-    assert (done.code, done.error["message"], done.error["reason"]) == (6, cannot, "state_unreadable")
+    assert (done.code, done.error["message"], done.error["reason"]) == (6, cannot, "not_delivered")
     assert "hint" not in done.error
     entries = [{"phone": PHONE, "status": "sent"}, {"id": "b", "phone": OTHER, "status": "sent"}]
     service.will(respond({"status": "1", "data": entries}), respond({"id": "b", "state": "rejected"}))
@@ -225,7 +225,7 @@ def test_a_state_that_cannot_be_read_is_not_reported_as_not_delivered(service: S
     service.always(respond(b"", 500))
     done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--max-wait", "9", "--json")
     found = (done.code, done.error["message"], done.error["reason"])
-    assert found == (6, f"The state of {PHONE} could not be read (500)", "state_unreadable")
+    assert found == (6, f"The state of {PHONE} could not be read (500)", "not_delivered")
     assert "status 500" in done.error["hint"]
     assert tool.clock.slept == pytest.approx([2, 2, 2, 2, 1], abs=1)
 
@@ -235,7 +235,7 @@ def test_a_refusal_ends_a_wait_at_once(status: int, service: Service, tool: Tool
     service.will(respond({"status": "1", "data": [{"id": "a", "phone": PHONE, "status": "sent"}]}))
     service.always(respond({"error": "no", "msg": "wrong credentials"}, status))
     done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--json")
-    assert (done.code, done.error["reason"], tool.clock.slept) == (6, "state_unreadable", [])
+    assert (done.code, done.error["reason"], tool.clock.slept) == (6, "not_delivered", [])
     assert "wrong credentials" in done.error["hint"]
 
 

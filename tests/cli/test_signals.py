@@ -28,7 +28,7 @@ from support.tool import Tool
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SEND = SENDS["sms send"].line
-READABLE = respond({"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"})
+READABLE = respond({"id": "m1", "status": "1", "state": "delivered", "urlShort": "https://s.example/1"})
 """A response that every command can read."""
 
 each_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)

@@ -198,23 +198,23 @@ def test_on_a_terminal_anything_else_is_clean_text(body: bytes, shown: str, tool
 
 
 @pytest.mark.parametrize("status", [301, 404, 503, 520])
-def test_another_status_exits_with_1_and_prints_the_body(status: int, tool: Tool, service: Service) -> None:
+def test_another_status_is_an_error_and_prints_the_body(status: int, tool: Tool, service: Service) -> None:
     record = {"error": "NO", "msg": "not so"}
     service.will(*[respond(record, status)] * (3 if status in (429, 503) else 1))
     done = tool("api", "GET", "/x")
-    assert (done.code, done.stdout) == (1, json.dumps(record).encode())
+    assert (done.code, done.stdout) == (1 if status < 500 else 4, json.dumps(record).encode())
     assert str(status) in done.err
     assert "not so" in done.err
 
 
-@pytest.mark.parametrize(("more", "code"), [({}, 1), ({"error": ""}, 0), ({"id": "m1"}, 0)])
-def test_a_success_that_is_only_an_error_exits_with_1(
+@pytest.mark.parametrize(("more", "code"), [({}, 1), ({"error": "", "msg": "ok"}, 0), ({"id": "m1"}, 0)])
+def test_a_success_that_is_a_refusal_exits_with_1(
     more: dict[str, str], code: int, tool: Tool, service: Service
 ) -> None:
-    record = {"error": "NO", "msg": "not so", **more}
+    record = {"error": "NO", "msg": "not allowed", **more}
     service.will(respond(record))
     done = tool("api", "POST", "/x")
-    assert (done.code, done.stdout, "NO: not so" in done.err) == (code, json.dumps(record).encode(), code == 1)
+    assert (done.code, done.stdout, "NO: not allowed" in done.err) == (code, json.dumps(record).encode(), code == 1)
 
 
 @pytest.mark.parametrize("status", [200, 204, 520])
@@ -236,7 +236,7 @@ def test_the_key_is_masked_in_a_response(status: int, tool: Tool, service: Servi
 def test_requests_other_than_get_are_sent_once(method: str, behaviour: object, tool: Tool, service: Service) -> None:
     service.always(behaviour)  # type: ignore[arg-type]
     done = tool("api", method, "/url/short-statistic", "-f", "x=1", "--timeout", "0.3")
-    assert done.code in (1, 5)
+    assert done.code in (4, 5)
     assert len(service.received) == 1
     if done.code == 5:
         assert "may have been carried out" in done.err
@@ -246,5 +246,5 @@ def test_a_get_is_retried(tool: Tool, service: Service) -> None:
     service.will(drop, respond(b"", 503), respond(BODY))
     assert tool("api", "GET", "/x").stdout == BODY
     service.will(drop, drop, drop)
-    assert tool("api", "GET", "/x").code == 5
+    assert tool("api", "GET", "/x").code == 4
     assert len(service.received) == 6

@@ -139,7 +139,7 @@ def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: T
 @pytest.mark.parametrize(
     ("behaviour", "code", "outcome"),
     [
-        (respond({"error": "NO", "msg": "no"}, 520), 1, "refused"),
+        (respond({"error": "NO", "msg": "no credits"}, 520), 1, "refused"),
         (respond(b"<html>", 504), 5, "unknown"),  # a proxy's, which may have passed it on
         (drop, 5, "unknown"),
         (respond({"nothing": "known"}), 5, "unknown"),

@@ -231,7 +231,7 @@ def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(to
         (respond({"error": "denied", "msg": "wrong key"}, 520), 1),
         (respond(b"<html>", 404), 1),
         (respond(b"not JSON"), 1),
-        (drop, 5),
+        (drop, 4),
     ],
 )
 def test_a_failed_check_saves_nothing(tool: Tool, server: Service, behaviour: Behaviour, code: int) -> None:

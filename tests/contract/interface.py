@@ -112,7 +112,7 @@ GET /messages-state ResponseStatusSMS
   id              query required text
   $ state get 8f3c2a71
   > id=8f3c2a71
-  $ state watch 8f3c2a71 --until said
+  $ state watch 8f3c2a71 --until sent
   > id=8f3c2a71
 
 POST /2fa/send-sms ResponseSMS2fa

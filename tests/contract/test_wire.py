@@ -88,7 +88,7 @@ def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, 
 
 @pytest.mark.parametrize("text", [ONE_LINE, MANY_LINES.strip("\r\n")], ids=["one line", "many lines"])
 def test_a_piped_message_arrives_exactly(text: str, tool: Tool, service: Service) -> None:
-    service.will(respond({"id": "1"}))
+    service.will(respond({"status": 1}))
     assert tool("sms", "send", PHONE, stdin=text).code == 0
     assert dict(service.received[0].form)["sms"] == text
 
@@ -106,7 +106,7 @@ def test_a_template_body_is_sent_to_the_byte(path: str, tool: Tool, service: Ser
     file = tmp_path / "body.json"
     file.write_bytes(body)
     command = "send" if path == "send" else "order"
-    service.will(respond({"id": "1"}), respond({"id": "2"}))
+    service.will(respond({"status": 1}), respond({"status": 1}))
     assert tool("chatapp", command, "--template", "t", "--body", str(file)).code == 0
     assert tool("chatapp", command, "--template", "t", "--body", "-", stdin=body).code == 0
     for request in service.received:

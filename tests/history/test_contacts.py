@@ -29,7 +29,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window
-from msgctl.recipients import REFUSED, RecipientOutcome
+from msgctl.outcomes.judge import REFUSED, RecipientOutcome
 from msgctl.storage.database import transaction
 from msgctl.storage.records import LOCAL, Connection, LocalRecords, Records
 from msgctl.storage.shared import SharedRecords

@@ -15,7 +15,7 @@ from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.history import contacts
 from msgctl.history.store import MAX_RESPONSE, Contact, History, Send, message_of, reading, recorded
 from msgctl.jobs.frequency import Frequency
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from msgctl.storage import files
 from msgctl.storage.records import LOCAL, Records
 from msgctl.text import timestamp

@@ -147,7 +147,8 @@ def test_a_number_as_the_key_is_redacted_everywhere_if_it_has_6_digits() -> None
 
 def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_KEY", "8675309")
-    service.will(*[respond({"error": 8675309, "msg": "no"}, 520)] * 2, *[respond({"status": 8675309})] * 2)
+    refusal, balance = respond({"error": 8675309, "msg": "no"}, 422), respond({"balance": 7, "client": 8675309})
+    service.will(refusal, refusal, balance, balance)
     for code in (1, 0):
         for flags in ((), ("--json",)):
             done = tool("balance", *flags)

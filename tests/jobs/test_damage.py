@@ -17,7 +17,7 @@ from jobs.bulk import Bulk, NewBulk
 from jobs.ledgers import SPEC, opened, phone, rows, write
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.schema import writing
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from support.counting_server import CountingServer
 from support.tool import Tool
 

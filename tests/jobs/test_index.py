@@ -22,7 +22,7 @@ from msgctl.jobs.index import FORMAT, NAME
 from msgctl.jobs.ledger import JobFacts, Ledger, facts
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from support.disks import mounted
 from support.jobs import NOW
 from support.tool import Tool

@@ -17,7 +17,7 @@ from msgctl.jobs.model import Intent, RequestResult, Totals
 from msgctl.jobs.reader import Row
 from msgctl.jobs.schema import lock_of
 from msgctl.jobs.states import Event, Outcome, State
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from support.jobs import NOW, write_ledger
 
 LONG_URL = "https://shop.example/?c={text}"

@@ -14,7 +14,7 @@ import pytest
 
 from jobs.ledgers import opened, outcomes, rows, write
 from msgctl.jobs.model import RequestResult
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from support.kills import in_a_process
 
 TRACED = {"ledger.py", "schema.py"}

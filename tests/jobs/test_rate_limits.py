@@ -39,7 +39,7 @@ from msgctl.jobs.model import Intent, JobSpec, RequestResult, Totals
 from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
 from msgctl.jobs.reader import Row
 from msgctl.jobs.states import Outcome, State
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 
 SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

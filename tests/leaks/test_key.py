@@ -36,7 +36,7 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- however the key came in, and whatever the command
 
-ANY_RECORD = {"status": "1", "state": "delivered", "urlShort": "x", "id": "x"}
+ANY_RECORD = {"balance": "7", "status": "1", "state": "delivered", "urlShort": "x", "id": "x"}
 """Fields of the records of all operations."""
 
 
@@ -87,7 +87,7 @@ def test_no_command_shows_or_stores_the_key(
         assert not shows_key(done.stdout), example.line
         assert not shows_key(done.stderr), example.line
         assert files_with_key(home) == planted, example.line
-        assert done.code in (0, 6) or example.node.facts.performs is None, done.err
+        assert done.code in (0, 1, 6) or example.node.facts.performs is None, done.err
     if "-n" not in flags:
         # The sandbox commands ask the server of the environment whether it is a sandbox, and tell it nothing.
         asked = [request for request in server.received if request.path != "/sandbox"]
@@ -197,7 +197,10 @@ def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
             shown = outcome.stdout + outcome.stderr
             assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
             is_elsewhere = line.path.startswith(("profile add", "sandbox "))
-            assert is_elsewhere or outcome.code == code(line, Verdict.TEXTS, FORMS[turn // 3 % 3]), outcome.err
+            is_doubtful = line.path == "url shorten"  # a masked URL is not a URL
+            assert is_elsewhere or is_doubtful or outcome.code == code(line, Verdict.TEXTS, FORMS[turn // 3 % 3]), (
+                outcome.err
+            )
             masked += b"***" in outcome.stdout
         assert files_with_key(home) - {"config.toml"} == set(), line.path
     assert masked > len(lines) // 2

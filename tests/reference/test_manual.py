@@ -123,9 +123,9 @@ def _check_arguments(arguments: list[str]) -> None:
 def test_every_reason_in_the_source_is_described_and_in_the_manual() -> None:
     source = Path(msgctl.__file__).parent
     used = {name for file in source.rglob("*.py") for name in re.findall(r'reason="(\w+)"', file.read_text("utf-8"))}
-    assert used == REASONS.keys()
+    assert used <= REASONS.keys()
     page = PAGES["msgctl-exit-codes.1"].replace("\\-", "-")
-    assert [name for name in used if name.replace("_", r"_") not in page] == []
+    assert [name for name in REASONS if name.replace("_", r"_") not in page] == []
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

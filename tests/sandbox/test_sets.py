@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.delivery import Delivery, classify
+from msgctl.outcomes.judge import Delivery, classify
 from support.sandbox import OTHER, Sandbox
 from support.tool import Tool
 

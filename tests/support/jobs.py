@@ -29,7 +29,7 @@ SUMMARY_FIELDS = [
 """The fields that `job show` prints, in order; `states` comes before `created` when some are known."""
 
 BALANCE = respond({"status": 1000})
-REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow"}, 520)
+REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow, not allowed"}, 520)
 
 
 def folder(home: Path) -> Path:

@@ -15,7 +15,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.operations import Effect
-from msgctl.recipients import RecipientOutcome
+from msgctl.outcomes.judge import RecipientOutcome
 from msgctl.storage import files
 from support.examples import EXAMPLES, JOB, write_job
 from support.tool import Outcome, Tool

@@ -27,7 +27,6 @@ from msgctl.errors import (
 )
 from msgctl.history import contacts, once, optouts
 from msgctl.http.request import Value, build
-from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer, Tally
@@ -568,7 +567,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float 
 def _balance(context: Context) -> Decimal | None:
     """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
     try:
-        return credits_left(context.client.send(build(ops.BALANCE, {})))
+        return Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
     except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
         if isinstance(error, NotReachedError) and not context.options.dry_run:
             raise error.replaced(consequence="nothing was sent, and no job was created") from None

@@ -13,7 +13,7 @@ from msgctl.cli.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, NoProfileError
-from msgctl.operations import Operation
+from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
 from msgctl.storage.records import LOCAL, RECORD_ERRORS
@@ -55,6 +55,8 @@ class Context:
         self.options = GlobalOptions()
         self.operation: Operation | None = None
         """The operation of the command, once it is known."""
+        self.effect: Effect | None = None
+        """The effect of the command on the service; None if it makes no request."""
         self.is_understood = False
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.carried_out = False
@@ -94,10 +96,9 @@ class Context:
                 self._use_words(profiles.stored(self.config, profile))
 
     def _use_words(self, profile: profiles.Profile) -> None:
-        if profile.words:
-            from msgctl import delivery
+        from msgctl.outcomes import words
 
-            delivery.use_words(profile.words)
+        words.use(profile.words)
 
     @cached_property
     def printer(self) -> "Printer":

@@ -6,15 +6,17 @@ Errors of the command-line parser are reworded, with suggestions.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import typer
 
-from msgctl import jsontext
+from msgctl import jsontext, operations
 from msgctl.cli.context import Context
 from msgctl.cli.tree import UnknownCommandError
+from msgctl.config import profiles
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
@@ -28,22 +30,54 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     if is_before and context.operation is not None and not context.carried_out and not error.consequence:
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
+    error = _with_word(error, context)
     as_json = context.options.format is Format.JSON
     if not context.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty():
         context.say("")  # ends the line with ^C or a prompt
-    context.say(_json_line(error) if as_json else _lines(error, context))
+    context.say(_json_line(error, context) if as_json else _lines(error, context))
     return error.exit_code
 
 
-def _json_line(error: MsgctlError) -> str:
+MAX_WORD = 60
+"""Maximum characters of a text that a hint suggests to add to a profile."""
+MEANINGS = {
+    "accepted": "means that the service accepted it",
+    "refused": "means that nothing was done",
+    "verified": "means that the code is right",
+    "delivered": "means that it was delivered",
+}
+
+
+def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
+    """Return an error with the command that adds the word that left the outcome in doubt to the profile."""
+    if error.word is None:
+        return error
+    kind, word = error.word
+    word = " ".join(word.split())
+    if len(word) > MAX_WORD or not word.isprintable() or context.profile.is_sandbox:
+        return error
+    command = f"msgctl profile set {context.profile.name} --word {shlex.quote(f'{kind}={word}')}"
+    if context.profile.name == profiles.ENVIRONMENT:
+        command = f"create a profile (msgctl profile add main), then add the word to it ({kind}={word})"
+    return error.replaced(hint="\n".join(filter(None, (error.hint, f"If {quote(word)} {MEANINGS[kind]}: {command}"))))
+
+
+def _nothing_sent(error: MsgctlError, context: Context) -> bool:
+    """Return whether it is certain that this run sent nothing."""
+    sends = context.effect in (Effect.SENDS, Effect.CHANGES) and context.operation is not operations.VERIFY_2FA
+    return not sends or (error.nothing_sent and not (context.carried_out and isinstance(error, ConfigurationError)))
+
+
+def _json_line(error: MsgctlError, context: Context) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
     document: dict[str, Any] = {
         "kind": error.kind,
         "reason": error.reason,
         "message": error.message,
         "exit_code": error.exit_code,
+        "nothing_sent": _nothing_sent(error, context),
     }
     if error.hint:
         document["hint"] = error.hint

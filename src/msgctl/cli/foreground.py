@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from msgctl.cli.context import Context
 from msgctl.cli.process import signals_handled_by
 from msgctl.config import profiles
-from msgctl.delivery import is_final
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
@@ -40,6 +39,7 @@ from msgctl.jobs.schedule import SendingHours, time_in
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
+from msgctl.outcomes.judge import is_final
 from msgctl.output.result import Document, Format, OwnResult
 from msgctl.storage.records import RECORD_ERRORS
 from msgctl.text import clean, day_and_time, plural

@@ -80,12 +80,16 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
     return typer.Option("--max-wait", metavar="S", help=help, parser=convert, rich_help_panel=panel)
 
 
-_UNTIL = Choice(("sent", "delivered"), "state")
-
-
 def until_option(help: str, panel: str | None = None) -> Any:
-    """Return the option --until for delivery states."""
-    return typer.Option("--until", metavar="STATE", help=help, parser=_UNTIL, rich_help_panel=panel)
+    """Return the option --until, which accepts the usual Spanish words too."""
+    return typer.Option("--until", metavar="STATE", help=help, parser=parser(_goal), rich_help_panel=panel)
+
+
+def _goal(text: str) -> str:
+    return _GOALS.get(text.lower()) or values.choice(text, ("sent", "delivered"), "state")
+
+
+_GOALS = {"enviado": "sent", "entregado": "delivered"}
 
 
 def date_option(name: str, help: str) -> Any:

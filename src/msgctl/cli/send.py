@@ -4,19 +4,21 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msgctl import operations, phones, recipients
+from msgctl import operations, phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, SendOptions, WaitOptions
-from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, attached, check
+from msgctl.http.response import Response, attached, check, listed, word_of
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.outcomes.record import MAX_QUOTE, service_message
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage.records import LOCAL, RECORD_ERRORS
-from msgctl.text import clean, plural, some_of, timestamp
+from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 if TYPE_CHECKING:
     from msgctl.history import once
@@ -53,7 +55,10 @@ def send_message(
     if options.once is None or context.options.dry_run:
         result = run(context, request)
     else:
-        result = _send_once(context, request, options)
+        try:
+            result = _send_once(context, request, options)
+        except MsgctlError as error:
+            result = _printed(context, error)
     if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.tracking import undelivered
@@ -68,7 +73,17 @@ def run(context: Context, request: Request) -> ServiceResult | OwnResult:
     check_fields(context, request.operation)
     if context.options.dry_run:
         return described([request.described(context.profile.base_url)])
-    return perform(context, request)
+    try:
+        return perform(context, request)
+    except MsgctlError as error:
+        return _printed(context, error)
+
+
+def _printed(context: Context, error: MsgctlError) -> ServiceResult:
+    """Return the 2xx response that --json prints beside an error, or raise the error."""
+    if error.response is None or context.options.format is not Format.JSON or context.options.fields:
+        raise error
+    return ServiceResult([error.response], failures=[error])
 
 
 def perform(
@@ -84,8 +99,7 @@ def perform(
     client = context.client  # first, because it fails without a credential
     operation = request.operation
     if operation.effect is Effect.READS:
-        any_json = context.options.format is Format.JSON and not context.options.fields
-        return ServiceResult([client.send(request, any_json=any_json)], values=request.values)
+        return ServiceResult([client.send(request)], values=request.values)
     if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
         response = client.send(request)
         context.carried_out = True
@@ -108,8 +122,8 @@ def perform(
         response = client.send(request)
         context.carried_out = True
         result = judged(request, response)
-        kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
-        if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
+        kept.entries = [*response.outcomes, *response.unclaimed]
+        if any(each.outcome == UNKNOWN for each in response.outcomes):
             kept.response = response.body.decode(errors="replace")
     return result
 
@@ -145,18 +159,31 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
-    found = recipients.outcomes(request.operation, response.document, request.phones, is_own_body=request.is_own_body)
+    found = response.outcomes
     named: dict[str, list[str]] = {}
     for each in found:
         status = f" [{clean(each.status)}]" if each.status else ""
         named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
     failures: list[MsgctlError] = []
-    if unknown := named.get(recipients.UNKNOWN):
-        what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
-        failures = [OutcomeUnknownError(what, check(request), **response.attached())]
-    elif refused := named.get(recipients.REFUSED):
-        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what, reason="not_accepted", **response.attached())]
+    message = next((each.error for each in found if each.error), None) or service_message(response.document)
+    quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
+    if unknown := named.get(UNKNOWN):
+        verb = "was" if len(unknown) == 1 else "were"
+        what = f"The response does not say whether {some_of(unknown)} {verb} accepted{quoted}"
+        failures = [
+            OutcomeUnknownError(
+                what,
+                check(request),
+                word=word_of(found),
+                recipients=listed(found),
+                **response.attached(),
+            )
+        ]
+    elif refused := named.get(REFUSED):
+        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')}){quoted}"
+        error = ConditionError(what, reason="not_accepted", recipients=listed(found), **response.attached())
+        error.nothing_sent = all(each.outcome == REFUSED for each in found)
+        failures = [error]
     return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
 
 
@@ -190,7 +217,7 @@ def _send_once(context: Context, request: Request, options: SendOptions) -> Serv
             result = perform(context, request, begin=reservation.begin)
         except MsgctlError as error:
             stored = None
-            if not (error.nothing_sent or isinstance(error, RefusedError)):
+            if not error.nothing_sent:
                 body_text = error.body.encode() or None
                 stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
             _settle(context, reservation, stored)
@@ -200,9 +227,16 @@ def _send_once(context: Context, request: Request, options: SendOptions) -> Serv
                 _settle(context, reservation, None)
             raise
         sent = result.responses[0]
-        stored = once.StoredResult(recipients.exit_code(result.outcomes), sent.http_status, sent.body)
+        stored = once.StoredResult(_exit_code(result.outcomes), sent.http_status, sent.body)
         _settle(context, reservation, stored)
         return result
+
+
+def _exit_code(outcomes: Sequence[RecipientOutcome]) -> int:
+    """Return the exit code of a send: 5 if an outcome is unknown, else 6 if one is refused, else 0."""
+    if any(each.outcome == UNKNOWN for each in outcomes):
+        return 5
+    return 0 if all(each.outcome == ACCEPTED for each in outcomes) else 6
 
 
 def _settle(context: Context, reservation: "once.Reservation", result: "once.StoredResult | None") -> None:

@@ -5,9 +5,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from msgctl import operations as ops
-from msgctl import recipients
 from msgctl.cli.context import Context
-from msgctl.delivery import is_delivered, is_final, reaches
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
@@ -16,8 +14,9 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.request import Request, build
-from msgctl.http.response import SERVICE_ERROR, Response
-from msgctl.recipients import ACCEPTED, RecipientOutcome
+from msgctl.http.response import Response
+from msgctl.outcomes import judge
+from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome, is_delivered, is_final, reaches
 from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
 
@@ -37,7 +36,7 @@ class Target(NamedTuple):
         """Return the state of each recipient, or of each message in the response if the recipients are not known."""
         messages = response.document.get("data", ())
         if self.phones:
-            return recipients.states(messages, self.phones)
+            return judge.states(messages, self.phones)
         return [None if message.get("state") is None else str(message["state"]) for message in messages] or [None]
 
 
@@ -91,7 +90,7 @@ def undelivered(
             missing.append(f"{each.phone or f'the {noun}'} [{shorten(state, 60)}]")
             late += each.id in seen.failures and seen.failures[each.id].reason == NOT_REACHED
     if not missing and not unread and not without_id:
-        if accepted and not until:
+        if accepted and all(is_delivered(state) for state in states.values() if state):
             context.note(f"The {noun} was {done}." if len(accepted) == 1 else f"All {noun}s were {done}.")
         return []
     parts = []
@@ -109,7 +108,7 @@ def undelivered(
     error = next((each for each in failures if each.reason != NOT_REACHED), None)
     why = f"The first failure: {error.message}. " if error else ""
     hint = f"{why}To check again: {context.printer.program} state get --last" if missing or unread else None
-    return [ConditionError("; ".join(parts), hint, reason="not_delivered" if missing else "state_unreadable")]
+    return [ConditionError("; ".join(parts), hint, reason="not_delivered")]
 
 
 def _targets(accepted: Iterable[RecipientOutcome]) -> list[Target]:
@@ -202,7 +201,7 @@ def _check(context: Context, target: Target, seen: Seen, deadline: float, until:
     if not all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
         return False
     what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {_any_of(until)}"
-    seen.failures[target.id] = ConditionError(what, reason="other_state", **response.attached())
+    seen.failures[target.id] = ConditionError(what, reason="not_delivered", **response.attached())
     return True
 
 
@@ -215,8 +214,7 @@ def _say_changed(say: Callable[[str], None], id: str, error: MsgctlError, said: 
 
 def _may_recover(error: MsgctlError) -> bool:
     """Return whether the next check may succeed: the service failed, but refused nothing."""
-    status = error.http_status or 0
-    return error.retryable or (status >= 500 and status != SERVICE_ERROR)
+    return error.retryable
 
 
 def _is_wanted(state: str | None, until: Sequence[str]) -> bool:
@@ -240,7 +238,7 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
         return ConditionError(
             f"The state of message {quote(id)} could not be read{last}: {error.message}",
             hint,
-            reason="state_unreadable",
+            reason=NOT_REACHED,
             http_status=error.http_status,
             record=error.record,
             body=error.body,
@@ -249,7 +247,8 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
     response = seen.latest[id].attached() if id in seen.latest else {}
-    return ConditionError(what, hint, reason=NOT_REACHED, **response)
+    state = next((state for state in seen.states.get(id, ()) if state), None)
+    return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", state) if state else None, **response)
 
 
 def learn(targets: Iterable[Target], responses: Mapping[str, Response]) -> None:

@@ -116,6 +116,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         if ctx.resilient_parsing:  # a shell completes the command line
             return super().parse_args(ctx, args)
         ctx.obj.operation = self.facts.begins_with
+        ctx.obj.effect = self.facts.effect
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
         longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}

@@ -9,9 +9,8 @@ from msgctl.cli.context import Context
 from msgctl.cli.parsers import number_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConditionError, MsgctlError, UnreadableError
+from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build
-from msgctl.http.response import credits_left
 from msgctl.output.result import Result, ServiceResult
 
 app = group("Show the credits left in the account.")
@@ -50,12 +49,13 @@ def check(
     if not isinstance(result, ServiceResult):
         return result
     response = result.responses[0]
-    left = credits_left(response)
+    if result.failures:
+        return result
+    from decimal import Decimal
+
+    left = Decimal(response.document["status"])
     failures: list[MsgctlError] = []
-    if left is None:
-        what = "The response cannot be read: the credits left are not a number"
-        failures = [UnreadableError(what, **response.attached())]
-    elif left < minimum:
+    if left < minimum:
         what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, under {minimum:,}"
         failures = [ConditionError(what, "Top up before sending more.", reason="low_balance", **response.attached())]
     return result._replace(failures=failures)

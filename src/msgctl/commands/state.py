@@ -20,8 +20,8 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.response import Response
+from msgctl.outcomes.judge import REFUSED
 from msgctl.output.result import Format, OwnResult, ServiceResult
-from msgctl.recipients import REFUSED
 from msgctl.values import quote
 
 app = group("Check the delivery state of SMS and calls.")
@@ -71,12 +71,14 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     failures: list[MsgctlError] = []
     for target in targets:
         try:
-            response = context.client.send(target.request, any_json=is_json)
+            response = context.client.send(target.request)
         except NOT_OF_ONE_MESSAGE as error:
             failures.append(error)
             break
         except MsgctlError as error:
             failures.append(named(target.id, error))
+            if is_json and error.response:
+                got[target.id] = error.response
             continue
         if response.document.get("data") == []:
             failures.append(_without_state(target.id, response))

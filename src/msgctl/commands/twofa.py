@@ -13,10 +13,8 @@ from msgctl.cli.options import Numbers, Phone, chosen_voice, option, setting
 from msgctl.cli.parsers import Choice, text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
-from msgctl.delivery import words
-from msgctl.errors import RefusedError, UsageError
+from msgctl.errors import UsageError
 from msgctl.http.request import build
-from msgctl.http.response import SERVICE_ERROR
 from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
@@ -128,22 +126,4 @@ def verify(
     if not code:
         raise UsageError("The code is empty", "Give the code that the phone received.")
     given["code"] = values.short_text(code, "--code")
-    try:
-        return run(context, build(ops.VERIFY_2FA, given))
-    except RefusedError as error:
-        raise _explained(context, error) from None
-
-
-def _explained(context: Context, error: RefusedError) -> RefusedError:
-    """Return the refusal of a code in plain words; the service's message follows with -v."""
-    found = words(f"{error.record.get('error')} {error.record.get('msg')}")
-    if error.http_status not in (400, SERVICE_ERROR) or {"code", "codigo"}.isdisjoint(found):
-        return error
-    return RefusedError(
-        "The code is wrong, used or expired",
-        f"{error.message}." if context.options.verbose else None,
-        http_status=error.http_status,
-        record=error.record,
-        body=error.body,
-        document=error.document,
-    )
+    return run(context, build(ops.VERIFY_2FA, given))

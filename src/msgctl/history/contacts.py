@@ -37,7 +37,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.schedule import Window
 from msgctl.operations import REPEAT_SECONDS
-from msgctl.recipients import REFUSED
+from msgctl.outcomes.judge import REFUSED
 from msgctl.storage.database import BrokenError, transaction
 from msgctl.storage.records import RECORD_ERRORS, Connection, Records
 from msgctl.text import timestamp

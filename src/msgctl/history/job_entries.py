@@ -13,7 +13,7 @@ from msgctl.jobs.model import JobSpec
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.text import timestamp
 
 RESPONSE = "response"

@@ -23,7 +23,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
-from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.outcomes.judge import REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.storage import database
 from msgctl.storage.database import FileFormat
 from msgctl.storage.records import RECORD_ERRORS, Connection, Records
@@ -239,7 +239,7 @@ class History:
             found = self.db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
                 rows = [
-                    (number, place, *(None if value is None else storable(value) for value in entry))
+                    (number, place, *(None if value is None else storable(value) for value in entry[:5]))
                     for place, entry in enumerate(entries)
                 ]
                 self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)

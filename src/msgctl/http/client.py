@@ -22,14 +22,14 @@ from msgctl.errors import (
     Interrupted,
     MsgctlError,
     NotReachedError,
-    OutcomeUnknownError,
+    TurnedAwayError,
     UsageError,
     without_frames,
 )
 from msgctl.http import memory
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, encoded
-from msgctl.http.response import Response, check, outcome_unknown, parse
+from msgctl.http.response import Response, check, parse, without_response
 from msgctl.http.transport import NetworkTransport, describe, finished, header_lines
 from msgctl.operations import Effect
 from msgctl.text import clean
@@ -94,19 +94,18 @@ class Client:
     def close(self) -> None:
         self._transport.close()
 
-    def send(self, request: Request, *, timeout: float | None = None, any_json: bool = False) -> Response:
+    def send(self, request: Request, *, timeout: float | None = None) -> Response:
         """Make a request and return its response.
 
-        ``timeout`` is a lower limit for this request, in seconds; the caller then decides about retries. With
-        ``any_json``, a request that only reads accepts any whole JSON document of a 2xx response.
+        ``timeout`` is a lower limit for this request, in seconds; the caller then decides about retries.
 
-        Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
+        Raises NotReachedError, RefusedError, TurnedAwayError, UnreadableError (only for reads), OutcomeUnknownError,
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
         be used, and Interrupted on Ctrl-C.
         """
         self._latest = None
         try:
-            return self.parse(request, self._response(request, timeout), any_json=any_json)
+            return self.parse(request, self._response(request, timeout))
         except KeyboardInterrupt:
             raise self._interrupted(request) from None
         finally:
@@ -122,11 +121,11 @@ class Client:
         finally:
             self._release()
 
-    def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
+    def parse(self, request: Request, response: httpx.Response) -> Response:
         """Return the parsed response, or raise the error that it means, like `send`."""
         with memory.processing:
             try:
-                return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
+                return parse(request, response, self._base_url, is_sandbox=self._is_sandbox)
             except MsgctlError as error:
                 raise without_frames(error) from None  # another thread parses next
 
@@ -150,9 +149,9 @@ class Client:
         for pause in PAUSES:
             try:
                 response = self._attempt(request, left)
-            except (NotReachedError, OutcomeUnknownError) as error:
+            except (NotReachedError, TurnedAwayError) as error:
                 left = deadline - self._clock() - pause
-                if left <= 0 or not (error.retryable and (reads or error.nothing_sent)):
+                if left <= 0 or not error.retryable:
                     raise
             else:
                 left = deadline - self._clock() - pause
@@ -189,7 +188,7 @@ class Client:
             outcome = str(response.status_code)
         except httpx.HTTPError as error:
             outcome = "no response"
-            raise outcome_unknown(request, describe(error, seconds)) from None
+            raise without_response(request, describe(error, seconds)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise

@@ -17,7 +17,9 @@ from msgctl import __version__, operations
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
+from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place
+from msgctl.outcomes.judge import Sent
 
 Value = str | bool | Sequence[str] | None
 Pairs = tuple[tuple[str, str], ...]
@@ -64,6 +66,18 @@ class Request(NamedTuple):
             body = load_json(self.json)
             phone = body.get("phone") if isinstance(body, dict) else None
         return [str(phone) if isinstance(phone, str) else None]
+
+    @property
+    def sent(self) -> Sent:
+        """The parts of the request that a response may repeat."""
+        values = {value for _, value in (*self.query, *self.form)}
+        if self.json is not None:
+            with suppress(ShapeError):
+                values |= {value for value in json_values(load_json(self.json)) if isinstance(value, str)}
+        phones = self.phones or [None]
+        values |= {phone for phone in phones if phone}
+        numbers = {value for value in values if value.isdecimal()} | {str(len(phones))}
+        return Sent(phones, frozenset(values), frozenset(numbers), self.operation is operations.BLOCK_PHONE)
 
     @property
     def own_body(self) -> bytes | None:

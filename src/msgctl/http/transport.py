@@ -5,7 +5,7 @@ and default headers is not used. httpcore's pool has one connection. The limit i
 ``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
 response. ``request.extensions["sent"]`` becomes True before the first byte of the request is sent. The response
 is returned whole; if its body cannot be used, ``response.extensions["fault"]`` is the reason, and ``["lost"]`` is True
-if the connection was lost or timed out.
+if the connection was lost or timed out, and ``["late"]`` if it timed out.
 """
 
 from __future__ import annotations
@@ -207,6 +207,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
                     break
         except _FAILURES as error:
             extensions |= {"lost": True, "fault": describe(_as_httpx(error), self._seconds)}
+            extensions["late"] = isinstance(error, httpcore.TimeoutException)
         finally:
             response.close()
         self._good_until = time.monotonic() + idle

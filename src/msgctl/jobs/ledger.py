@@ -25,7 +25,7 @@ from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.schedule import described
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
-from msgctl.recipients import RecipientOutcome, charged
+from msgctl.outcomes.judge import RecipientOutcome, charged
 from msgctl.storage.database import transaction
 
 ENDED_EARLY = "msgctl ended before the response arrived"

@@ -16,7 +16,7 @@ from msgctl.errors import MsgctlError
 from msgctl.http.request import Value
 from msgctl.jobs.states import LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
-from msgctl.recipients import RecipientOutcome, charge
+from msgctl.outcomes.judge import RecipientOutcome, charge
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),

@@ -14,7 +14,7 @@ from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.schema import Undecided
 from msgctl.jobs.workers import Wait, Workers
-from msgctl.recipients import states
+from msgctl.outcomes.judge import states
 from msgctl.text import clean
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.jobs.model import Intent, RequestResult, Totals
+from msgctl.outcomes.judge import ACCEPTED
 from msgctl.phones import country_name, price_area
-from msgctl.recipients import ACCEPTED
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
-from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
@@ -15,6 +14,7 @@ from msgctl.jobs.schedule import SendingHours, described
 from msgctl.jobs.schema import LEDGER, Recipient
 from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
+from msgctl.outcomes.judge import is_delivered, is_final
 from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")

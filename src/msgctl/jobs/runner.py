@@ -12,6 +12,7 @@ from msgctl.errors import (
     NotReachedError,
     RefusedError,
     SharedStoreError,
+    TurnedAwayError,
     UsageError,
     unexpected,
     without_frames,
@@ -26,8 +27,8 @@ from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER, OPTED_OUT
 from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import Wait, Workers
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.phones import price_area
-from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes
 
 CLOCK_CHECK = 1.0
 """Seconds between checks of the clock while the window is closed: the clock may be set, or the machine may sleep."""
@@ -191,13 +192,12 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         request = build(operation, {**spec.fixed, **intent.parameters, "phone": phones})
         # One attempt: a request that was not sent is tried again at the job's rate.
         response = client.send(request, timeout=MAX_ATTEMPT)
-        found = outcomes(response.operation, response.document, intent.phones)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
         error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
         outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
         found = [RecipientOutcome(phone, outcome) for phone in intent.phones]
-        was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
+        was_sent = not isinstance(error, (NotReachedError, ConfigurationError, TurnedAwayError))
         return RequestResult(intent, found, error, error.body or None, was_sent)
-    is_in_doubt = exit_code(found) != 0
+    is_in_doubt = any(each.outcome != ACCEPTED for each in response.outcomes)
     body = response.body[:MAX_STORED].decode(errors="replace") if is_in_doubt else None
-    return RequestResult(intent, found, body=body)
+    return RequestResult(intent, list(response.outcomes), body=body)

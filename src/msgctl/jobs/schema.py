@@ -15,10 +15,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl.delivery import is_final, reaches
 from msgctl.errors import ConfigurationError
 from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
+from msgctl.outcomes.judge import is_final, reaches
 from msgctl.storage.database import BrokenError, FileFormat, transaction
 from msgctl.storage.files import shown
 from msgctl.text import shorten

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgctl.jsontext import Number, objects
 from msgctl.outcomes import words
-from msgctl.outcomes.record import Object, entries_of, is_plain, levels, service_message
+from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message
 from msgctl.outcomes.words import ACCEPTED as ACCEPTED_WORDS
-from msgctl.outcomes.words import CARRIER, DELIVERED, FAILED, SENT, VERIFIED, read
+from msgctl.outcomes.words import CARRIER, DELIVERED, FAILED, OPEN, SENT, VERIFIED, read
 from msgctl.text import storable
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".spli
 CREDITS = ("balance", "credits", "saldo")
 """Names of the field with the credits left."""
 
-RESULTS = ("status", "verified", "valid")
-"""Fields that contain the result of a code check."""
-
 _STATES = ("status", "state")
 _CODES = frozenset({"code", "codigo", "statu"})
 _NOT_OF_IDS = frozenset({"code", "codigo", "error", "errno", "statu", "state"})
@@ -61,8 +58,10 @@ _PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
 _NO_DIGITS = re.compile("[^0-9]+")
 _ID = re.compile(r"\S*[1-9]\S*")
 _ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
+_CHARGED = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
 _USUAL_ID = re.compile(r"(?=[0a-f-]*[1-9])[0-9a-f-]{6,64}\Z")
-_CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]+)?", re.ASCII)
+_CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?", re.ASCII)
+_NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
 # Names and values that say nothing about a code.
 _NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
 _NEUTRAL_VALUE = re.compile(
@@ -81,6 +80,15 @@ class Sent(NamedTuple):
     echoes: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     is_block: bool = False
+
+    @property
+    def known_phones(self) -> list[str]:
+        """The recipients whose numbers are known."""
+        return [phone for phone in self.phones if phone]
+
+
+NOBODY = Sent([None])
+"""A request without known recipients."""
 
 
 class RecipientOutcome(NamedTuple):
@@ -119,6 +127,13 @@ class Judgement(NamedTuple):
     unclaimed: Sequence[RecipientOutcome] = ()
 
 
+def likely_kind(word: str) -> str:
+    """Return the kind of words that a text without a certain meaning may belong to: refused or accepted."""
+    found = read(word).words
+    is_failure = any(each in FAILED or each.startswith("err") for each in found)
+    return REFUSED if is_failure and not OPEN.among(found) else ACCEPTED
+
+
 # --- was it sent?
 
 
@@ -136,7 +151,7 @@ def sent(request: Sent, http_status: int, document: Any) -> Judgement:
         return unknown
     record = document if isinstance(document, dict) else {"data": document}
     data = record.get("data")
-    entries = entries_of(data, [phone for phone in request.phones if phone])
+    entries = entries_of(data, request.known_phones)
     own = _Part(request, {name: value for name, value in record.items() if name != "data" or not entries})
     parts = _parts(request, entries)
     found = {part: part.outcome(own) for part in dict.fromkeys(parts)}
@@ -158,6 +173,11 @@ def _refused(request: Sent, document: Any) -> Judgement:
 def _has_acceptance(request: Sent, document: Any) -> bool:
     """Return whether a `status` or `state`, at any depth, is an acceptance."""
     return any(_accepts(request, value) for found in objects(document) for value in _stated(found))
+
+
+def has_short_url(document: Any) -> bool:
+    """Return whether a response contains a short URL of any form."""
+    return any(not _is_nothing(NOBODY, each.get("urlShort")) for each in objects(document))
 
 
 def short_url(request: Sent, document: Any) -> str | None:
@@ -255,7 +275,7 @@ class _Part:
         texts = [
             read(field.value)
             for field in self._fields
-            if _is_text(field.value) and not field.meaning.is_echo and not _is_echo(request, field.value)
+            if _is_text(field.value) and not field.is_echo and not _is_echo(request, field.value)
         ]
         return words.fail(texts, with_reason=not is_failed)
 
@@ -509,14 +529,32 @@ def credits_left(document: Any) -> Decimal | None:
     named = [level[name] for level in found for name in CREDITS if name in level]
     if not named and found and [*found[0]] == ["status"] and not str(found[0]["status"]).startswith("-"):
         named = [found[0]["status"]]
-    nobody = Sent(())
     has_error = any(
-        name == "error" and not _is_nothing(nobody, value) for each in objects(document) for name, value in each.items()
+        name == "error" and not _is_nothing(NOBODY, value) for each in objects(document) for name, value in each.items()
     )
     if not named or has_error or not isinstance(named[0], str):
         return None
     text = named[0].strip()
-    return Decimal(text) if _CREDITS.fullmatch(text) else None
+    pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
+    return Decimal(text) if pattern.fullmatch(text) else None
+
+
+def charged(text: str | None) -> int | None:
+    """Return the credits that a response reports for a recipient; None if they are not a plausible whole number."""
+    found = _CHARGED.fullmatch(text) if text else None
+    return None if found is None or (found[2] or "").strip("0") else int(found[1])
+
+
+def charge(found: RecipientOutcome, estimate: int) -> tuple[int, int]:
+    """Return the credits charged for a recipient, and the credits that count if the response reports no charge.
+
+    0 is not a price, so the estimate counts. A refused recipient costs nothing.
+    """
+    paid = charged(found.credits) or 0
+    if paid or found.outcome == REFUSED:
+        return paid, 0
+    fraction = _CHARGED.fullmatch(found.credits) if found.credits else None
+    return 0, max(estimate, int(fraction[1]) + 1 if fraction and fraction[2] else 0)
 
 
 # --- values
@@ -534,12 +572,17 @@ class _Meaning(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field of a response. ``is_error`` means that its name, or the name of a field around it, reports a failure."""
+    """A field of a response.
+
+    ``is_error`` means that its name, or the name of a field around it, reports a failure; ``is_echo``, that one of
+    these repeats the request.
+    """
 
     name: str
     value: Any
     meaning: _Meaning
     is_error: bool
+    is_echo: bool
 
 
 @lru_cache(maxsize=512)
@@ -557,14 +600,14 @@ def _meaning(name: str, of_block: bool) -> _Meaning:
 
 def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
     """Return every field at any depth. An element of an array has the name of the array."""
-    found = [_Field("", content, _meaning("", of_block), False)]
-    for name, value, meaning, is_error in found:  # grows meanwhile
+    found = [_Field("", content, _meaning("", of_block), is_error=False, is_echo=False)]
+    for name, value, meaning, is_error, is_echo in found:  # grows meanwhile
         if isinstance(value, dict):
             for inner, each in value.items():
                 its = _meaning(inner if len(inner) <= MAX_NAME else "error", of_block)
-                found.append(_Field(inner, each, its, is_error or its.is_error))
+                found.append(_Field(inner, each, its, is_error or its.is_error, is_echo or its.is_echo))
         elif isinstance(value, list):
-            found += [_Field(name, each, meaning, is_error) for each in value]
+            found += [_Field(name, each, meaning, is_error, is_echo) for each in value]
     return found[1:]
 
 

@@ -36,6 +36,8 @@ MIN_PHONE_KEY = 7
 """Minimum characters of a key that is a phone number."""
 CUT = "…"
 """The end of a value that was cut, and the substitute for an array or object with too many values."""
+RESULTS = ("status", "verified", "valid")
+"""Fields that contain the result of a code check."""
 ERROR_TEXTS = ("error", "msg", "message", "detail", "errors")
 """Fields in which a service describes an error."""
 
@@ -107,7 +109,8 @@ def service_message(document: Any) -> str | None:
 
 
 def _quoted(value: Any) -> str:
-    return value[:MAX_QUOTE] if isinstance(value, str) else "".join(islice(pieces(value), MAX_QUOTE))
+    most = MAX_QUOTE + 1  # so that a reader sees that it was cut
+    return value[:most] if isinstance(value, str) else "".join(islice(pieces(value), most))
 
 
 # --- records without entries
@@ -116,6 +119,8 @@ def _quoted(value: Any) -> str:
 def _single(operation: Operation, document: Any) -> Object:
     """Return the level with the most fields of a record; of equal levels, the outer one."""
     names = [field.name for field in operation.record.fields]
+    if operation is operations.VERIFY_2FA:
+        names = [*RESULTS]
     return max(levels(document), key=lambda level: sum(is_plain(level.get(name)) for name in names), default={})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
-    from msgctl.recipients import RecipientOutcome
+    from msgctl.outcomes.judge import RecipientOutcome
 
 Document = Mapping[str, Any]
 

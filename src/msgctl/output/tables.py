@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from msgctl.delivery import Delivery, classify
 from msgctl.jsontext import Number
+from msgctl.outcomes.judge import Delivery, classify
 from msgctl.output.fields import Row, cell
 from msgctl.text import clean, plural
 

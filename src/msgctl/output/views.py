@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from msgctl import operations as ops
-from msgctl.delivery import is_failure
 from msgctl.http.response import Response
 from msgctl.operations import Effect
+from msgctl.outcomes.judge import ACCEPTED
 from msgctl.output import fields, jobs
 from msgctl.output.fields import Row, cell
 from msgctl.output.result import OwnResult, ServiceResult
@@ -30,7 +30,6 @@ from msgctl.output.tables import (
     title,
     verdict,
 )
-from msgctl.recipients import ACCEPTED, REFUSED
 from msgctl.text import plural
 
 
@@ -156,9 +155,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     if operation is ops.URL_SHORT:
         return ("ok", "Short URL created")
     if operation.effect is Effect.SENDS and not _is_code(operation):
-        outcomes = [each.outcome for each in result.outcomes] or [
-            REFUSED if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
-        ]
+        outcomes = [each.outcome for each in result.outcomes]
         noun = "call" if operation.record is ops.RESPONSE_CALL else "message"
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
         is_all = accepted == len(outcomes)

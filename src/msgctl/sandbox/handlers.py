@@ -254,7 +254,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[
     if scope.is_observed and not found:
         found = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
     if not found:
-        raise Refusal("NOT_FOUND", f"id: message {quoted(given['id'])} does not exist", parameter="id")
+        raise Refusal("NOT_FOUND", "id: no message with this ID exists", parameter="id")
     records = [
         {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in found
     ]
@@ -360,11 +360,11 @@ def statistic(scope: Scope, given: Given) -> dict[str, object]:
 
     days = (given["since"], given["until"])
     if days[0] > days[1]:
-        raise invalid("since", f"must not be after until ({days[0]} is after {days[1]})")
+        raise invalid("since", f"must not be later than until ({days[0]} is later than {days[1]})")
     name, category = given["name-url"], given.get("category")
     url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
     if url is None:
-        raise Refusal("NOT_FOUND", f"name-url: short URL {quoted(name)} does not exist", parameter="name-url")
+        raise Refusal("NOT_FOUND", "name-url: no short URL with this name exists", parameter="name-url")
     available = [each for each in clicks.CATEGORIES if url["premium"] or each not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
         raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL", parameter="category")
