@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ import trustme
 from hypothesis import settings
 
 from msgctl.sandbox.responses import DOCUMENTED
-from msgctl.storage.records import LOCAL, Records
 from support import responses
 from support.jobs import ANA, EVA, LUIS, Jobs, of_phones
 from support.sandbox import Sandbox
@@ -130,39 +128,14 @@ def postgres(cluster: Cluster) -> Cluster:
     return cluster
 
 
-@pytest.fixture(params=["local", "shared"])
-def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with local files, and again with a shared store. The value is the store's URL, empty for files."""
-    if request.param == "local":
+@pytest.fixture(params=["sqlite", "postgresql"])
+def on_both_stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with a store on SQLite, and again on PostgreSQL. The value is the URL, empty for a file."""
+    if request.param == "sqlite":
         return ""
     url: str = request.getfixturevalue("postgres").url()
     monkeypatch.setenv("MSGCTL_STORE", url)
     return url
-
-
-on_this_machine = pytest.mark.parametrize("store", ["local"], indirect=True)
-"""Marks a test of local files, in a module that runs its other tests with a shared store, too."""
-
-
-@pytest.fixture
-def open_records(store: str) -> Iterator[Callable[[], Records]]:
-    """A function that opens the records as a new process does, in local files or in a shared store."""
-    with ExitStack() as stack:
-
-        def open_records() -> Records:
-            if not store:
-                return LOCAL
-            from msgctl.storage.shared import SharedRecords
-
-            return stack.enter_context(closing(SharedRecords(store, timeout=30)))
-
-        yield open_records
-
-
-@pytest.fixture
-def records(open_records: Callable[[], Records]) -> Records:
-    """Run a test with records in local files, and again in a shared store."""
-    return open_records()
 
 
 @pytest.fixture(scope="session")

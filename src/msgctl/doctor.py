@@ -134,24 +134,16 @@ def check_key(machine: Machine) -> Finding:
 
 def check_store(machine: Machine) -> Finding:
     """Check that msgctl can read what it remembers: history, --once keys, opt-outs and jobs."""
-    from msgctl.history import once, optouts
-    from msgctl.history import store as history
+    machine.needs("file", "profile")
     from msgctl.jobs.store import Store
+    from msgctl.store import jobs
 
-    for kind in (history.FORMAT, once.KEYS, optouts.OPTOUTS):
-        if kind.path().exists():
-            with kind.opened(kind.path(), read_only=True):
-                pass
+    store = machine.context.store
+    number = len(jobs.listed(store))
     with Store(files.state("jobs")).index() as index:
         for job in index.jobs:
             index.facts(job)
-    found = f"msgctl can read the history, the --once keys, the opt-outs and {plural(len(index.jobs), 'ledger')}"
-    if not {"file", "profile"}.isdisjoint(machine.failed) or not (records := machine.context.records).is_shared:
-        return Finding(found)
-    for kind in (once.KEYS, optouts.OPTOUTS, history.SHARED_CONTACTS):
-        with records.opened(kind):
-            pass
-    return Finding(f"{found}; shared store {records.place}, where this machine is {records.owner}")
+    return Finding(f"{store.db.place}: {plural(number + len(index.jobs), 'job')}; this machine is {store.machine}")
 
 
 def check_service(machine: Machine) -> Finding:

@@ -7,7 +7,6 @@
     ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
     ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
     ├── StoreNotReachedError 4  the store was not reached; nothing was sent
-    ├── SharedStoreError    4   the shared store was not reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
     │   ├── UnreadableError 1   … or with something unusable, to a request that only reads
@@ -110,7 +109,8 @@ class MsgctlError(Exception):
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
     reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
     succeed a little later (a refused connection), and false if it will not (an untrusted certificate).
-    ``nothing_sent`` is true if it is certain that no request was sent.
+    ``nothing_sent`` is true if it is certain that no request was sent. ``replayed`` is true if the error is that of an
+    earlier run with the same key or name.
 
     If the service responded, ``http_status`` is the status, and ``record`` contains the service's own ``error`` and
     ``msg``, unchanged. ``body`` is the text of the response, at most 4,000 characters, with the key redacted; history
@@ -123,6 +123,7 @@ class MsgctlError(Exception):
     exit_code: ClassVar[int] = 1
     retryable: bool = False
     nothing_sent: bool = False
+    replayed: bool = False
 
     def __init__(
         self,
@@ -211,15 +212,6 @@ class NotReachedError(MsgctlError):
         self.retryable = retryable
 
 
-class SharedStoreError(MsgctlError):
-    """The database that several machines share was not reached, or the connection to it was lost."""
-
-    kind = "not_reached"
-    exit_code = 4
-    retryable = True
-    nothing_sent = True
-
-
 class StoreNotReachedError(MsgctlError):
     """The store was not reached in time, or the connection to it was lost. Nothing was sent."""
 
@@ -230,6 +222,10 @@ class StoreNotReachedError(MsgctlError):
 
     def __init__(self, what: str, hint: str | None = None) -> None:
         super().__init__(what, hint, consequence="nothing was sent")
+
+
+STORE_ERRORS = (ConfigurationError, StoreNotReachedError)
+"""Errors of a store that cannot be used."""
 
 
 class ServiceError(MsgctlError):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import on_this_machine
 from support.jobs import (
     ANA,
     EVA,
@@ -29,8 +28,8 @@ from support.jobs import (
 from support.service import Service, drop, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.usefixtures("store")
-"""Every test runs with local files, and again with a shared store."""
+pytestmark = pytest.mark.usefixtures("on_both_stores")
+"""Every test runs with a store on SQLite, and again on PostgreSQL."""
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC)  # 10:00 in Bogota
 SPAIN = "34612345678"
@@ -228,7 +227,6 @@ def test_another_account_counts_separately(jobs: Jobs, everyone: str, monkeypatc
     assert left_out(jobs, everyone) == []
 
 
-@on_this_machine
 def test_a_limit_needs_the_history(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     folder = home / "state" / "msgctl"
     job = jobs.send(everyone, *ONCE, "--canary", "1")
@@ -242,7 +240,6 @@ def test_a_limit_needs_the_history(jobs: Jobs, service: Service, tool: Tool, hom
     assert sent_to(service) == []
 
 
-@on_this_machine
 @pytest.mark.parametrize("limit", ["0/day", "1001/day", "1", "1/month", "-1/day", "1/day/week", "one/day"])
 def test_wrong_limits(limit: str, jobs: Jobs, everyone: str) -> None:
     jobs.sms(everyone, "--at-most", limit, "--dry-run").refused(

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.history import optouts
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.schedule import described
 from msgctl.jobs.store import Store
-from msgctl.storage.records import LOCAL
+from msgctl.storage.files import state
+from msgctl.store import people as people_of_store
+from msgctl.store.store import open_store
 from support.jobs import (
     ANA,
     BALANCE,
@@ -428,6 +429,12 @@ def test_a_scheduled_time_outside_the_window_is_a_warning_with_both_times(
     )
 
 
+def opt_out_of(entries: list[tuple[str, str]]) -> None:
+    """Add people to the opt-outs, with their channels, as another process does."""
+    with closing(open_store(state("store.sqlite3"))) as store:
+        people_of_store.add_optouts(store, entries)
+
+
 def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,7 +442,7 @@ def test_people_who_opt_out_while_a_job_waits_for_its_window_get_nothing(
     tool.clock.now = MONDAY_MORNING - 12 * 3600
 
     def open_the_window() -> None:
-        optouts.add(LOCAL, [(EVA, "all")], tool.clock.now)
+        opt_out_of([(EVA, "all")])
         tool.clock.now = MONDAY_MORNING
 
     timer = threading.Timer(0.5, open_the_window)
@@ -460,7 +467,7 @@ def test_people_who_opt_out_while_a_job_runs_get_nothing_more(
 
     def opt_out() -> None:
         if len(sends(service)) == 1:
-            optouts.add(LOCAL, [(people[4], "all"), (people[8], "sms"), (people[6], "call")], tool.clock.now)
+            opt_out_of([(people[4], "all"), (people[8], "sms"), (people[6], "call")])
 
     service.always(accepting(service, look=opt_out))
     job = jobs.send(of_phones(home, people), "--batch-size", size)
@@ -471,8 +478,6 @@ def test_people_who_opt_out_while_a_job_runs_get_nothing_more(
 
 
 def test_an_opt_out_counts_in_a_running_process(service: Service, home: Path) -> None:
-    """The file of the list may be new, and may be replaced."""
-    optout_list = home / "state" / "msgctl" / "optouts.sqlite3"
     people = [f"57300{number:07}" for number in range(200)]
     arrivals, responses = threading.Semaphore(0), threading.Semaphore(40)
 
@@ -487,8 +492,7 @@ def test_an_opt_out_counts_in_a_running_process(service: Service, home: Path) ->
         assert process("optout", "add", people[150]).code == 0
         responses.release(40)
         assert all(arrivals.acquire(timeout=20) for _ in range(40))
-        optout_list.rename(home / "backup.sqlite3")
-        assert process("optout", "add", people[150], people[199]).code == 0
+        assert process("optout", "add", people[199]).code == 0
         responses.release(200)
         started.communicate(timeout=60)
     assert sent_to(service) == [each for each in people if each not in (people[150], people[199])]
@@ -546,7 +550,7 @@ def test_people_who_opt_out_while_the_file_is_read_get_no_test_message(
     accept = accepting(service)
 
     def behave(connection: socket.socket) -> None:
-        optouts.add(LOCAL, [(ANA, "all")], tool.clock.now)
+        opt_out_of([(ANA, "all")])
         accept(connection)
 
     service.always(behave)

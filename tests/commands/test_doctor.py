@@ -131,7 +131,7 @@ def test_a_short_key_gets_a_warning(tool: Tool) -> None:
     assert "fewer than 6 characters" in report["key"]["found"]
 
 
-@pytest.mark.parametrize("name", ["jobs/20261122-abcdef.sqlite3", "once.sqlite3", "optouts.sqlite3", "history.sqlite3"])
+@pytest.mark.parametrize("name", ["jobs/20261122-abcdef.sqlite3", "store.sqlite3"])
 def test_a_damaged_file_fails_with_its_name(tool: Tool, service: Service, name: str) -> None:
     path = files.state(name)
     files.make_folder(path.parent)
@@ -173,7 +173,7 @@ def test_another_service_at_the_base_url_fails(behaviour: Behaviour, tool: Tool,
 def test_ctrl_c_keeps_the_findings_so_far(service: Service) -> None:
     service.always(silent)
     terminal = Terminal("doctor")
-    terminal.answer("opt-outs", b"\x03")
+    terminal.answer("store.sqlite3", b"\x03")
     assert terminal.end() == 130
     assert KEY.encode() not in terminal.shown
     assert b"Traceback" not in terminal.shown

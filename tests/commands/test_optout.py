@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import on_this_machine
 from support.files import table, write_config
-from support.service import Service, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.usefixtures("store")
-"""Every test runs with local files, and again with a shared store."""
+pytestmark = pytest.mark.usefixtures("on_both_stores")
+"""Every test runs with a store on SQLite, and again on PostgreSQL."""
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
@@ -43,7 +41,6 @@ def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(t
     assert listed(tool) == [ANA]
 
 
-@on_this_machine
 @pytest.mark.parametrize("text", ["abc", "12", "57 300"])
 def test_the_hint_for_an_invalid_number_mentions_only_options_that_exist(text: str, tool: Tool) -> None:
     for words in (("optout", "add"), ("optout", "remove")):
@@ -90,17 +87,3 @@ def test_a_file_may_have_a_column_of_channels(tool: Tool, tmp_path: Path) -> Non
 def test_a_list_of_numbers_may_be_for_one_channel(tool: Tool) -> None:
     assert tool("optout", "import", "-", "--channel", "call", stdin=f"{ANA}\n").code == 0
     assert channels(tool) == [(ANA, "call")]
-
-
-@pytest.mark.parametrize("line", [("sms", "send", ANA), ("call", "send", ANA, "--voice", "Mia"), ("sms", "bulk")])
-def test_nothing_is_sent_if_the_list_cannot_be_read(
-    line: tuple[str, ...], tool: Tool, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in a state folder of another user, with sudo or in a service."""
-    (tmp_path / "to.csv").write_text(f"phone\n{ANA}\n")
-    file = [str(tmp_path / "to.csv")] * (line[1] == "bulk")
-    monkeypatch.setenv("XDG_STATE_HOME", f"/{'long' * 100}")
-    tool(*line, *file, "-m", "Hola", "--yes").refused(3, "Cannot ", "File name too long; nothing was sent")
-    assert service.received == []
-    service.will(respond({"id": "d", "data": [{"id": "m", "phone": ANA}]}))
-    assert tool("sms", "send", ANA, "-m", "Hola", "--ignore-optout").code == 0

@@ -27,7 +27,6 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import msgctl.history.contacts
-import msgctl.history.optouts
 import msgctl.http.client
 import msgctl.jobs.index
 import msgctl.jobs.runner  # with all that is replaced

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from msgctl.cli import foreground
+from msgctl.cli.foreground import OptOutWatch
 from msgctl.history.contacts import Contacts
 from msgctl.history.once import Reservation
-from msgctl.history.optouts import Watch
 from msgctl.jobs import resends, states
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import Window
@@ -57,7 +57,7 @@ def _ignoring_others(store: Any, job: str, *states: Any, **_: Any) -> tuple[set[
         pytest.param(resends, "_find", _ignoring_others, 5, id="it resends twice to the same people"),
         pytest.param(resends, "hand_over", lambda *_: None, 5, id="it does not record resends"),
         pytest.param(resends, "take_back", lambda *_: None, 285, id="it lets two jobs resend to the same people"),
-        pytest.param(Watch, "among", lambda *_: [], 202, id="it ignores opt-outs during a job"),
+        pytest.param(OptOutWatch, "among", lambda *_: [], 202, id="it ignores opt-outs during a job"),
         pytest.param(Contacts, "claim", lambda *_: (), 20, id="it ignores the limit per person"),
         pytest.param(
             foreground, "_due_jobs", lambda _, store, __: store.ids(), 62, id="it sends jobs before they are due"

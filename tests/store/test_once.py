@@ -33,7 +33,7 @@ def begun(store: Store, key: Key | None = KEY, phone: str = ANA) -> Begun:
 
 
 def send(store: Store, key: Key | None = KEY, phone: str = ANA) -> None:
-    once.end(store, ACCOUNT, begun(store, key, phone), ACCEPTED, DONE)
+    once.end(store, begun(store, key, phone), ACCEPTED, DONE)
 
 
 def test_a_key_sends_once_and_then_gives_the_first_result(store: Store) -> None:
@@ -54,14 +54,14 @@ def test_a_key_that_was_used_for_something_else_is_a_usage_error(store: Store) -
 
 
 def test_a_refused_request_frees_the_key_and_stays_in_the_history(store: Store) -> None:
-    once.end(store, ACCOUNT, begun(store), [RowOutcome("refused")], None)
+    once.end(store, begun(store), [RowOutcome("refused")], None)
     assert once.find(store, ACCOUNT, KEY) is None
     send(store)
     assert [each.outcome for each in history.entries(store, 9)] == ["refused", "accepted"]
 
 
 def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None:
-    once.end(store, ACCOUNT, begun(store), [], None)
+    once.end(store, begun(store), [], None)
     assert once.find(store, ACCOUNT, KEY) is None
     assert history.entries(store, 9) == []
     assert people.repeats(store, ACCOUNT, [ANA]) == set()
@@ -69,11 +69,11 @@ def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
     unknown = Result(5, 502, b"<html>", "no", "look")
-    once.end(store, ACCOUNT, begun(store), [RowOutcome("unknown")], unknown, body="<html>")
+    once.end(store, begun(store), [RowOutcome("unknown")], unknown, body="<html>")
     assert once.begin(store, single(), KEY) == unknown
     again = KEY._replace(resend_unknown=True)
     # A refused resend leaves the first outcome unknown.
-    once.end(store, ACCOUNT, begun(store, again), [RowOutcome("refused")], None)
+    once.end(store, begun(store, again), [RowOutcome("refused")], None)
     assert once.begin(store, single(), KEY) == unknown
     send(store, again)
     assert once.begin(store, single(), again) == DONE
@@ -94,7 +94,7 @@ def test_a_caller_waits_for_the_result_of_another_process(store: Store, location
         started = begun(other)
         os.write(ready[1], b"1")
         time.sleep(0.3)
-        once.end(other, ACCOUNT, started, ACCEPTED, DONE)
+        once.end(other, started, ACCEPTED, DONE)
 
     pid = child(location, work)
     os.read(ready[0], 1)
@@ -116,7 +116,7 @@ def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, loc
         else:
             with sends.open("a") as log:
                 log.write("sent\n")
-            once.end(other, ACCOUNT, started, ACCEPTED, DONE)
+            once.end(other, started, ACCEPTED, DONE)
 
     assert [status_of(pid) for pid in [child(location, work) for _ in range(5)]] == [0] * 5
     assert sends.read_text() == "sent\n"
@@ -130,7 +130,7 @@ def test_a_kill_between_any_two_statements_never_sends_twice(store: Store, locat
         if isinstance(started, Begun):
             with sends.open("a") as log:
                 log.write("sent\n")
-            once.end(other, ACCOUNT, started, ACCEPTED, DONE)
+            once.end(other, started, ACCEPTED, DONE)
 
     statuses = set()
     for statements in range(1, 40):

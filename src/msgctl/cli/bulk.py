@@ -25,7 +25,7 @@ from msgctl.errors import (
     ServiceError,
     UsageError,
 )
-from msgctl.history import contacts, once, optouts
+from msgctl.history import contacts, once
 from msgctl.http.request import Value, build
 from msgctl.jobs import report
 from msgctl.jobs.formats import FileError
@@ -43,6 +43,7 @@ from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
 from msgctl.storage.records import RECORD_ERRORS
+from msgctl.store import people
 from msgctl.text import clean, plural, shorten, some_of, timestamp
 
 PLAN_FIELDS = (
@@ -310,7 +311,7 @@ def _result_elsewhere(context: Context, job: str, where: str, reservation: once.
 def _exclude(context: Context, importer: Importer, spec: JobSpec, excluded: Iterable[str], country: str | None) -> None:
     """Leave out numbers that opted out or have reached the limit, and the ``excluded`` files. Raises UsageError."""
     limit = foreground.limit_of(context, spec)
-    importer.exclude(optouts.of(context.records, spec.performs.channel), OPTED_OUT)
+    importer.exclude(foreground.opted_out(context, spec.performs.channel), OPTED_OUT)
     if limit is not None:
         window = None if spec.window is None else Window.parse(spec.window, spec.days)
         over = contacts.reached(context.records, context.profile.account, limit, spec.at or context.clock(), window)
@@ -463,7 +464,7 @@ def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, 
     """Raise UsageError if one of the phones of --test-to has opted out."""
     read = phones.Reader(numbers.code(context)).international
     channel = operation.channel
-    if to and (found := optouts.among(context.records, [*to, *map(read, to)], channel)):
+    if to and (found := sorted(people.opted_out(context.store, [*to, *map(read, to)], channel))):
         fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]} --channel {channel}"
         raise UsageError(f"{found[0]} has opted out of {ops.CHANNELS[channel]}", fix)
 

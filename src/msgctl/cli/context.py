@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, TextIO
 from msgctl.cli.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.errors import ConfigurationError, NoProfileError
+from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
-from msgctl.storage.records import LOCAL, RECORD_ERRORS
+from msgctl.storage.records import LOCAL
+from msgctl.text import shorten
 
 if TYPE_CHECKING:
     from datetime import date
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from msgctl.output.printer import Printer, Screen
     from msgctl.sandbox.emulator import Emulator
     from msgctl.storage.records import Records
+    from msgctl.store.store import Store
+
+MAX_CHECK = 2.0
+"""Seconds that a command waits for a store that it does not need."""
 
 
 class Context:
@@ -62,7 +67,7 @@ class Context:
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
         self.warns_without_store = True
-        """Whether to warn if the shared store cannot be used; some commands report it as an error."""
+        """Whether to warn if a store in a database cannot be used; some commands report it as an error."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
         self.credential: Credential | None = None
@@ -115,34 +120,60 @@ class Context:
             program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
         )
 
-    @cached_property
+    @property
     def records(self) -> "Records":
-        """The --once keys, opt-outs and contacts, on this machine or shared. Raises ConfigurationError."""
-        if not (url := self._shared_url()):
-            return LOCAL
-        from msgctl.storage.shared import SharedRecords
+        """The --once keys and contacts of jobs."""
+        return LOCAL
 
-        return self.stack.enter_context(closing(SharedRecords(url, self.options.timeout)))
+    @cached_property
+    def store(self) -> "Store":
+        """Everything that msgctl remembers. Raises StoreNotReachedError and ConfigurationError."""
+        return self.new_store()
 
-    def _warn_without_store(self) -> None:
-        """Warn if the shared store cannot be used. Commands that need it have already failed; the others continue."""
+    def new_store(self) -> "Store":
+        """Open the store once more, for another thread. Raises StoreNotReachedError and ConfigurationError."""
+        return self._open_store(self.options.timeout)
+
+    @cached_property
+    def optional_store(self) -> "Store | None":
+        """The store for a command that continues without it: None, with a warning, if it cannot be used."""
+        if "store" in vars(self):
+            return self.store
         try:
-            self.records.check()
-        except RECORD_ERRORS as error:
+            return self._open_store(min(self.options.timeout, MAX_CHECK))
+        except STORE_ERRORS as error:
             self.warn(f"{error.what}. This command continues without it.")
+            return None
 
-    def _shared_url(self) -> str:
-        """Return the URL of the shared store, or an empty string without a store. The sandbox never uses it."""
-        url = self.environ.get("MSGCTL_STORE", "")
+    def _open_store(self, timeout: float) -> "Store":
+        from msgctl.store.store import open_store
+
+        store = open_store(self.store_location or files.state("store.sqlite3"), timeout=timeout, clock=self.clock)
+        return self.stack.enter_context(closing(store))
+
+    @property
+    def store_location(self) -> str | Path | None:
+        """The URL or path of the store in MSGCTL_STORE or the profile; None for the usual file.
+
+        The sandbox has a store of its own.
+        """
+        location = self.environ.get("MSGCTL_STORE", "")
         try:
             profile = self.profile
         except NoProfileError:  # `msgctl optout` needs no profile
             pass
         else:
             if profile.is_sandbox:
-                return ""
-            url = url or profile.store or ""
-        return url if profiles.is_store_url(url) else ""
+                return files.state("sandbox-store.sqlite3")
+            location = location or profile.store or ""
+        if not location or "://" in location:
+            return location or None
+        try:
+            return Path(location).expanduser().absolute()
+        except RuntimeError:
+            raise ConfigurationError(
+                f'The path of the store begins with an unknown user: "{shorten(location)}"', "Give an absolute path."
+            ) from None
 
     @cached_property
     def emulator(self) -> "Emulator":
@@ -160,8 +191,8 @@ class Context:
     @cached_property
     def client(self) -> "Client":
         credential = self.credential or self.profile.credential()
-        if self.warns_without_store:
-            self._warn_without_store()
+        if self.warns_without_store and self.store_location is not None and not self.profile.is_sandbox:
+            self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
 
         transport = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from functools import partial
 from signal import SIGINT
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from msgctl.cli.context import Context
@@ -24,9 +25,9 @@ from msgctl.errors import (
     OutcomeUnknownError,
     RefusedError,
     ServiceError,
-    SharedStoreError,
+    StoreNotReachedError,
 )
-from msgctl.history import contacts, once, optouts
+from msgctl.history import contacts, once
 from msgctl.jobs import resends, schema
 from msgctl.jobs.frequency import Frequency
 from msgctl.jobs.ledger import Ledger
@@ -42,6 +43,8 @@ from msgctl.jobs.workers import Workers
 from msgctl.outcomes.judge import is_final
 from msgctl.output.result import Document, Format, OwnResult
 from msgctl.storage.records import RECORD_ERRORS
+from msgctl.store import people
+from msgctl.store.store import Store as OneStore
 from msgctl.text import clean, day_and_time, plural
 
 if TYPE_CHECKING:
@@ -102,7 +105,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits``, it ends when its window closes, and the next `msgctl job run-due` resumes it.
     """
-    watch = context.stack.enter_context(closing(optouts.Watch(context.records, ledger.spec.performs.channel)))
+    watch = OptOutWatch(context.new_store(), ledger.spec.performs.channel)
     store = Store(ledger.path.parent)
     recorded = _contacts(context, job, ledger)
     finish = context.stack.enter_context(once.running(context.records, context.profile.account, job))
@@ -202,14 +205,33 @@ def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[in
     """
     is_due = ledger.due is not None and ledger.due <= ledger.clock()
     return (is_due and SIGINT in signals) or not isinstance(
-        error, NotReachedError | SharedStoreError | ConfigurationError | None
+        error, NotReachedError | StoreNotReachedError | ConfigurationError | None
     )
+
+
+class OptOutWatch:
+    """The opt-outs of one channel; any thread may read them."""
+
+    def __init__(self, store: OneStore, channel: str) -> None:
+        self._store = store
+        self._channel = channel
+        self._lock = Lock()
+
+    def among(self, phones: Collection[str]) -> set[str]:
+        """Return the numbers in ``phones`` that have opted out. Raises StoreNotReachedError and ConfigurationError."""
+        with self._lock:
+            return people.opted_out(self._store, phones, self._channel)
+
+
+def opted_out(context: Context, channel: str) -> Iterator[str]:
+    """Yield the numbers that have opted out of a channel, or of all."""
+    return (each.phone for each in people.optouts(context.store) if each.channel in (channel, people.ALL))
 
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was created."""
     with ledger.transaction():
-        number = ledger.leave_out(optouts.of(context.records, ledger.spec.performs.channel), schema.OPTED_OUT)
+        number = ledger.leave_out(opted_out(context, ledger.spec.performs.channel), schema.OPTED_OUT)
     if number:
         context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
 
@@ -389,7 +411,7 @@ def _failure(
         if Outcome.PENDING in found:
             hint += f"\n{resume}"
         return ConditionError(summary, hint, reason="not_accepted") if bad else None
-    what = error.what if isinstance(error, SharedStoreError) else error.message
+    what = error.what if isinstance(error, StoreNotReachedError) else error.message
     if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
         what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):

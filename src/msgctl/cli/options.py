@@ -17,7 +17,7 @@ from msgctl.cli.parsers import Choice, max_wait_option, number_option, parser, t
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
-from msgctl.text import clean, some_of
+from msgctl.text import clean, some_of, storable
 from msgctl.values import MAX_MESSAGE_BYTES, quote
 
 if TYPE_CHECKING:
@@ -297,11 +297,18 @@ def setting(context: Context, name: str, convert: Callable[[str], str]) -> str |
         ) from error
 
 
+MAX_KEY = 200
+"""Maximum characters of a --once key."""
+
+
 def once_key(text: str) -> str:
     """Return the key of --once. Raises UsageError."""
-    from msgctl.history import once
-
-    return once.check_key(text)
+    if not text.strip() or len(text) > MAX_KEY:
+        raise UsageError(
+            f"--once needs a key of 1 to {MAX_KEY} characters, not {quote(text)}",
+            'Choose one for each message, for example --once "disk-$(date +%F)"',
+        )
+    return storable(text)
 
 
 class SendOptions(OptionGroup):
@@ -312,8 +319,8 @@ class SendOptions(OptionGroup):
         typer.Option(
             "--once",
             metavar="KEY",
-            help="Send at most once per key from this machine, or from all machines with a shared store; later runs "
-            "print the first result.",
+            help="Send at most once per key, among all runs that use the same store; later runs print the first "
+            "result.",
             parser=parser(once_key),
             rich_help_panel=SAFETY,
         ),

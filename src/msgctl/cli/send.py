@@ -1,11 +1,11 @@
 """One request of a command: its dry run, its history, and sending it at most once per key."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgctl import operations, phones
 from msgctl import values as checks
+from msgctl.cli import single
 from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, SendOptions, WaitOptions
 from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, UsageError
@@ -17,11 +17,11 @@ from msgctl.operations import Effect, Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.outcomes.record import MAX_QUOTE, service_message
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
-from msgctl.storage.records import LOCAL, RECORD_ERRORS
-from msgctl.text import clean, plural, shorten, some_of, timestamp
+from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
-    from msgctl.history import once
+    from msgctl.store.once import Key
+    from msgctl.store.once import Result as StoredResult
 
 NO_WAIT = WaitOptions()
 USUAL_WAIT = 300.0
@@ -45,21 +45,23 @@ def send_message(
     for name, value in (("--max-wait", wait.max_wait), ("--until", wait.until)):
         if value and not wait.wait:
             raise UsageError(f"{name} needs --wait")
-    to = people = request.phones
-    if request.is_own_body or numbers.no_number_check:
+    people = request.phones
+    if request.is_own_body:
         reader = phones.Reader(numbers.known(context))
-        people = [phone and reader.international(phone) for phone in to]
-    if not options.ignore_optout:
-        _refuse_optouts(context, request.operation.channel, [phone for phone in (*to, *people) if phone])
+        people = [phone and reader.international(phone) for phone in people]
     request = request._replace(people=people)
-    if options.once is None or context.options.dry_run:
-        result = run(context, request)
-    else:
-        try:
-            result = _send_once(context, request, options)
-        except MsgctlError as error:
-            result = _printed(context, error)
-    if not wait.wait or not isinstance(result, ServiceResult):
+    check_fields(context, request.operation)
+    if context.options.dry_run:
+        return described([request.described(context.profile.base_url)])
+    key = None
+    if options.once is not None:
+        key = single.key_of(context, request, options.once, resend_unknown=options.resend_unknown)
+    channel = None if options.ignore_optout else request.operation.channel
+    try:
+        result = perform(context, request, key=key, channel=channel)
+    except MsgctlError as error:
+        result = _printed(context, error)
+    if not wait.wait:
         return result
     from msgctl.cli.tracking import undelivered
 
@@ -87,54 +89,51 @@ def _printed(context: Context, error: MsgctlError) -> ServiceResult:
 
 
 def perform(
-    context: Context, request: Request, *, begin: Callable[[], None] = lambda: None, may_repeat: bool = False
+    context: Context,
+    request: Request,
+    *,
+    key: "Key | None" = None,
+    channel: str | None = None,
+    may_repeat: bool = False,
 ) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, record it in the history.
+    """Make a request; if it sends something or blocks a number, its intent and outcome are in the store.
 
-    ``begin`` is called immediately before the request. Later jobs count the same message to these people as a repeat,
-    unless ``may_repeat``.
+    It is sent at most once under ``key``. People who have opted out of ``channel`` are refused. Later jobs count the
+    same message to these people as a repeat, unless ``may_repeat``.
     """
-    if request.people:
-        context.warns_without_store = False  # a lost store stops these sends, with an error of `recorded`
-    client = context.client  # first, because it fails without a credential
     operation = request.operation
+    is_recorded = operation.effect is Effect.SENDS or operation is operations.BLOCK_PHONE
+    if is_recorded:
+        context.warns_without_store = False  # `single.begin` reports a store that cannot be used
+    if key and (earlier := single.earlier(context, key)):
+        return _earlier(context, request, earlier, key)
+    client = context.client  # before the intent, because it fails without a credential
     if operation.effect is Effect.READS:
         return ServiceResult([client.send(request)], values=request.values)
-    if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
+    if not is_recorded:
         response = client.send(request)
         context.carried_out = True
         return ServiceResult([response], values=request.values)
-    from msgctl.history.store import CONTACT_SECONDS, Contact, Send, message_of, recorded
+    from msgctl.store.once import Result as StoredResult
 
-    def warn(error: MsgctlError) -> None:
-        context.warn(f"Not recorded in the history: {error.what}." + (f"\n{error.hint}" if error.hint else ""))
-
-    profile, to = context.profile, request.phones
-    message = message_of(operation, request.values, request.own_body)
-    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
-    contact = None
-    if request.people:
-        since = timestamp(max(0, context.clock() - CONTACT_SECONDS), "milliseconds")
-        contact = Contact(profile.account, None if may_repeat else _digest(request), request.people, since)
-    records = context.records if contact else LOCAL  # codes are sent even without a shared store
-    with recorded(records, sent, to, warn, is_kept=True, contact=contact) as kept:
-        begin()
+    begun = single.begin(context, request, key=key, channel=channel, may_repeat=may_repeat)
+    if isinstance(begun, StoredResult):
+        return _earlier(context, request, begun, key)
+    try:
         response = client.send(request)
         context.carried_out = True
         result = judged(request, response)
-        kept.entries = [*response.outcomes, *response.unclaimed]
-        if any(each.outcome == UNKNOWN for each in response.outcomes):
-            kept.response = response.body.decode(errors="replace")
+    except MsgctlError as error:
+        single.fail(context, begun, error)
+        raise
+    except KeyboardInterrupt:  # before or after the request, since the client raises Interrupted
+        if not context.carried_out:
+            single.undo(context, begun)
+        raise
+    code = _exit_code(result.outcomes)
+    body = response.body.decode(errors="replace") if code == 5 else ""
+    single.end(context, begun, result.outcomes, StoredResult(code, response.http_status, response.body), body=body)
     return result
-
-
-def _digest(request: Request) -> bytes:
-    """Return the digest of a message; it is the same in a job."""
-    if request.is_own_body:
-        content = {name: value for name, value in json.loads(request.json or b"{}").items() if name != "phone"}
-    else:
-        content = {name: request.values[name] for name in ("sms", "message", "body") if name in request.values}
-    return operations.message_digest(request.operation, request.values, json.dumps(content))
 
 
 def described(documents: Sequence[Document]) -> OwnResult:
@@ -187,51 +186,6 @@ def judged(request: Request, response: Response) -> ServiceResult:
     return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
 
 
-def _refuse_optouts(context: Context, channel: str, numbers: Sequence[str]) -> None:
-    from msgctl.history import optouts
-
-    if found := optouts.among(context.records, numbers, channel):
-        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
-        fix = f"msgctl optout remove {' '.join(found)} --channel {channel}"
-        raise UsageError(
-            f"{who} opted out of {operations.CHANNELS[channel]}", f"To send anyway, add --ignore-optout, or run: {fix}"
-        )
-
-
-# --- once
-
-
-def _send_once(context: Context, request: Request, options: SendOptions) -> ServiceResult:
-    """Send unless the key was used before. The key can be used again if nothing was sent."""
-    from msgctl.history import once
-
-    check_fields(context, request.operation)
-    wanted = once.fingerprint(request)
-    key = options.once or ""
-    account, is_resent = context.profile.account, options.resend_unknown
-    now = context.clock()
-    with once.reserved(context.records, account, key, wanted, now=now, resend_unknown=is_resent) as reservation:
-        if reservation.earlier is not None:
-            return _earlier(context, request, reservation.earlier, key)
-        try:
-            result = perform(context, request, begin=reservation.begin)
-        except MsgctlError as error:
-            stored = None
-            if not error.nothing_sent:
-                body_text = error.body.encode() or None
-                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
-            _settle(context, reservation, stored)
-            raise
-        except KeyboardInterrupt:  # before or after the request, since the client raises Interrupted
-            if not context.carried_out:
-                _settle(context, reservation, None)
-            raise
-        sent = result.responses[0]
-        stored = once.StoredResult(_exit_code(result.outcomes), sent.http_status, sent.body)
-        _settle(context, reservation, stored)
-        return result
-
-
 def _exit_code(outcomes: Sequence[RecipientOutcome]) -> int:
     """Return the exit code of a send: 5 if an outcome is unknown, else 6 if one is refused, else 0."""
     if any(each.outcome == UNKNOWN for each in outcomes):
@@ -239,28 +193,21 @@ def _exit_code(outcomes: Sequence[RecipientOutcome]) -> int:
     return 0 if all(each.outcome == ACCEPTED for each in outcomes) else 6
 
 
-def _settle(context: Context, reservation: "once.Reservation", result: "once.StoredResult | None") -> None:
-    """Store a result; None frees the key. If this fails, later runs with the key report an unknown outcome."""
-    try:
-        if result is None:
-            reservation.release()
-        else:
-            reservation.settle(result)
-    except RECORD_ERRORS as error:
-        context.warn(f"The result is not stored under --once: {error.what}.")
-
-
-def _earlier(context: Context, request: Request, earlier: "once.StoredResult", key: str) -> ServiceResult:
+def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "Key | None") -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
-    content, nothing = earlier.body or b"", "This time nothing was sent."
-    if not earlier.what and earlier.http_status is not None:
-        context.note(f"{nothing} This is the result of the first attempt with --once {checks.quote(key)}.")
-        return judged(request, read_response(request, content, earlier.http_status))
+    content, name = earlier.body or b"", checks.quote(key.key if key else "")
+    if not earlier.message and earlier.http_status is not None:
+        context.note(f"This is the result of the first run with --once {name}.")
+        result = judged(request, read_response(request, content, earlier.http_status))
+        for failure in result.failures:
+            failure.replayed = failure.nothing_sent = True
+        return result
     try:
         document = load_json(content)
     except ShapeError:
         document = None
     details = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
-    what = f"{nothing} The first attempt with --once {checks.quote(key)} may have been sent"
-    hint = "\n".join(filter(None, (f"The first attempt: {earlier.what}", earlier.hint)))
-    raise OutcomeUnknownError(what, hint, **details)
+    hint = "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint)))
+    error = OutcomeUnknownError(f"The first run with --once {name} may have sent the message", hint, **details)
+    error.replayed = error.nothing_sent = True
+    raise error

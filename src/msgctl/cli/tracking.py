@@ -1,12 +1,13 @@
 """Track messages until their delivery state is final."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.errors import (
+    STORE_ERRORS,
     ConditionError,
     ConfigurationError,
     Interrupted,
@@ -154,7 +155,7 @@ def follow(
     waiting, is_last, display = list(targets), False, None
     said: dict[str, str] = {}
     with ExitStack() as stack:
-        stack.callback(lambda: learn(targets, seen.latest))
+        stack.callback(lambda: learn(context, targets, seen.latest))
         if is_displayed(context):
             from msgctl.output.progress import StateProgress
 
@@ -251,8 +252,8 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", state) if state else None, **response)
 
 
-def learn(targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
-    """Store delivery states in the history. Errors are not reported, because the command does not depend on it."""
+def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
+    """Store the delivery states. If the store cannot be used, the command continues with a warning."""
     learned: list[tuple[str, str | None, str]] = []
     for target in targets:
         if (response := responses.get(target.id)) is None:
@@ -268,11 +269,13 @@ def learn(targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
         ]
     if not learned:
         return
-    from msgctl.history.store import reading
+    if store := context.optional_store:
+        from msgctl.store import results
 
-    with suppress(ConfigurationError), reading() as history:
-        if history is not None:
-            history.learn(learned)
+        try:
+            results.learn_states(store, context.profile.account, learned)
+        except STORE_ERRORS as error:
+            context.warn(f"{error.what}. The states are not stored.")
 
 
 def named(id: str, error: MsgctlError) -> MsgctlError:

@@ -1,4 +1,4 @@
-"""`msgctl history`: messages sent from this machine, and their results."""
+"""`msgctl history`: the messages in the store, and their results."""
 
 from datetime import date, datetime, timedelta
 from operator import itemgetter
@@ -14,28 +14,43 @@ from msgctl.cli.options import Country, CountryCode
 from msgctl.cli.parsers import date_option, number_option
 from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import MsgctlError, UsageError
-from msgctl.history.job_entries import RESPONSE, of_job, of_jobs
-from msgctl.history.store import CONTACT_SECONDS, HISTORY_FIELDS, SECONDS, reading
+from msgctl.history.job_entries import of_job, of_jobs
 from msgctl.jobs.ledger import facts
-from msgctl.jobs.store import Store
+from msgctl.jobs.store import Store as Ledgers
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
+from msgctl.store import history as entries
+from msgctl.store import removal
+from msgctl.store.history import Entry
+from msgctl.store.results import as_credits
 from msgctl.text import clean, plural, timestamp
 
-app = group(
-    """Messages sent from this machine, and their results.
-
-    Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
-    verification messages (never their codes) and blocked numbers.
-
-    The outcome is accepted, refused, not sent, or unknown: the request was sent, but it is not known whether the
-    service carried it out. With -p, only what was sent with that profile. Days begin at midnight of this machine's
-    time zone.
-    """
+HISTORY_FIELDS = (
+    "time",
+    "profile",
+    "command",
+    "job",
+    "phone",
+    "outcome",
+    "id",
+    "status",
+    "state",
+    "credits",
+    "message",
 )
-
 USUAL_LIMIT = 20
 MAX_LISTED = 1_000_000
+
+app = group(
+    """Messages that were sent, and their results.
+
+    Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
+    verification messages (never their codes) and blocked numbers. A store in a database has those of all machines.
+
+    The outcome is accepted, refused, or unknown: the request was sent, but it is not known whether the service carried
+    it out. With -p, only what was sent with that profile. Days begin at midnight of this machine's time zone.
+    """
+)
 
 
 class Period(OptionGroup):
@@ -44,8 +59,8 @@ class Period(OptionGroup):
     since: Annotated[date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d.")] = None
     until: Annotated[date | None, date_option("--until", "Last day.")] = None
 
-    def times(self, today: date) -> dict[str, str | None]:
-        """Return the first time of the days, and the first time after them. Raises UsageError."""
+    def times(self, today: date) -> dict[str, int | None]:
+        """Return the beginning of the days and the time after them, in milliseconds since 1970. Raises UsageError."""
         if self.since is not None:
             values.last_day(self.since, self.until, today)
         return {
@@ -66,13 +81,11 @@ class Listing(Period):
         int | None, number_option("--limit", f"Only the newest N entries. [default: {USUAL_LIMIT}]", 1, MAX_LISTED)
     ] = None
 
-    def filters(self, context: Context) -> dict[str, str | None]:
-        """Return the filters by column; None matches anything. Raises UsageError."""
-        return {
-            **self.times(context.today()),
-            "phone": None if self.phone is None else Country(self.country_code).any(context, self.phone),
-            "profile": context.options.profile,
-        }
+    def number(self, context: Context) -> str | None:
+        """Return the number to look up. Raises UsageError."""
+        if self.phone is None:
+            return None
+        return Country(self.country_code).any(context, self.phone)
 
 
 @default_command(
@@ -96,55 +109,69 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
 
 def _listed(context: Context, listing: Listing) -> OwnResult:
     most = listing.limit or USUAL_LIMIT
-    filters = listing.filters(context)
-    context.check_fields((*HISTORY_FIELDS, RESPONSE))
+    phone, times = listing.number(context), listing.times(context.today())
+    context.check_fields(HISTORY_FIELDS)
     found: list[dict[str, Any]] = []
     failures: list[MsgctlError] = []
-    store = Store(files.state("jobs"))
+    profile = context.options.profile
+    filters = {
+        **{name: None if time is None else timestamp(time // 1000)[:-1] for name, time in times.items()},
+        **{"phone": phone, "profile": profile},
+    }
+    ledgers = Ledgers(files.state("jobs"))
     if listing.job is not None:
-        job = store.find(listing.job)
-        found = of_job(store, job, facts(store.path(job)).spec, most + 1, filters)
+        job = ledgers.find(listing.job)
+        found = of_job(ledgers, job, facts(ledgers.path(job)).spec, most + 1, filters)
     else:
-        with reading() as history:
-            found = [] if history is None else history.entries(most + 1, **filters)
-        found += of_jobs(store, most + 1, filters, found, failures)
+        found = [
+            _document(entry)
+            for entry in entries.entries(context.store, most + 1, **times, phone=phone, profile=profile)
+        ]
+        found += of_jobs(ledgers, most + 1, filters, found, failures)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
     found = sorted(found, key=itemgetter("time"))[-most:]
+    found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"
-    is_whole = listing.is_empty and context.options.profile is None
+    is_whole = listing.is_empty and profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
-    if RESPONSE not in context.options.fields:
-        found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]
     return OwnResult(found, HISTORY_FIELDS, view="history", empty=empty, failures=failures)
 
 
-def _start(day: date) -> str:
-    """Return when a day begins in this machine's time zone, as the beginning of an entry's time."""
-    begins = 0 if day.year < 1970 else datetime(day.year, day.month, day.day).timestamp()
-    return timestamp(begins)[:SECONDS]
+SECONDS = len("2026-12-01T09:00:00")
+"""Characters of a time that are shown; the rest only orders entries within the same second."""
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    """Return an entry with the fields that are shown."""
+    shown = {name: getattr(entry, name) for name in HISTORY_FIELDS}
+    return shown | {"time": timestamp(entry.time / 1000, "milliseconds"), "credits": as_credits(entry.credits)}
+
+
+def _start(day: date) -> int:
+    """Return when a day begins in this machine's time zone, in milliseconds since 1970."""
+    return 0 if day.year < 1970 else int(datetime(day.year, day.month, day.day).timestamp() * 1000)
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
-    before: Annotated[date | None, date_option("--before", "Only entries before this day.")] = None,
+    before: Annotated[date | None, date_option("--before", "Only what was sent before this day.")] = None,
 ) -> None:
-    """Delete the history of the account.
+    """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
-    msgctl still keeps recent recipients' numbers and a digest of each single send for eight days: --at-most and the
-    check for repeats need them.
+    For 90 days, msgctl keeps what protects people: --once keys, names and digests of jobs, and the numbers, digests
+    and times of messages. Opt-outs stay until you remove them.
     """
-    start, profile = None if before is None else _start(before), context.profile
-    recent = timestamp(max(0, context.clock() - CONTACT_SECONDS))
-    with reading() as history:
-        number = 0 if history is None else history.count(profile.name, start)
-        if history is None or not number:
-            context.note("There is nothing to delete.")
-            return
-        entries = f"{plural(number, 'entry', 'entries')} of profile {values.quote(profile.name)}"
-        whose = f"{entries}, client {profile.client} of {clean(profile.base_url)}"
-        prompts.confirm(context, f"Delete {whose}{'' if before is None else f', before {before}'}?")
-        deleted = history.clear(profile.name, start, contacts_before=recent)
-    context.note(f"Deleted {plural(deleted, 'entry', 'entries')} of profile {values.quote(profile.name)}.")
+    profile = context.profile
+    start = None if before is None else _start(before)
+    count, numbers = entries.clearable(context.store, profile.account, start)
+    if not numbers:
+        context.note("There is nothing to delete.")
+        return
+    sends = plural(count, "entry", "entries")
+    whose = f"{sends} of profile {values.quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
+    prompts.confirm(context, f"Delete {whose}{'' if before is None else f', before {before}'}?")
+    removal.remove(context.store, numbers)
+    context.note(f"Deleted {sends} of profile {values.quote(profile.name)}.")

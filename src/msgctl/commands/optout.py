@@ -19,12 +19,9 @@ from msgctl.text import plural, timestamp
 app = group(
     """Manage numbers that must not get your messages.
 
-    The list is kept on this machine, for all profiles, or in the profile's shared store. Jobs leave these numbers out,
-    even jobs in progress. `sms send`, `call send` and `chatapp` refuse them without --ignore-optout. Verification codes
-    are not affected. With --channel, an opt-out is only for SMS, calls or chat-app messages.
-
-    The list contains international numbers. With --no-number-check, msgctl recognizes national numbers only if it knows
-    their country, for example from --country-code.
+    The list is in the store, for all accounts that use it. Jobs leave these numbers out, even jobs in progress.
+    `sms send`, `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
+    With --channel, an opt-out is only for SMS, calls or chat-app messages.
 
     To let the service block a number for the whole account, use `msgctl block`.
     """
@@ -54,10 +51,10 @@ Channel = Annotated[
 )
 def add(context: Context, phone: Phones, country: Country, channel: Channel = "all") -> None:
     """Add numbers to the opt-out list."""
-    from msgctl.history import optouts
+    from msgctl.store import people
 
     wanted = country.all(context, phone)
-    _, new = optouts.add(context.records, ((each, channel) for each in wanted), context.clock())
+    _, new = people.add_optouts(context.store, [(each, channel) for each in wanted])
     _tell_added(context, len(wanted), new)
 
 
@@ -68,12 +65,12 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
     The channel is sms, call or chatapp, or all for an opt-out of every channel. With --channel, it lists only
     the opt-outs that apply to this channel.
     """
-    from msgctl.history import optouts
+    from msgctl.store import people
 
     context.check_fields(COLUMNS)
     found = [
-        {**each._asdict(), "added": timestamp(each.added)}
-        for each in optouts.every(context.records)
+        {"phone": each.phone, "channel": each.channel, "added": timestamp(each.time // 1000)}
+        for each in people.optouts(context.store)
         if channel == "all" or each.channel in (channel, "all")
     ]
     return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
@@ -85,10 +82,10 @@ def remove(context: Context, phone: Phones, country: Country, channel: Channel =
 
     With --channel, a number that has opted out of all channels stays on the list for the others.
     """
-    from msgctl.history import optouts
+    from msgctl.store import people
 
     wanted = country.all(context, phone)
-    removed = optouts.remove(context.records, wanted, channel)
+    removed = people.remove_optouts(context.store, wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -110,8 +107,8 @@ def import_(
     If the file has a column "channel", its values count: sms, call, chatapp or all. --channel is for empty cells, and
     for files without this column.
     """
-    from msgctl.history import optouts
     from msgctl.jobs.reader import name_of, values_in
+    from msgctl.store import people
 
     rows = values_in("channel", file, context.stdin.buffer, country.known(context), phone_column)
 
@@ -122,7 +119,7 @@ def import_(
             except UsageError as error:
                 raise error.within(f"Line {line} of {name_of(file)}") from None
 
-    given, new = optouts.add(context.records, entries(), context.clock())
+    given, new = people.add_optouts(context.store, entries())
     _tell_added(context, given, new)
 
 

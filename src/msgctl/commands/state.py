@@ -22,6 +22,7 @@ from msgctl.errors import (
 from msgctl.http.response import Response
 from msgctl.outcomes.judge import REFUSED
 from msgctl.output.result import Format, OwnResult, ServiceResult
+from msgctl.text import timestamp
 from msgctl.values import quote
 
 app = group("Check the delivery state of SMS and calls.")
@@ -84,7 +85,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
             failures.append(_without_state(target.id, response))
         if is_json or response.document["data"]:
             got[target.id] = response
-    learn(targets, got)
+    learn(context, targets, got)
     return ServiceResult(list(got.values()), len(targets), failures=failures)
 
 
@@ -138,20 +139,19 @@ def _without_state(id: str, response: Response) -> UnreadableError:
 
 def _last_targets(context: Context) -> list[Target]:
     """Return the messages of the profile's last send, without refused recipients."""
-    from msgctl.history.store import SECONDS, reading
+    from msgctl.store import history
 
     profile = context.profile
-    with reading() as history:
-        entries = [] if history is None else history.last(profile.name, profile.base_url)
+    entries = history.last(context.store, profile.account)
     phones: dict[str, list[str]] = {}
-    accepted = [entry for entry in entries if entry["outcome"] != REFUSED] or entries
+    accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
     for entry in accepted:
-        if entry["id"]:
-            phones.setdefault(entry["id"], []).extend([entry["phone"]] if entry["phone"] else [])
+        if entry.id:
+            phones.setdefault(entry.id, []).extend([entry.phone] if entry.phone else [])
     if phones:
         return [Target(*each) for each in phones.items()]
-    why = f"the history of this machine has no message of profile {profile.name}"
+    why = f"the store has no message of profile {profile.name}"
     for last in entries[:1]:
-        time = f"{last['time'][:SECONDS]}Z"
-        why = f"the last message ({last['command']}, {time}) has no ID; its outcome is {last['outcome']}"
+        time = timestamp(last.time // 1000)
+        why = f"the last message ({last.command}, {time}) has no ID; its outcome is {last.outcome}"
     raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")

@@ -11,23 +11,18 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgctl import operations as ops
-from msgctl import phones
-from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.expiry import delete_expired
 from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
-from msgctl.outcomes.judge import REFUSED, UNKNOWN, RecipientOutcome
-from msgctl.storage import database
+from msgctl.outcomes.judge import REFUSED, RecipientOutcome
 from msgctl.storage.database import FileFormat
-from msgctl.storage.records import RECORD_ERRORS, Connection, Records
-from msgctl.text import storable
+from msgctl.storage.records import Connection, Records
 
 CONTACTS = (
     # People who may have got a message of an account in the last eight days: the international numbers of a request,
@@ -164,37 +159,6 @@ GROUPINGS = tuple(_GROUPS)
 """The columns that messages and credits can be summed by."""
 
 
-class GroupSum(NamedTuple):
-    """The accepted messages of a group, and all credits charged for it."""
-
-    group: str | None
-    messages: int
-    credits: float
-
-
-class Send(NamedTuple):
-    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SS.sssZ."""
-
-    time: str
-    profile: str
-    base_url: str
-    command: str
-    message: str
-
-
-class Contact(NamedTuple):
-    """The account and the message of a send to people, by its `message_digest`, and their international numbers.
-
-    The numbers are in the order of the request; None stands for an unknown one. Without a digest, later jobs do not
-    count the message as a repeat. `History` deletes contacts from before the time ``since``.
-    """
-
-    account: str
-    digest: bytes | None
-    people: Sequence[str | None]
-    since: str
-
-
 class History:
     """An open history. Creates a missing file and directory (0600 in 0700), unless it is ``read_only``.
 
@@ -216,103 +180,6 @@ class History:
     def close(self) -> None:
         with suppress(sqlite3.Error, KeyboardInterrupt):  # all commits are already on disk
             self.db.close()
-
-    def begin(self, send: Send, phones: Iterable[str | None], contact: Contact | None = None) -> int:
-        """Store a send with an unknown outcome before its request is sent, and return its number."""
-        with self._transaction():
-            query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
-            number = self.db.execute(query, [storable(text) for text in send]).lastrowid or 0
-            query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
-            self.db.executemany(
-                query, [(number, place, phone and storable(phone), UNKNOWN) for place, phone in enumerate(phones)]
-            )
-            if contact:
-                delete_old_contacts(self.db, contact.since)
-                add_contact(self.db, send.time, contact.account, number, 1, contact.people, contact.digest)
-        return number
-
-    def finish(self, number: int, entries: Sequence[RecipientOutcome], response: str) -> None:
-        """Store the result of a send, unless it was cleared meanwhile."""
-        with self._transaction():
-            take_back_contacts(self.db, number, entries)
-            self.db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
-            found = self.db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
-            if found.rowcount:
-                rows = [
-                    (number, place, *(None if value is None else storable(value) for value in entry[:5]))
-                    for place, entry in enumerate(entries)
-                ]
-                self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
-
-    def learn(self, states: Iterable[tuple[str, str | None, str]]) -> None:
-        """Store the newest delivery states: id, phone (None for all recipients that share the id) and state."""
-        with self._transaction():
-            self.db.executemany(
-                "UPDATE entries SET state = :state WHERE id = :id AND (:phone IS NULL OR phone = :phone)",
-                [{"id": storable(id_), "phone": phone, "state": storable(state)} for id_, phone, state in states],
-            )
-
-    def entries(self, limit: int, **filters: str | None) -> list[Document]:
-        """Return the newest ``limit`` entries that match the filters, newest last.
-
-        Filters are ``since`` and ``until`` (beginnings of times as in `Send`; ``until`` is excluded), ``phone``,
-        and ``profile``.
-        """
-        conditions = {"since": "time >= :since", "until": "time < :until"}
-        given = {name: value for name, value in filters.items() if value is not None}
-        where = " AND ".join(conditions.get(name, f"{name} = :{name}") for name in given) or "1"
-        found = self._read(f"{where} ORDER BY dispatch DESC, position DESC LIMIT :limit", {**given, "limit": limit})
-        return found[::-1]
-
-    def last(self, profile: str, base_url: str) -> list[Document]:
-        """Return the entries of the newest message of a profile to a base URL, if any."""
-        return self._read(
-            "dispatch = (SELECT max(number) FROM dispatches"
-            " WHERE profile = :profile AND base_url = :base_url AND command <> 'block add') ORDER BY position",
-            {"profile": profile, "base_url": base_url},
-        )
-
-    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[GroupSum]:
-        """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
-        query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
-            FROM ({_SUMMED}) WHERE command <> 'block add' AND time >= coalesce(:since, '')
-            AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
-            GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
-        with FORMAT.explained(self._path):
-            self.db.create_function("country", 1, phones.country_of)
-            return [GroupSum(*row) for row in self.db.execute(query, filters)]
-
-    def count(self, profile: str, before: str | None = None) -> int:
-        """Return how many entries `clear` would delete."""
-        query = f"SELECT count(*) FROM ({_SUMMED}) WHERE profile = ? AND time < coalesce(?, '9')"  # noqa: S608
-        with FORMAT.explained(self._path):
-            return int(self.db.execute(query, (profile, before)).fetchone()[0])
-
-    def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
-        """Delete all sends, or the sends of a profile or before a time; return the number of their entries.
-
-        Their data is overwritten in the file, except the contacts since ``contacts_before``.
-        """
-        with FORMAT.explained(self._path):
-            self.db.execute("PRAGMA secure_delete = ON")
-        with self._transaction():
-            self.db.execute(
-                "DELETE FROM dispatches WHERE (:profile IS NULL OR profile = :profile)"
-                " AND (:before IS NULL OR time < :before)",
-                {"profile": profile, "before": before},
-            )
-            self.db.execute("DELETE FROM contacts WHERE time < ?", [contacts_before])
-            deleted = self.db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
-            return deleted.rowcount
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with FORMAT.explained(self._path), database.transaction(self.db):
-            yield
-
-    def _read(self, condition: str, values: Document) -> list[Document]:
-        with FORMAT.explained(self._path):
-            return [_document(row) for row in self.db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
 def kind_of_contacts(records: Records) -> FileFormat:
@@ -354,90 +221,6 @@ def delete_old_contacts(db: Connection, before: str) -> None:
     delete_expired(db, "contacts", "time", before, day=f"substr(time, 1, {DAY})", days=CONTACT_DAYS)
 
 
-@dataclass
-class Result:
-    """The outcome of each recipient of a send, and the text of the response if any outcome is unknown."""
-
-    entries: Sequence[RecipientOutcome] = ()
-    response: str = ""
-
-
-@contextmanager
-def recorded(
-    records: Records,
-    send: Send,
-    phones: Sequence[str | None],
-    warn: Callable[[MsgctlError], None],
-    *,
-    is_kept: bool,
-    contact: Contact | None = None,
-) -> Iterator[Result]:
-    """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
-
-    The block sets the yielded result; if it raises, the outcome follows from the error. ``warn`` is called with
-    the error if the history cannot be written. Without ``is_kept``, nothing is recorded. Raises one of `RECORD_ERRORS`
-    if the contact is shared by several machines and cannot be recorded; nothing may be sent then.
-    """
-    result, begun, shared = Result(), None, ""
-    with ExitStack() as stack:
-        if is_kept and contact and records.is_shared:
-            shared = _add_shared(records, send, contact)
-        try:
-            if is_kept:
-                history = stack.enter_context(closing(History(FORMAT.path())))
-                begun = history, history.begin(send, phones, None if shared else contact)
-        except ConfigurationError as error:
-            warn(error)
-
-        def finish(result: Result) -> None:
-            _finish(begun, send, result, warn)
-            if shared:
-                _finish_shared(records, shared, result, warn)
-
-        try:
-            yield result
-            finish(result)
-        except BaseException as error:
-            outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
-            outcome = REFUSED if isinstance(error, RefusedError) else outcome
-            if not result.entries:
-                result = Result([RecipientOutcome(each, outcome) for each in phones], getattr(error, "body", ""))
-            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
-                finish(result)
-            raise
-
-
-def _finish(begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[MsgctlError], None]) -> None:
-    """Store the result of a send, with verification codes masked, if its beginning was stored."""
-    response = result.response[:MAX_RESPONSE]
-    if send.command.startswith("2fa"):
-        response = _CODE.sub("******", response)
-    if begun is not None:
-        history, number = begun
-        try:
-            history.finish(number, result.entries, response)
-        except ConfigurationError as error:
-            warn(error)
-
-
-def _add_shared(records: Records, send: Send, contact: Contact) -> str:
-    """Add a contact to the shared ones, and return its source."""
-    source = os.urandom(16).hex()
-    with records.opened(SHARED_CONTACTS) as db, database.transaction(db):
-        delete_old_contacts(db, contact.since)
-        add_contact(db, send.time, contact.account, source, 1, contact.people, contact.digest)
-    return source
-
-
-def _finish_shared(records: Records, source: str, result: Result, warn: Callable[[MsgctlError], None]) -> None:
-    if any(entry.outcome in (REFUSED, NOT_SENT) for entry in result.entries):
-        try:
-            with records.opened(SHARED_CONTACTS) as db, database.transaction(db):
-                take_back_contacts(db, source, result.entries)
-        except RECORD_ERRORS as error:
-            warn(error)
-
-
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
     """Return the content of a send as one text: message, audio, template with values, or app name."""
     if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
@@ -460,11 +243,6 @@ def reading() -> Iterator[History | None]:
     # The history can be read even on a read-only disk.
     with closing(History(path, read_only=not os.access(path.parent, os.W_OK))) as history:
         yield history
-
-
-def _document(row: sqlite3.Row) -> Document:
-    """Return an entry with the fields that are shown."""
-    return {**dict.fromkeys(HISTORY_FIELDS), **dict(row), "credits": number(row["credits"])}
 
 
 def number(text: str | int | None) -> Any:

@@ -7,39 +7,41 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from msgctl.errors import ConfigurationError, MsgctlError
-from msgctl.history.store import SECONDS, GroupSum, reading
 from msgctl.jobs.index import MinuteSum
 from msgctl.jobs.model import JobSpec
-from msgctl.jobs.store import Store
+from msgctl.jobs.store import Store as Ledgers
 from msgctl.storage import files
-from msgctl.text import timestamp
+from msgctl.store import history
+from msgctl.store.schema import CREDIT
+from msgctl.store.store import Store
 
 
-def totals(grouping: str, filters: Mapping[str, str | None], failures: list[MsgctlError]) -> list[GroupSum]:
+def totals(
+    store: Store, grouping: str, times: Mapping[str, int | None], profile: str | None, failures: list[MsgctlError]
+) -> list[tuple[str | None, int, float]]:
     """Return the sums of each group, in the order of their names.
 
-    `History.sums` describes ``grouping`` and ``filters``. An error is added to ``failures`` for each job that cannot
-    be read.
+    ``times`` are ``since`` and ``until``. An error is added to ``failures`` for each job that cannot be read.
     """
     found: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
-    with reading() as history:
-        for each in [] if history is None else history.sums(grouping, filters):
-            found[each.group][0] += each.messages
-            found[each.group][1] += each.credits
-    with Store(files.state("jobs")).index() as index:
+    for each in history.usage(store, grouping, **times, profile=profile):
+        found[each.group][0] += each.messages
+        found[each.group][1] += each.credits / CREDIT
+    since, until = (times["since"] or 0) / 1000, (times["until"] or 2**62) / 1000
+    with Ledgers(files.state("jobs")).index() as index:
         for job in index.jobs:
             try:
                 spec = index.facts(job).spec
-                if filters["profile"] in (None, spec.profile):
+                if profile in (None, spec.profile):
                     for one in index.sums(job):
-                        if (filters["since"] or "") <= timestamp(one.minute)[:SECONDS] < (filters["until"] or "9"):
+                        if since <= one.minute < until:
                             group = _group(grouping, job, spec, one)
                             found[group][0] += one.messages
                             found[group][1] += one.credits
             except ConfigurationError as error:
                 failures.append(error.within(f"Job {job} is not included"))
     return [
-        GroupSum(name, int(messages), charged)
+        (name, int(messages), charged)
         for name, (messages, charged) in sorted(found.items(), key=lambda item: item[0] or "")
     ]
 

@@ -11,7 +11,7 @@ from msgctl.errors import (
     MsgctlError,
     NotReachedError,
     RefusedError,
-    SharedStoreError,
+    StoreNotReachedError,
     TurnedAwayError,
     UsageError,
     unexpected,
@@ -109,7 +109,7 @@ class Runner(Workers):
             return False
         try:
             return bool(self._opted_out(item.numbers))
-        except (ConfigurationError, SharedStoreError):  # the next intent raises the same error
+        except (ConfigurationError, StoreNotReachedError):  # the next intent raises the same error
             return True
 
     def _items(self, number: int) -> list[Any]:

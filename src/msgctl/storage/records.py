@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgctl.errors import ConfigurationError, SharedStoreError
+from msgctl.errors import ConfigurationError, StoreNotReachedError
 from msgctl.storage import files
 from msgctl.storage.database import FileFormat
 
-RECORD_ERRORS = ConfigurationError, SharedStoreError
+RECORD_ERRORS = ConfigurationError, StoreNotReachedError
 """Errors of records that cannot be read or written."""
 
 

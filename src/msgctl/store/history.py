@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from datetime import datetime
 from typing import NamedTuple
@@ -42,6 +43,19 @@ class Entry(NamedTuple):
     parameters: str
     settings: str
 
+    @property
+    def message(self) -> str:
+        """The content as one text: message, audio, template with values, or app name."""
+        values = {**json.loads(self.settings).get("fixed", {}), **json.loads(self.parameters or "{}")}
+        if template := values.get("template"):
+            text = values.get("own_body") or ", ".join(map(str, values.get("body", ())))
+            return f"{template}: {text}" if text else str(template)
+        if audio := values.get("audio-code"):
+            return f"audio {audio}"
+        if app_name := values.get("app-name"):
+            return f"verification code for {app_name}"
+        return str(values.get("sms") or values.get("message") or "")
+
 
 class Sum(NamedTuple):
     """The accepted messages of a group, and all credits charged for it (millionths)."""
@@ -67,14 +81,17 @@ def entries(
     until: int | None = None,
     phone: str | None = None,
     job: int | None = None,
+    profile: str | None = None,
 ) -> list[Entry]:
     """Return the newest ``limit`` entries that match, newest last; ``until`` is excluded."""
-    conditions, values = "", []
+    conditions = ""
+    values: list[int | str] = []
     for condition, value in (
         ("result.time >= ?", since),
         ("result.time < ?", until),
         ("result.phone = ?", phone),
         ("result.job = ?", job),
+        ("profile = ?", profile),
     ):
         if value is not None:
             conditions += f" AND {condition}"
@@ -96,7 +113,9 @@ def last(store: Store, account: str) -> list[Entry]:
     return [Entry(*row) for row in store.db.rows(f"{_ENTRIES} AND result.job = ? ORDER BY result.line", (number,))]
 
 
-def usage(store: Store, by: str, *, since: int | None = None, until: int | None = None) -> list[Sum]:
+def usage(
+    store: Store, by: str, *, since: int | None = None, until: int | None = None, profile: str | None = None
+) -> list[Sum]:
     """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are those of this machine."""
     column = {
         "day": f"result.time / {_QUARTER}",
@@ -108,8 +127,8 @@ def usage(store: Store, by: str, *, since: int | None = None, until: int | None 
         f"""SELECT {column}, min(result.phone), sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
         sum(coalesce(result.credits, 0)) FROM result JOIN job ON job.number = result.job
         WHERE removed IS NULL AND result.request > 0 AND command <> ? AND result.time >= ? AND result.time < ?
-        GROUP BY 1""",
-        (BLOCK, since or 0, 2**62 if until is None else until),
+        AND (? = '' OR profile = ?) GROUP BY 1""",
+        (BLOCK, since or 0, 2**62 if until is None else until, profile or "", profile or ""),
     )
     sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
     for value, phone, messages, paid in rows:

@@ -72,6 +72,7 @@ class Key(NamedTuple):
 class Begun(NamedTuple):
     """A single send whose request may be made now. ``before`` is an earlier unknown result under the key."""
 
+    single: Single
     job: int
     intent: Intent
     key: Key | None
@@ -95,6 +96,7 @@ def find(store: Store, account: str, key: Key) -> Result | None:
         raise UsageError(
             f"--once {quote(key.key)} was used for another message or other recipients",
             "Choose another key for this message.",
+            consequence="this message was not sent",
             reason="key_reused",
         )
     result = Result(*values)
@@ -129,7 +131,7 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
                         "UPDATE once SET job = ? WHERE account = ? AND key = ?",
                         (number, single.account, plain(key.key)),
                     )
-                return Begun(number, intent, key, before)
+                return Begun(single, number, intent, key, before)
         if time.monotonic() > deadline:
             raise ConditionError(
                 f"Another process on {clean(busy)} is sending under this key",
@@ -204,21 +206,17 @@ def _job_values(single: Single) -> tuple[str, str, str, int]:
 
 
 def end(
-    store: Store,
-    account: str,
-    begun: Begun,
-    rows: Sequence[RowOutcome],
-    result: Result | None,
-    *,
-    body: str | None = None,
+    store: Store, begun: Begun, rows: Sequence[RowOutcome], result: Result | None, *, body: str | None = None
 ) -> None:
     """Store the outcome of each phone, and the result under the key.
 
     Without a ``result``, the request was refused or not carried out: the key is free again, unless it had an earlier
     unknown result. Without ``rows``, the request was not carried out, and the send disappears. ``body`` is the response
-    if an outcome is in doubt.
+    if an outcome is in doubt; it is not stored for a verification message, because it may contain the code.
     """
-    db, number = store.db, begun.job
+    db, number, account = store.db, begun.job, begun.single.account
+    if not begun.single.is_contact:
+        body = None
     with db.transaction(account):
         if rows:
             changes = results.record(db, number, [RequestOutcome(begun.intent, rows, body)])

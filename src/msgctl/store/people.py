@@ -29,17 +29,17 @@ def add_optouts(store: Store, entries: Iterable[tuple[str, str]]) -> tuple[int, 
 
     A number that has opted out of all channels is not new for one of them.
     """
-    wanted = [*dict.fromkeys(entries)]
+    given = [*entries]
     new = 0
     with store.db.transaction("optout"):
-        for some in chunks(wanted):
+        for some in chunks(dict.fromkeys(given)):
             known = {*_optouts(store, [phone for phone, _ in some], (ALL,))}
             rows = [(phone, channel, store.now()) for phone, channel in some if phone not in known]
             if rows:
                 new += store.db.insert(
                     "INSERT INTO optout (phone, channel, time)", rows, ending="ON CONFLICT (phone, channel) DO NOTHING"
                 )
-    return len(wanted), new
+    return len(given), new
 
 
 def remove_optouts(store: Store, phones: Iterable[str], channel: str = ALL) -> list[str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
+from msgctl.store.schema import CREDIT
 from msgctl.store.store import SLICE, Store
 
+MAX_CREDITS = 10**12
+"""Credits of one recipient; more is a mistake of the service. The sum for a million recipients fits into 64 bits."""
 ENDED_EARLY = "msgctl ended before the response arrived"
 
 NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
@@ -56,6 +60,22 @@ class RequestOutcome(NamedTuple):
     intent: Intent
     rows: Sequence[RowOutcome]
     body: str | None = None
+
+
+def millionths(credits: str | None) -> int | None:
+    """Return the credits in a response as stored; None for none, a negative number or more than twelve digits."""
+    try:
+        amount = Decimal(credits or "")
+    except InvalidOperation:
+        return None
+    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
+
+
+def as_credits(amount: int | None) -> int | float | None:
+    """Return stored credits as a number."""
+    if amount is None:
+        return None
+    return amount // CREDIT if amount % CREDIT == 0 else amount / CREDIT
 
 
 def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:

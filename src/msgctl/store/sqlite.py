@@ -39,6 +39,7 @@ class SQLite(Database):
         self.path = path
         self.place = files.shown(path)
         self._timeout = timeout
+        self._owners: set[int] = set()
         if sqlite3.sqlite_version_info < MIN_VERSION:
             raise _error(
                 f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
@@ -167,6 +168,7 @@ class SQLite(Database):
     def hold(self, owner: int) -> None:
         with files.explained("lock", self._locks, "nothing was sent"):
             _LockFile.of(self._locks).hold(owner)
+        self._owners.add(owner)
 
     def held(self, owners: Collection[int]) -> set[int]:
         with files.explained("lock", self._locks, "nothing was sent"):
@@ -180,6 +182,9 @@ class SQLite(Database):
         pass  # a file stays open
 
     def close(self) -> None:
+        with suppress(OSError):
+            while self._owners:
+                _LockFile.of(self._locks).release(self._owners.pop())
         with suppress(sqlite3.Error):  # all commits are on disk
             self._db.close()
 
@@ -213,6 +218,10 @@ class _LockFile:
     def hold(self, owner: int) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, owner)
         self._own.add(owner)
+
+    def release(self, owner: int) -> None:
+        self._own.discard(owner)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, owner)
 
     def held(self, owners: Collection[int]) -> set[int]:
         return {owner for owner in owners if owner in self._own or self._is_held(owner)}
