@@ -38,7 +38,7 @@ from support.jobs import (
     sent_to,
     table,
 )
-from support.service import Service, drop, respond
+from support.service import Service, respond
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool, process
 
@@ -183,96 +183,6 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     assert len(sent_to(service)) == 6
     tool.clock.now += 86_400
     assert jobs.sms(everyone, "--yes").code == 0
-
-
-def test_all_jobs_and_single_sends_of_a_day_count_together(
-    jobs: Jobs, service: Service, tool: Tool, home: Path
-) -> None:
-    people = [f"57300{number:07}" for number in range(10)]
-    ids = [jobs.send(of_phones(home, people[:3])), jobs.send(of_phones(home, people[2:5]), "--canary", "1")]
-    assert tool("sms", "send", people[5], f"+{people[5]}", "-m", "Hello").code == 0
-    sent = len(sent_to(service))
-    everyone = of_phones(home, people)
-    refused = jobs.sms(everyone, "--yes")
-    refused.refused(2, *ids, "single sends", "6 of 10 recipients", f"msgctl job resume {ids[1]}", "--exclude-repeats")
-    assert len(sent_to(service)) == sent
-    tool.clock.now += 86_400
-    done = jobs.sms(everyone, "--yes")
-    assert (done.code, "to 2 of 10 recipients" in done.err) == (0, True), (
-        "those who will get it count: they are pending"
-    )
-
-
-def test_a_few_repeats_are_reported_and_can_be_left_out(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    job = jobs.send(of_phones(home, [EVA]), text="x" * 161)
-    assert tool("sms", "send", LUIS, "-m", "Hello").code == 0
-    people = [EVA, "573005550100", LUIS, "573005550101", ANA]
-    texts = ["x" * 161, "x" * 161, "Hello", "Hello", "Hello"]
-    file = table(home, "phone,text", *(f"{phone},{text}" for phone, text in zip(people, texts, strict=True)))
-    reported = f"Job {job} and single sends sent this message to 2 of 5 recipients in the last 24 hours"
-    plan = jobs.sms(file, "--dry-run", "--json", text="{text}").document
-    assert (plan["repeats"], plan["excluded"], plan["messages"], plan["credits"]) == (2, 0, 5, 7)
-    done = jobs.sms(file, "--dry-run", text="{text}")
-    assert f"Warning: {reported}. To leave them out, use --exclude-repeats." in done.err
-    left_out = ("--exclude-repeats", "--yes")
-    plan = jobs.sms(file, "--dry-run", "--json", *left_out, text="{text}").document
-    assert (plan["repeats"], plan["excluded"], plan["messages"], plan["credits"]) == (2, 2, 3, 4)
-    assert (plan["segments"], plan["countries"]) == (4, {"CO": 4})
-    assert plan["excluded_rows"] == [
-        {"line": 2, "phone": EVA, "reason": f"repeat of job {job}"},
-        {"line": 4, "phone": LUIS, "reason": "repeat of a single send"},
-    ]
-    before = len(sent_to(service))
-    done = jobs.sms(file, *left_out, "--name", "others", text="{text}")
-    assert (done.code, f"Left out: {reported}" in done.err) == (0, True), done.err
-    assert counts(jobs.shown("others")) == {"accepted": 3, "excluded": 2}
-    assert len(sent_to(service)) == before + 3
-    jobs.sms(file, *left_out, text="{text}").refused(2, "All recipients in", "are excluded")
-    jobs.sms(file, *left_out, "--again", text="{text}").refused(2, "either --again or --exclude-repeats")
-
-
-@pytest.mark.parametrize(
-    ("command", "content"),
-    [
-        ("sms", ("-m", "Hola")),
-        ("call", ("-m", "Hola", "--voice", "Mia")),
-        ("call", ("--audio-code", "A-1")),
-        ("chatapp", ("Ana", "--template", "hello")),
-    ],
-    ids=["SMS", "call", "recording", "chat app"],
-)
-def test_a_single_send_counts_in_every_channel_and_spelling(
-    command: str, content: tuple[str, ...], jobs: Jobs, service: Service, home: Path
-) -> None:
-    unchecked = ("--no-number-check", "--country-code", "CO")
-    assert jobs(command, "send", ANA[2:], *content, *unchecked).code == 0
-    assert sent_to(service) == [ANA[2:]]
-    file = of_phones(home, [ANA])
-    jobs(command, "bulk", file, *content, "--yes").refused(2, "Single sends sent this message to 1 of 1 recipient")
-    nationally = of_phones(home, ["300-123 45 67"])
-    jobs(command, "bulk", nationally, *content, *unchecked, "--yes").refused(2, "1 of 1 recipient")
-    assert jobs(command, "bulk", nationally, *content, *unchecked, "--yes", "--again").code == 0
-
-
-def test_a_chat_app_message_with_a_body_of_its_own_counts(jobs: Jobs, home: Path) -> None:
-    (home / "body.json").write_text('{"body": ["Ana"], "phone": "+57 300 123 4567"}')
-    assert jobs("chatapp", "send", "--template", "hello", "--body", str(home / "body.json")).code == 0
-    line = ("chatapp", "bulk", of_phones(home, [ANA]), "Ana", "--template", "hello", "--yes")
-    jobs(*line).refused(2, "1 of 1 recipient")
-
-
-@pytest.mark.every_set
-def test_refused_and_unsent_messages_do_not_count_as_repeats(jobs: Jobs, service: Service, home: Path) -> None:
-    service.will(REFUSAL, REFUSAL)
-    line = ("sms", "send", ANA, LUIS, "-m", "Hello")
-    assert jobs(*line).code == 1
-    assert jobs(*line, "--once", "key").code == 1
-    file = of_phones(home, [ANA, LUIS])
-    assert "repeats" not in jobs.sms(file, "--dry-run", "--json").document
-    service.will(drop)
-    assert jobs("sms", "send", ANA, "-m", "Hello").code == 5
-    assert jobs("history", "clear", "--yes").code == 0
-    assert jobs.sms(file, "--dry-run", "--json").document["repeats"] == 1, "it may have been sent"
 
 
 def test_a_test_message_does_not_count_as_a_repeat(jobs: Jobs, service: Service, home: Path) -> None:
@@ -496,30 +406,6 @@ def test_an_opt_out_counts_in_a_running_process(service: Service, home: Path) ->
         responses.release(200)
         started.communicate(timeout=60)
     assert sent_to(service) == [each for each in people if each not in (people[150], people[199])]
-
-
-@pytest.mark.parametrize(
-    "command", [("sms", "-m", "Hola"), ("chatapp", "Ana", "--template", "hello")], ids=lambda command: command[0]
-)
-def test_an_opt_out_counts_for_every_spelling_of_an_unchecked_number(
-    command: tuple[str, ...], jobs: Jobs, service: Service, home: Path
-) -> None:
-    def opt_out() -> None:
-        if len(sends(service)) == 1:
-            assert process("optout", "add", "300 765 4321", EVA, "--country-code", "CO").code == 0
-
-    service.always(accepting(service, look=opt_out))
-    file = of_phones(home, [ANA[2:], f"+57 {LUIS[2:]}", EVA[2:], "573005550100", "57 300 5550101"])
-    unchecked = ("--no-number-check", "--country-code", "CO")
-    group, *message = command
-    one_by_one = ("--concurrency", "1", "--canary", "2", *["--batch-size=1"] * (group == "sms"))
-    done = jobs(group, "bulk", file, *message, *unchecked, *one_by_one, "--yes", "--json")
-    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 2, "pending": 1})
-    assert jobs("optout", "add", "+57 300 555 0101", f"+{ANA}").code == 0
-    done = jobs("job", "resume", "--last", "--json")
-    assert counts(done.document) == {"accepted": 2, "excluded": 3}
-    jobs(group, "send", ANA[2:], *message, *unchecked).refused(2, f"{ANA} has opted out")
-    assert sent_to(service) == [ANA[2:], "573005550100"]
 
 
 def test_two_spellings_of_an_unchecked_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:

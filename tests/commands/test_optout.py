@@ -87,3 +87,11 @@ def test_a_file_may_have_a_column_of_channels(tool: Tool, tmp_path: Path) -> Non
 def test_a_list_of_numbers_may_be_for_one_channel(tool: Tool) -> None:
     assert tool("optout", "import", "-", "--channel", "call", stdin=f"{ANA}\n").code == 0
     assert channels(tool) == [(ANA, "call")]
+
+
+def test_a_short_code_is_used_as_typed_and_json_prints_the_change(tool: Tool) -> None:
+    added = tool("optout", "add", "12345", "--no-number-check", "--json").document
+    assert added == {"phones": ["12345"], "channel": "all", "added": 1}
+    assert listed(tool) == ["12345"]
+    removed = tool("optout", "remove", "12345", "--no-number-check", "--json").document
+    assert removed == {"phones": ["12345"], "channel": "all", "removed": 1}

@@ -123,7 +123,7 @@ PLACES = {
     "msgctl.http.client.Client.send": SEND,
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
     "msgctl.http.client.parse": SEND,
-    "msgctl.history.store.History.finish": SEND,
+    "msgctl.store.once.end": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,

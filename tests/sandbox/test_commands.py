@@ -61,7 +61,7 @@ def test_it_needs_no_profile_and_creates_no_configuration(home: Path, sandbox: S
     sandbox.done("profile", "list")
     assert not (home / "config").exists()
     kept = {path.name for path in (home / "state" / "msgctl").iterdir()}
-    assert kept == {"history.sqlite3", "sandbox.sqlite3"}
+    assert kept == {"sandbox-store.sqlite3", "sandbox-store.sqlite3-owners", "sandbox.sqlite3"}
 
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:

@@ -30,19 +30,19 @@ def call(*phones: str) -> tuple[str, ...]:
     return ("call", "send", *phones, "-m", "Hola", "--voice", "Mia")
 
 
-def history(tool: Tool) -> list[tuple[str, str, Any]]:
+def history(sandbox: Sandbox) -> list[tuple[str, str, Any]]:
     """Phone, outcome and class of the delivery state of each message."""
-    entries = tool("history", "--json").document
+    entries = sandbox.document("history")
     return [(each["phone"], each["outcome"], each["state"] and classify(each["state"])) for each in entries]
 
 
-def test_each_recipient_has_an_outcome_and_its_share_of_the_credits(sandbox: Sandbox, tool: Tool) -> None:
+def test_each_recipient_has_an_outcome_and_its_share_of_the_credits(sandbox: Sandbox) -> None:
     send(sandbox, "block", "add", BLOCKED)
     send(sandbox, "sms", "send", PHONE, BLOCKED, OTHER, "-m", "Hola", code=6)
     send(sandbox, "sms", "send", PHONE, OTHER, "-m", "x" * 161)
     send(sandbox, *call(PHONE, OTHER))
     send(sandbox, "chatapp", "send", PHONE, "Ana", "--template", "t")
-    found = [(each["phone"], each["outcome"], each["credits"]) for each in tool("history", "--json").document]
+    found = [(each["phone"], each["outcome"], each["credits"]) for each in sandbox.document("history")]
     accepted = [(OTHER, "accepted", 1), (PHONE, "accepted", 1)]
     assert sorted(found[1:4]) == sorted([*accepted, (BLOCKED, "refused", 0)])
     assert [found[4:6], found[6:8]] == [[(PHONE, "accepted", 2), (OTHER, "accepted", 2)], [*reversed(accepted)]]
@@ -51,10 +51,10 @@ def test_each_recipient_has_an_outcome_and_its_share_of_the_credits(sandbox: San
     send(sandbox, "balance", "check", "--min", "992", code=6)
 
 
-def test_a_refused_send_costs_nothing(sandbox: Sandbox, tool: Tool) -> None:
+def test_a_refused_send_costs_nothing(sandbox: Sandbox) -> None:
     send(sandbox, "sandbox", "credit", "1")
     send(sandbox, "sms", "send", PHONE, OTHER, "-m", "Hola", code=1)
-    assert [outcome for _, outcome, _ in history(tool)] == ["refused", "refused"]
+    assert [outcome for _, outcome, _ in history(sandbox)] == ["refused", "refused"]
     send(sandbox, "balance", "check", "--min", "1")
 
 
@@ -75,10 +75,10 @@ def test_a_wait_ends_when_every_state_is_final_or_reached(line: tuple[str, ...],
     send(sandbox, *line, "--wait", code=code)
 
 
-def test_the_last_send_is_watched_by_its_ids(sandbox: Sandbox, tool: Tool) -> None:
+def test_the_last_send_is_watched_by_its_ids(sandbox: Sandbox) -> None:
     send(sandbox, "sms", "send", PHONE, UNREACHED, "-m", "Hola")
     send(sandbox, "state", "watch", "--last")
-    assert history(tool) == [(PHONE, "accepted", Delivery.DELIVERED), (UNREACHED, "accepted", Delivery.FAILED)]
+    assert history(sandbox) == [(PHONE, "accepted", Delivery.DELIVERED), (UNREACHED, "accepted", Delivery.FAILED)]
     ids = sandbox.done("history", "-o", "tsv", "--no-header", "--fields", "id").split()
     rows = {row["phone"]: row["state"] for each in ids for row in sandbox.rows("state", "get", each)}
     assert {phone: classify(state) for phone, state in rows.items()} == {
@@ -135,7 +135,7 @@ def test_a_job_is_tracked_reported_and_resent(
     assert [row["phone"] for row in report("--only", "undelivered")] == [UNREACHED, REJECTED]
     shown = tool("job", "show", "news", "--json").document
     assert (shown["accepted"], shown["refused"], shown["credits"]) == (5, 1, 5)
-    delivered = [state for _, outcome, state in history(tool) if outcome == "accepted"]
+    delivered = [state for _, outcome, state in history(sandbox) if outcome == "accepted"]
     assert delivered.count(Delivery.DELIVERED) == 3
 
     send(sandbox, "job", "resend", "news", "--only", "undelivered", "--yes")

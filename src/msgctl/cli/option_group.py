@@ -20,4 +20,4 @@ class OptionGroup:
     @property
     def is_empty(self) -> bool:
         """Return whether no value was given."""
-        return all(value is None for value in vars(self).values())
+        return all(value is None or value is False for value in vars(self).values())

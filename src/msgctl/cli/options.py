@@ -242,17 +242,26 @@ class Country(OptionGroup):
         return tuple(seen)
 
 
+NoNumberCheck = Annotated[
+    bool,
+    typer.Option(
+        "--no-number-check",
+        help="Use the digits as typed, for short codes and test numbers.",
+        rich_help_panel=RECIPIENTS,
+    ),
+]
+
+
+class StoredNumbers(Country):
+    """How phone numbers are read that may have been used without a check."""
+
+    no_number_check: NoNumberCheck = False
+
+
 class Numbers(Country):
     """How phone numbers to send to are read."""
 
-    no_number_check: Annotated[
-        bool,
-        typer.Option(
-            "--no-number-check",
-            help="Send the digits as typed, for short codes and test numbers.",
-            rich_help_panel=RECIPIENTS,
-        ),
-    ] = False
+    no_number_check: NoNumberCheck = False
     unchecked = "To send to it anyway, add --no-number-check."
 
     def known(self, context: Context) -> str | None:

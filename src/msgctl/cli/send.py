@@ -132,7 +132,8 @@ def perform(
         raise
     code = _exit_code(result.outcomes)
     body = response.body.decode(errors="replace") if code == 5 else ""
-    single.end(context, begun, result.outcomes, StoredResult(code, response.http_status, response.body), body=body)
+    stored = StoredResult(code, response.http_status, response.body)
+    single.end(context, begun, result.outcomes, stored, body=body, unclaimed=response.unclaimed)
     return result
 
 
@@ -200,7 +201,7 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(request, read_response(request, content, earlier.http_status))
         for failure in result.failures:
-            failure.replayed = failure.nothing_sent = True
+            failure.replayed = True
         return result
     try:
         document = load_json(content)
@@ -209,5 +210,5 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
     details = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
     hint = "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint)))
     error = OutcomeUnknownError(f"The first run with --once {name} may have sent the message", hint, **details)
-    error.replayed = error.nothing_sent = True
+    error.replayed = True
     raise error

@@ -17,7 +17,7 @@ from msgctl.http.request import Request
 from msgctl.outcomes.judge import RecipientOutcome
 
 if TYPE_CHECKING:
-    from msgctl.store.once import Begun, Key, Result
+    from msgctl.store.once import Begun, Key, Result, Unclaimed
     from msgctl.store.results import RowOutcome
 
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
@@ -86,11 +86,18 @@ def end(
     result: Result,
     *,
     body: str = "",
+    unclaimed: Sequence[RecipientOutcome] = (),
 ) -> None:
-    """Store the outcome of a request that got a response; ``body`` is the response if an outcome is in doubt."""
+    """Store the outcome of a request that got a response; ``body`` is the response if an outcome is in doubt.
+
+    The history also shows entries of the response that belong to no recipient.
+    """
+    from msgctl.store.once import Unclaimed
+
     if begun is not None:
         rows = [_row(each) for each in outcomes]
-        _end(context, begun, rows, result, body[:MAX_RESPONSE])
+        others = [Unclaimed(each.phone, _row(each)) for each in unclaimed]
+        _end(context, begun, rows, result, body[:MAX_RESPONSE], others)
 
 
 def fail(context: Context, begun: Begun | None, error: MsgctlError) -> None:
@@ -117,12 +124,21 @@ def undo(context: Context, begun: Begun | None) -> None:
         _end(context, begun, [], None, "")
 
 
-def _end(context: Context, begun: Begun, rows: Sequence[RowOutcome], result: Result | None, body: str) -> None:
-    from msgctl.store import once
+def _end(
+    context: Context,
+    begun: Begun,
+    rows: Sequence[RowOutcome],
+    result: Result | None,
+    body: str,
+    unclaimed: Sequence[Unclaimed] = (),
+) -> None:
+    from msgctl.store import once, removal
 
     try:
         store = context.optional_store or context.store
-        once.end(store, begun, rows, result, body=body or None)
+        once.end(store, begun, rows, result, body=body or None, unclaimed=unclaimed)
+        if begun.key:
+            removal.delete_old_keys(store)
     except STORE_ERRORS as error:
         under = " under --once" if begun.key else ""
         context.warn(f"The result is not stored{under}: {error.what}.")

@@ -10,14 +10,14 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Country, CountryCode
+from msgctl.cli.options import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.parsers import date_option, number_option
 from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.history.job_entries import of_job, of_jobs
 from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store as Ledgers
-from msgctl.output.result import OwnResult
+from msgctl.output.result import OwnResult, TextResult
 from msgctl.storage import files
 from msgctl.store import history as entries
 from msgctl.store import removal
@@ -74,6 +74,7 @@ class Listing(Period):
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     country_code: CountryCode = None
+    no_number_check: NoNumberCheck = False
     job: Annotated[
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None
@@ -85,7 +86,7 @@ class Listing(Period):
         """Return the number to look up. Raises UsageError."""
         if self.phone is None:
             return None
-        return Country(self.country_code).any(context, self.phone)
+        return StoredNumbers(self.country_code, self.no_number_check).any(context, self.phone)
 
 
 @default_command(
@@ -158,7 +159,7 @@ def _start(day: date) -> int:
 def clear(
     context: Context,
     before: Annotated[date | None, date_option("--before", "Only what was sent before this day.")] = None,
-) -> None:
+) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
     For 90 days, msgctl keeps what protects people: --once keys, names and digests of jobs, and the numbers, digests
@@ -169,9 +170,11 @@ def clear(
     count, numbers = entries.clearable(context.store, profile.account, start)
     if not numbers:
         context.note("There is nothing to delete.")
-        return
+        return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": 0})
     sends = plural(count, "entry", "entries")
     whose = f"{sends} of profile {values.quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
     prompts.confirm(context, f"Delete {whose}{'' if before is None else f', before {before}'}?")
     removal.remove(context.store, numbers)
+    removal.tidy(context.store)
     context.note(f"Deleted {sends} of profile {values.quote(profile.name)}.")
+    return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": count})

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.cli.options import Country, PhoneColumn, Phones
+from msgctl.cli.options import Country, PhoneColumn, Phones, StoredNumbers
 from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
-from msgctl.output.result import OwnResult
+from msgctl.output.result import OwnResult, TextResult
 from msgctl.text import plural, timestamp
 
 app = group(
@@ -49,13 +49,14 @@ Channel = Annotated[
     "msgctl optout add '300 555 0100' --country-code CO",
     "msgctl optout add 573005550100 --channel call",
 )
-def add(context: Context, phone: Phones, country: Country, channel: Channel = "all") -> None:
+def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channel = "all") -> TextResult:
     """Add numbers to the opt-out list."""
     from msgctl.store import people
 
     wanted = country.all(context, phone)
     _, new = people.add_optouts(context.store, [(each, channel) for each in wanted])
     _tell_added(context, len(wanted), new)
+    return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
 
 @command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=COLUMNS)
@@ -77,7 +78,7 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
-def remove(context: Context, phone: Phones, country: Country, channel: Channel = "all") -> None:
+def remove(context: Context, phone: Phones, country: StoredNumbers, channel: Channel = "all") -> TextResult:
     """Remove numbers from the opt-out list.
 
     With --channel, a number that has opted out of all channels stays on the list for the others.
@@ -89,6 +90,7 @@ def remove(context: Context, phone: Phones, country: Country, channel: Channel =
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
+    return TextResult("", {"phones": removed, "channel": channel, "removed": len(removed)})
 
 
 @command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
@@ -101,7 +103,7 @@ def import_(
     country: Country,
     phone_column: PhoneColumn = None,
     channel: Channel = "all",
-) -> None:
+) -> TextResult:
     """Add the numbers of a file to the opt-out list, all or none.
 
     If the file has a column "channel", its values count: sms, call, chatapp or all. --channel is for empty cells, and
@@ -121,6 +123,7 @@ def import_(
 
     given, new = people.add_optouts(context.store, entries())
     _tell_added(context, given, new)
+    return TextResult("", {"file": file, "numbers": given, "added": new})
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

@@ -7,6 +7,7 @@ One transaction stores the intent and takes the key; another one stores the outc
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -67,6 +68,13 @@ class Key(NamedTuple):
     digest: bytes
     max_wait: float
     resend_unknown: bool = False
+
+
+class Unclaimed(NamedTuple):
+    """An entry of a response that belongs to no recipient: the phone in it, and its outcome."""
+
+    phone: str | None
+    row: RowOutcome
 
 
 class Begun(NamedTuple):
@@ -206,7 +214,13 @@ def _job_values(single: Single) -> tuple[str, str, str, int]:
 
 
 def end(
-    store: Store, begun: Begun, rows: Sequence[RowOutcome], result: Result | None, *, body: str | None = None
+    store: Store,
+    begun: Begun,
+    rows: Sequence[RowOutcome],
+    result: Result | None,
+    *,
+    body: str | None = None,
+    unclaimed: Sequence[Unclaimed] = (),
 ) -> None:
     """Store the outcome of each phone, and the result under the key.
 
@@ -221,6 +235,7 @@ def end(
         if rows:
             changes = results.record(db, number, [RequestOutcome(begun.intent, rows, body)])
             results.add_to_counts(db, number, changes)
+            _store_unclaimed(store, begun, unclaimed)
             db.change(
                 "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (store.now(), number)
             )
@@ -238,6 +253,33 @@ def end(
                     message = ?, hint = ? WHERE account = ? AND job = ?""",
                     (*values, account, number),
                 )
+
+
+def _store_unclaimed(store: Store, begun: Begun, unclaimed: Sequence[Unclaimed]) -> None:
+    """Store the other entries of a response after the recipients; the history shows them."""
+    first, time_ = len(begun.intent.phones) + 1, begun.intent.time
+    store.db.insert(
+        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, id, status, credits, error)",
+        [
+            (
+                begun.job,
+                line,
+                1,
+                1,
+                plain(phone),
+                time_,
+                1,
+                row.outcome,
+                plain(row.id),
+                plain(row.status),
+                row.credits,
+                None,
+            )
+            for line, (phone, row) in enumerate(unclaimed, first)
+        ],
+    )
+    for _, row in unclaimed:
+        results.add_to_counts(store.db, begun.job, Counter({row.outcome: 1}))
 
 
 def settle_dead(store: Store, account: str) -> None:

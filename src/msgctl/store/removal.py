@@ -33,17 +33,23 @@ def remove(store: Store, jobs: Sequence[int]) -> int:
     return len(removed)
 
 
+def delete_old_keys(store: Store) -> None:
+    """Delete some ``--once`` keys that are older than 90 days."""
+    before = store.now() - KEEP
+    keys = store.db.rows("SELECT account, key FROM once WHERE time < ? LIMIT ?", (before, SLICE))
+    if keys:
+        with store.db.transaction("remove"):
+            for key in keys:
+                store.db.change("DELETE FROM once WHERE account = ? AND key = ? AND time < ?", (*key, before))
+
+
 def tidy(store: Store) -> None:
     """Delete some of what is older than 90 days, and imports whose process has died.
 
-    Continue removals whose process was killed.
+    Continue removals whose process was killed. This can take seconds.
     """
+    delete_old_keys(store)
     db, before = store.db, store.now() - KEEP
-    old_keys = db.rows("SELECT account, key FROM once WHERE time < ? LIMIT ?", (before, SLICE))
-    if old_keys:
-        with db.transaction("remove"):
-            for key in old_keys:
-                db.change("DELETE FROM once WHERE account = ? AND key = ? AND time < ?", (*key, before))
     _delete(store, [n for (n,) in db.rows("SELECT number FROM job WHERE removed IS NOT NULL AND is_cleared = 0")])
     old = db.rows(
         "SELECT number FROM job WHERE removed < ? AND is_cleared = 1 ORDER BY removed LIMIT ?", (before, SLICE)

@@ -8,9 +8,10 @@ import random
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
@@ -166,13 +167,15 @@ class SQLite(Database):
     # --- locks
 
     def hold(self, owner: int) -> None:
-        with files.explained("lock", self._locks, "nothing was sent"):
-            _LockFile.of(self._locks).hold(owner)
+        with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
+            locks.hold(owner)
         self._owners.add(owner)
 
     def held(self, owners: Collection[int]) -> set[int]:
-        with files.explained("lock", self._locks, "nothing was sent"):
-            return _LockFile.of(self._locks).held(owners)
+        if not owners:
+            return set()
+        with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
+            return locks.held(owners)
 
     @property
     def _locks(self) -> Path:
@@ -184,7 +187,8 @@ class SQLite(Database):
     def close(self) -> None:
         with suppress(OSError):
             while self._owners:
-                _LockFile.of(self._locks).release(self._owners.pop())
+                with _LockFile.used(self._locks) as locks:
+                    locks.release(self._owners.pop())
         with suppress(sqlite3.Error):  # all commits are on disk
             self._db.close()
 
@@ -192,11 +196,12 @@ class SQLite(Database):
 class _LockFile:
     """The lock file of a store: one byte for each owner, at the offset of its number.
 
-    The system releases the bytes of a process when it ends, or when it closes the file. So a process opens it once, and
-    never closes it.
+    The system releases the bytes of a process when it ends, or when it closes the file. So a process opens the file
+    once, and keeps it open as long as it holds a byte.
     """
 
     _open: ClassVar[dict[tuple[int, int], _LockFile]] = {}
+    _guard: ClassVar[Lock] = Lock()
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -204,7 +209,18 @@ class _LockFile:
         self._pid = os.getpid()
 
     @classmethod
-    def of(cls, path: Path) -> _LockFile:
+    @contextmanager
+    def used(cls, path: Path) -> Iterator[_LockFile]:
+        """Open the file for a block, in one thread at a time; close it if this process then holds no byte of it."""
+        with cls._guard:
+            lock_file = cls._of(path)
+            try:
+                yield lock_file
+            finally:
+                lock_file._close_unused()
+
+    @classmethod
+    def _of(cls, path: Path) -> _LockFile:
         with suppress(FileNotFoundError):
             status = path.stat()
             known = cls._open.get((status.st_dev, status.st_ino))
@@ -214,6 +230,12 @@ class _LockFile:
         status = os.fstat(descriptor)
         lock_file = cls._open[status.st_dev, status.st_ino] = cls(descriptor)
         return lock_file
+
+    def _close_unused(self) -> None:
+        if not self._own:
+            for key in [key for key, each in self._open.items() if each is self]:
+                del self._open[key]
+            os.close(self._descriptor)
 
     def hold(self, owner: int) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, owner)
