@@ -20,7 +20,7 @@ SHARED = {
     "completions/msgctl.bash": "share/bash-completion/completions/msgctl",
     "completions/_msgctl": "share/zsh/site-functions/_msgctl",
     "completions/msgctl.fish": "share/fish/vendor_completions.d/msgctl.fish",
-    **{f"man/{page.name}": f"share/man/man1/{page.name}" for page in (ROOT / "man").iterdir()},
+    **{f"man/{page.name}": f"share/man/man{page.suffix[1:]}/{page.name}" for page in (ROOT / "man").iterdir()},
 }
 """The files of the repository that are installed below the prefix, and where."""
 

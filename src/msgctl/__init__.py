@@ -1,3 +1,3 @@
 """msgctl: SMS, calls, verification codes, short URLs and chat-app messages from the command line."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

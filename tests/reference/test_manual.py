@@ -22,7 +22,7 @@ from support.tree import NODES, Node
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
-OF_COMMANDS = [name for name in PAGES if name.removesuffix(".1") not in manual.TOPICS]
+OF_COMMANDS = [name for name in PAGES if Path(name).stem not in manual.TOPICS]
 
 
 def plain(roff: str) -> str:
@@ -87,7 +87,7 @@ def test_a_page_has_more_than_the_help() -> None:
 def test_every_text_is_on_a_page() -> None:
     parts = {path.stem for path in manual.PAGES.iterdir()}
     included = {name for part in parts for name in re.findall(r"^%include (\S+)$", manual.part(part), re.MULTILINE)}
-    assert parts - included <= {name.removeprefix("msgctl-").removesuffix(".1") for name in PAGES}
+    assert parts - included <= {Path(name).stem.removeprefix("msgctl-") for name in PAGES}
     assert included <= parts
 
 
@@ -140,6 +140,12 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
     assert {int(code) for code in short} == {0, *(each.exit_code for each in raised)}
 
 
+def test_the_tests_of_the_guarantees_exist() -> None:
+    named = re.findall(r"tests/[\w/]+\.py", plain(PAGES["msgctl-guarantees.7"]))
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_setting_of_a_profile_is_explained() -> None:
     settings = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
     assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {*SETTINGS}
@@ -176,7 +182,7 @@ def test_systemd_accepts_the_units_of_the_manual(tmp_path: Path) -> None:
     command.parent.mkdir(parents=True)
     command.write_text("#!/bin/sh\n", encoding="utf-8")
     command.chmod(0o755)
-    page = (Path(manual.__file__).parent / "pages" / "job.txt").read_text(encoding="utf-8")
+    page = (Path(manual.__file__).parent / "pages" / "recipes.txt").read_text(encoding="utf-8")
     units = []
     for name, text in re.findall(r"`~/\.config/systemd/user/(msgctl-[\w.-]+)`:\n\n((?:    .*\n|\n)+)", page):
         units.append(tmp_path / name)

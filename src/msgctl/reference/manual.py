@@ -1,8 +1,8 @@
 """The manual pages: the help of the command tree, and the text in ``pages/``.
 
 There is one page for msgctl, one for each group or command of the root (``msgctl-sms.1``) except those that explain
-msgctl itself, and two more for the configuration file and the exit codes. Each is composed in a small markup, and
-written as roff, the language of man(7).
+msgctl itself, and one for each of `TOPICS`. Each is composed in a small markup, and written as roff, the language of
+man(7).
 
 A blank line ends a block. A block begins with:
 
@@ -26,15 +26,18 @@ from msgctl import __version__
 from msgctl.operations import Effect
 from msgctl.reference.description import Node, Parameter
 
-DATE = "2026-11-23"
+DATE = "2026-11-24"
 """The date on the pages, fixed so that every run writes the same files."""
 
 PAGES = Path(__file__).parent / "pages"
 TOPICS = {
-    "msgctl-config": "profiles and settings of msgctl",
-    "msgctl-exit-codes": "exit codes of msgctl and their meaning",
+    "msgctl-config": (1, "profiles and settings of msgctl"),
+    "msgctl-exit-codes": (1, "exit codes of msgctl and their meaning"),
+    "msgctl-guarantees": (7, "what msgctl promises, and what it does not"),
+    "msgctl-recipes": (7, "scripts for cron, monitoring, containers and tests"),
+    "msgctl-security": (7, "threat model, keys, files and the store of msgctl"),
 }
-"""The pages that do not describe a command."""
+"""The pages that do not describe a command, each with its section of the manual and its summary."""
 
 _INLINE = re.compile(r"`([^`]+)`|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])")
 # Without these escapes, roff prints typographic hyphens, quotes and accents, which a shell does not understand.
@@ -49,14 +52,18 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     for name in _with_page(nodes):
         about = nodes[name].summary.rstrip(".")
         texts[f"msgctl-{name}"] = (about, _command_page([each for each in nodes.values() if each.is_in(name)]))
-    texts |= {name: (about, [part(name.removeprefix("msgctl-"))]) for name, about in TOPICS.items()}
+    sections = {"msgctl": 1}
+    for name, (section, about) in TOPICS.items():
+        texts[name] = (about, [part(name.removeprefix("msgctl-"))])
+        sections[name] = section
     written = {}
     for name, (about, blocks) in texts.items():
-        others = ", ".join(f"`{other}`(1)" for other in ("msgctl", *TOPICS) if other != name)
-        title = f'.TH {_literal(name.upper())} 1 {DATE} "msgctl {__version__}" "msgctl manual"'
+        section = sections.get(name, 1)
+        others = ", ".join(f"`{other}`({number})" for other, number in sections.items() if other != name)
+        title = f'.TH {_literal(name.upper())} {section} {DATE} "msgctl {__version__}" "msgctl manual"'
         # ".ad l": text is not justified
         head = [title, ".ad l", ".SH NAME", rf"{_literal(name)} \- {_inline(about)}"]
-        written[f"{name}.1"] = "\n".join([*head, *_roff("\n\n".join([*blocks, "# SEE ALSO", others]))]) + "\n"
+        written[f"{name}.{section}"] = "\n".join([*head, *_roff("\n\n".join([*blocks, "# SEE ALSO", others]))]) + "\n"
     return written
 
 
