@@ -98,7 +98,6 @@ REASONS = {
     "job_removed": "6: the job was removed",
     "rows_failed": "6: some rows of the file failed",
     "no_message": "6: no message arrived in the sandbox",
-    "interrupted": "130: stopped by Ctrl-C or a signal",
 }
 """The reasons of errors, each with its exit code."""
 

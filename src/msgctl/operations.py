@@ -178,7 +178,7 @@ _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
 _PHONES = Field("phone", "PHONE...", "Phone numbers; commas between them also work.", several=True)
 _APP_NAME = Field("app-name", "--app-name", "Name of the application the code is for.")
 
-BALANCE = Operation("balance show", "GET", "/balance", Effect.READS, (), RESPONSE_BALANCE, Place.QUERY)
+BALANCE = Operation("balance", "GET", "/balance", Effect.READS, (), RESPONSE_BALANCE, Place.QUERY)
 BLOCK_PHONE = Operation(
     "block add",
     "POST",

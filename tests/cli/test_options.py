@@ -11,7 +11,7 @@ from support.tree import GROUPS
 
 
 def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
-    """`balance show` of the sandbox with options before the group, after the group, or after the command."""
+    """`balance check` of the sandbox with options before the group, after the group, or after the command."""
     arguments = {"before the group": [*options, "balance", "show"], "after the group": ["balance", *options, "show"]}
     return tuple(arguments.get(place, ["balance", "show", *options]))
 

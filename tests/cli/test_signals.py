@@ -107,7 +107,7 @@ def signalled_at_its_request(
     return child.returncode, stderr_text.decode()
 
 
-PATHS = ("balance show", "sms send", "2fa verify", "state watch", "sms bulk")
+PATHS = ("balance", "sms send", "2fa verify", "state watch", "sms bulk")
 STOPS = [
     (example, STOPPING[number % 3]) for number, example in enumerate(each for each in FIRST if each.node.path in PATHS)
 ]

@@ -67,7 +67,7 @@ _ENDPOINTS = """
 GET /balance ResponseBalance
   client key      query required
   $ balance
-  $ balance show
+  $ balance
   $ balance check --min 1
 
 POST /block-phone ResponseSecurity

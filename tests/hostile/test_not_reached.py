@@ -19,7 +19,7 @@ from support.tool import Tool
 pytestmark = pytest.mark.usefixtures("trusted")
 
 HOST = "service.invalid"
-TRIED = ("balance show", "sms send", "2fa verify", "state watch", "doctor", "api")
+TRIED = ("balance", "sms send", "2fa verify", "state watch", "doctor", "api")
 """Commands of each kind. All make their requests with one client."""
 LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 

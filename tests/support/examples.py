@@ -69,7 +69,7 @@ FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.val
 OF_EACH_KIND = tuple(
     example
     for example in FIRST
-    if example.node.path in ("balance show", "sms send", "2fa verify", "sms bulk", "job show", "profile list")
+    if example.node.path in ("balance", "sms send", "2fa verify", "sms bulk", "job show", "profile list")
 )
 """The example of one command of each kind: reads, sends, asks, runs a job, reads a job, and is local."""
 

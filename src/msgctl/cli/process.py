@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import signal
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-    from _typeshed import ReadableBuffer, WriteableBuffer
+    from _typeshed import ReadableBuffer
 
 # --- signals
 
@@ -93,53 +92,31 @@ class Sink(io.FileIO):
 
     fault: OSError | None = None
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        while self.fault is None:
+    def write(self, data: ReadableBuffer, /) -> int | None:
+        if self.fault is None:
             try:
-                written: int | None = super().write(data)
+                return super().write(data)
             except OSError as error:
                 self.fault = error
-            else:
-                if written is not None:
-                    return written
-                select.select([], [self], [])  # another process made the descriptor non-blocking
         return memoryview(data).nbytes
-
-
-class InputStream(io.FileIO):
-    """A file descriptor to read from that waits for data even if it is non-blocking."""
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        while (count := super().readinto(buffer)) is None:
-            select.select([self], [], [])  # another process made the descriptor non-blocking
-        return count
 
 
 def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     """Return standard input, output and error of this process, and set them in ``sys``.
 
     A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
-    file opened later becomes standard output. Characters that an encoding lacks are written as escapes, or as question
-    marks on a terminal.
+    file opened later becomes standard output. Characters that an encoding lacks are written as escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
-    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    for name in ("stdin", "stdout", "stderr"):
         stream: TextIO = getattr(sys, name)
-        if stream is not getattr(sys, f"__{name}__"):
-            continue  # a caller has replaced it
-        if name == "stdin":
-            reader = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
-            sys.stdin = io.TextIOWrapper(reader, encoding=stream.encoding, errors=stream.errors)
-            continue
-        writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
-        is_terminal = stream.isatty()
-        # Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
-        encoding = "ascii" if is_terminal and locale in ("C", "POSIX") else stream.encoding
-        errors = "replace" if is_terminal else "backslashreplace"
-        setattr(sys, name, io.TextIOWrapper(writer, encoding=encoding, errors=errors, line_buffering=is_terminal))
+        os.set_blocking(stream.fileno(), True)  # else, a slow pipe would end a message early
+        if name != "stdin":
+            writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
+            encoding, is_terminal = stream.encoding, stream.isatty()
+            text = io.TextIOWrapper(writer, encoding, errors="backslashreplace", line_buffering=is_terminal)
+            setattr(sys, name, text)
     return sys.stdin, sys.stdout, sys.stderr
 
 

@@ -156,6 +156,8 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options of a group, which some groups accept without a command."""
+        ctx.obj.operation = self.facts.begins_with  # a command sets its own
+        ctx.obj.effect = self.facts.effect
         left = super().parse_args(ctx, args)
         ctx.obj.options.check()
         return left

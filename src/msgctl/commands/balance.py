@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.parsers import number_option
 from msgctl.cli.send import run
-from msgctl.cli.tree import command, group
+from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build
 from msgctl.output.result import Result, ServiceResult
@@ -16,18 +16,11 @@ from msgctl.output.result import Result, ServiceResult
 app = group("Show the credits left in the account.")
 
 
-@app.callback(invoke_without_command=True)
+@default_command(app, "msgctl balance", "msgctl balance --json", performs=ops.BALANCE)
 def balance(ctx: typer.Context) -> Result | None:
-    """Show the credits left in the account."""
     if ctx.invoked_subcommand is None:
         return run(ctx.obj, build(ops.BALANCE, {}))
     return None
-
-
-@command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
-def show(context: Context) -> Result:
-    """Show the credits left; `msgctl balance` does the same."""
-    return run(context, build(ops.BALANCE, {}))
 
 
 @command(

@@ -8,7 +8,6 @@ cannot distinguish a retry from a second message.
 from __future__ import annotations
 
 import copy
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -27,7 +26,7 @@ from msgctl.errors import (
     without_frames,
 )
 from msgctl.http import memory
-from msgctl.http.redaction import MASK, redact, redact_body
+from msgctl.http.redaction import redact, redact_body, redact_parameters
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, parse, without_response
 from msgctl.http.transport import NetworkTransport, describe, finished, header_lines
@@ -41,8 +40,6 @@ PAUSES = (0.3, 0.9)
 MAX_LOGGED_LINES = 100
 MAX_LOGGED_CHARACTERS = 4000
 """Limits under -vv, separately for the headers and the body of a request or response."""
-_CREDENTIAL = re.compile(r"((?:^\??|&)(?:client|key)=)[^&]*")
-"""The credential in a query or form; `redact` does not mask a key of only a few letters."""
 
 
 class Client:
@@ -253,7 +250,7 @@ class Client:
 
     def _masked(self, sent: str) -> str:
         """Return a query or form without the credentials."""
-        return redact(_CREDENTIAL.sub(rf"\1{MASK}", sent), self._credential.key)
+        return redact(redact_parameters(sent, "client", "key"), self._credential.key)
 
 
 def _limited(lines: Sequence[str]) -> Iterator[str]:

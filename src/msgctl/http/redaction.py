@@ -40,6 +40,17 @@ def redact(text: str, key: str, *, is_cut: bool = False) -> str:
     return _without_beginning(redacted, key) if is_cut else redacted
 
 
+def redact_parameters(text: str, *names: str) -> str:
+    """Return a query, a form or JSON without the values of these parameters, whatever they are."""
+    return _parameters(names).sub(rf"\1{MASK}", text)
+
+
+@lru_cache(maxsize=4)
+def _parameters(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of the parameters; the group is the part before the value."""
+    return re.compile(rf"""(?i)((?<![a-z0-9])(?:{"|".join(names)})(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""")
+
+
 def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:
     """Return the body of a response without the key; JSON stays valid. A body without the key is unchanged."""
     text = body.decode(errors="surrogateescape")

@@ -14,6 +14,7 @@ from math import nan
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from msgctl.http.redaction import redact_parameters
 from msgctl.operations import Field, Kind, Place
 
 BASE_PATH = "/api/v1"
@@ -134,19 +135,9 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
 
 
-_NAME = "".join(
-    rf"(?:{letter}|%{ord(letter):02x}|%{ord(letter.upper()):02x}|\\u00{ord(letter):02x}|\\u00{ord(letter.upper()):02x})"
-    for letter in "key"
-)
-"""The name ``key``, each character as itself or escaped as in a URL or in JSON."""
-_KEY = re.compile(
-    rf"""({_NAME}(?:=|%3d))[^&\s'"]*|({_NAME}\\*"\s*:\s*)(?:\\*"(?:[^"\\]|\\.)*"?|[^",}}\]\s]+)""", re.IGNORECASE
-)
-
-
 def masked(text: str) -> str:
     """Return a text without the values of its ``key`` parameters, for a log line or a message."""
-    return _KEY.sub(lambda found: f"{found[1]}***" if found[1] else f'{found[2]}"***"', text)
+    return redact_parameters(text, "key")
 
 
 Redact = Callable[[str], str]
