@@ -92,7 +92,7 @@ def calls(tree: ast.AST, function: str = "", target: str = "") -> Iterator[tuple
 
 def written(place: str, argument: ast.expr) -> list[str | bytes]:
     """Return the patterns of a call in a function."""
-    if isinstance(argument, ast.Constant):
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, bytes)):
         return [argument.value]
     if place in BUILT:
         return [*BUILT[place]()]
@@ -121,7 +121,7 @@ def example_of(kind: str, value: Any) -> str:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return example(value[2]) * max(value[0], 1)
         case "SUBPATTERN":
-            return example(value[3])
+            return str(example(value[3]))
         case "ATOMIC_GROUP":
             return example(value)
         case "BRANCH":

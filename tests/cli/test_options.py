@@ -12,8 +12,12 @@ from support.tree import GROUPS
 
 def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
     """`balance check` of the sandbox with options before the group, after the group, or after the command."""
-    arguments = {"before the group": [*options, "balance", "show"], "after the group": ["balance", *options, "show"]}
-    return tuple(arguments.get(place, ["balance", "show", *options]))
+    least = ("--min", "1")
+    arguments = {
+        "before the group": [*options, "balance", "check", *least],
+        "after the group": ["balance", *options, "check", *least],
+    }
+    return tuple(arguments.get(place, ["balance", "check", *least, *options]))
 
 
 everywhere = pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
@@ -67,11 +71,11 @@ def test_color(
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (("--json", "balance", "show", "-o", "csv"), "status\n1000\n"),
-        (("-o", "csv", "balance", "show", "--json"), '{"status":1000}\n'),
-        (("balance", "-o", "csv", "show", "-o", "table"), "status\n1000\n"),
-        (("balance", "show", "-o", "csv", "-o", "table"), "status\n1000\n"),
-        (("balance", "show", "--json", "-o", "table"), "status\n1000\n"),
+        (("--json", "balance", "-o", "csv"), "status\n1000\n"),
+        (("-o", "csv", "balance", "--json"), '{"status":1000}\n'),
+        (("-o", "csv", "balance", "-o", "table"), "status\n1000\n"),
+        (("balance", "-o", "csv", "-o", "table"), "status\n1000\n"),
+        (("balance", "--json", "-o", "table"), "status\n1000\n"),
     ],
 )
 def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:

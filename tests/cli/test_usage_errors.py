@@ -21,7 +21,7 @@ CASES = {
     ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
     ("sms", "send", PHONE, "-m", "--dry-run"): ["-m needs a value; --dry-run is an option", "--message=--dry-run"],
     ("sms", "send", PHONE, "-m=Hello"): ["-m takes its value after a space", "Write -m TEXT or --message=TEXT."],
-    ("balance", "show", "-o=json"): ["-o takes its value after a space", "Write -o FORMAT or --output=FORMAT."],
+    ("state", "get", "m1", "-o=json"): ["-o takes its value after a space", "Write -o FORMAT or --output=FORMAT."],
     ("sms", "send", PHONE, "-m", "x", "--once", "-n"): ["--once needs a value; -n is an option", "nothing was sent"],
     ("sms", "send", PHONE, "-m", "--once=a b"): ["-m needs a value; --once is an option", "'--message=--once=a b'"],
     ("sms", "send", PHONE, "-m", "--once=\x1b[2J"): ["-m needs a value", "'--message=--once=\\x1b[2J'"],

@@ -142,7 +142,7 @@ def test_a_report_for_a_spreadsheet(mixed: str, jobs: Jobs, tool: Tool, home: Pa
         wanted = jobs.report(mixed, *more[:2])
         if "--fields" in more:
             wanted = [{name: row[name] for name in more[-1].split(",")} for row in wanted]
-        assert [[*row] for row in wanted[:1]] in ([found[0]], [])
+        assert [[*row] for row in wanted[:1]] in ([*found[:1]], [])
         assert found[1:] == [["" if cell is None else cell for cell in row.values()] for row in wanted]
 
 

@@ -33,7 +33,7 @@ from jobs.ledgers import (
     run,
     write,
 )
-from msgctl import operations, recipients
+from msgctl import operations
 from msgctl.errors import (
     ConfigurationError,
     MsgctlError,
@@ -53,6 +53,7 @@ from msgctl.jobs.pollers import StatePoller
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner, send
 from msgctl.jobs.states import Event, Outcome, State
+from msgctl.outcomes import judge
 from support.jobs import NOW
 
 RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
@@ -466,7 +467,7 @@ def intent(*phones: str, **parameters: Any) -> Intent:
     ],
 )
 def test_credits_are_whole_numbers_of_at_most_twelve_digits(credits: str | None, charged: int | None) -> None:
-    assert recipients.charged(credits) == charged
+    assert judge.charged(credits) == charged
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from msgctl.commands.serve import redacting
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.service import respond
 
@@ -37,7 +38,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(tmp_path / "state.db", clock=lambda: NOON, seed=3)
+    emulator = Emulator(tmp_path / "state.db", clock=lambda: NOON, seed=3, redact=redacting("the-key"))
     yield emulator
     emulator.close()
 

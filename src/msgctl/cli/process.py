@@ -92,10 +92,10 @@ class Sink(io.FileIO):
 
     fault: OSError | None = None
 
-    def write(self, data: ReadableBuffer, /) -> int | None:
+    def write(self, data: ReadableBuffer, /) -> int:
         if self.fault is None:
             try:
-                return super().write(data)
+                return super().write(data) or 0
             except OSError as error:
                 self.fault = error
         return memoryview(data).nbytes
@@ -108,9 +108,10 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     file opened later becomes standard output. Characters that an encoding lacks are written as escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
+        stream: TextIO | None = getattr(sys, name)
+        if stream is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
-        stream: TextIO = getattr(sys, name)
+            continue
         os.set_blocking(stream.fileno(), True)  # else, a slow pipe would end a message early
         if name != "stdin":
             writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))

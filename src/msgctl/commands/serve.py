@@ -377,10 +377,9 @@ def _opened(
 
 def redacting(key: str) -> Redact:
     """Return a function that removes the key, in any spelling, and the values of parameters ``key`` from a text."""
-    from msgctl.http.redaction import redact
-    from msgctl.sandbox.protocol import masked
+    from msgctl.http.redaction import redact, redact_parameters
 
-    return lambda text: masked(redact(text, key))
+    return lambda text: redact_parameters(redact(text, key), "key")
 
 
 def exports(variables: Mapping[str, str]) -> str:

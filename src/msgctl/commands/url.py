@@ -271,6 +271,10 @@ def _with_column(context: Context, table: Table, find: "Callable[[Client, Link],
                     yield table.row(row, value)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+        # Of a row that did not fail, the link may be new.
+        is_certain = len(failures) == len(table.rows) and all(failure.nothing_sent for failure in failures)
+        for failure in failures:
+            failure.nothing_sent = is_certain
         for each in clients:
             each.close()
 
@@ -278,7 +282,7 @@ def _with_column(context: Context, table: Table, find: "Callable[[Client, Link],
 
 
 def _failed(line: int, name: str, error: MsgctlError) -> ConditionError:
-    return ConditionError(
+    failure = ConditionError(
         f"Line {line} ({values.quote(name)}): {error.message}",
         error.hint,
         reason="rows_failed",
@@ -287,3 +291,5 @@ def _failed(line: int, name: str, error: MsgctlError) -> ConditionError:
         body=error.body,
         document=error.document,
     )
+    failure.nothing_sent = error.nothing_sent
+    return failure

@@ -29,7 +29,6 @@ from msgctl.sandbox.protocol import (
     SandboxRequest,
     SandboxResponse,
     json_response,
-    masked,
     quoted,
     read,
     wrong_method,
@@ -161,7 +160,7 @@ class Emulator:
         key: str = KEY,
         base_url: str = BASE_URL,
         allowed: Sequence[Network] = (),
-        redact: Redact = masked,
+        redact: Redact = str,
         begin: Callable[[Emulator], None] | None = None,
     ) -> None:
         self.path = path

@@ -78,13 +78,7 @@ def _parameters(text: str, redact: Redact) -> str:
     text = _redacted(text, redact)
     if text.lstrip()[:1] in ("{", "["):
         return text
-    pairs = (unquote_plus(pair).partition("=") for pair in text.split("&"))
-    shown = (name + equals + ("***" if _is_key(name) else value) for name, equals, value in pairs)
-    return redact("&".join(shown))
-
-
-def _is_key(name: str) -> bool:
-    return name.strip().casefold() == "key"
+    return redact("&".join(unquote_plus(pair) for pair in text.split("&")))
 
 
 def _redacted(text: str, redact: Redact) -> str:

@@ -14,7 +14,6 @@ from math import nan
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from msgctl.http.redaction import redact_parameters
 from msgctl.operations import Field, Kind, Place
 
 BASE_PATH = "/api/v1"
@@ -133,11 +132,6 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     """Return the refusal of a method that a path does not support."""
     why = f"{path} supports {' and '.join(allowed)} only"
     return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
-
-
-def masked(text: str) -> str:
-    """Return a text without the values of its ``key`` parameters, for a log line or a message."""
-    return redact_parameters(text, "key")
 
 
 Redact = Callable[[str], str]

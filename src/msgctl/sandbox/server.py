@@ -27,7 +27,6 @@ from msgctl.sandbox.protocol import (
     Refusal,
     SandboxRequest,
     SandboxResponse,
-    masked,
 )
 from msgctl.text import shorten
 
@@ -65,7 +64,7 @@ class Server:
         port: int,
         log: Callable[[str], None],
         hosts: Iterable[str] = (),
-        redact: Redact = masked,
+        redact: Redact = str,
     ) -> None:
         self.log = log
         self.redact = redact
