@@ -62,7 +62,7 @@ def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
         (b"Accept-Encoding", b"identity"),
         (b"Content-Length", str(len(body)).encode()),
     ]
-    wanted = {"timeout": {"read": 30.0}, "sent": True, "max_response": SEND.max_response}
+    wanted = {"timeout": {"read": 30.0}, "sent": False, "max_response": SEND.max_response}
     assert {name: sent.extensions[name] for name in wanted} == wanted
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from functools import partial
 
-import httpx
 import pytest
 
-from msgctl.errors import UsageError
+from msgctl.config.profiles import Credential
+from msgctl.errors import OutcomeUnknownError, UsageError
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.http.transport import NetworkTransport
+from msgctl.operations import BALANCE as READ_BALANCE
+from msgctl.operations import SEND_SMS
 from msgctl.sandbox.emulator import BASE_URL, Emulator
 from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.service import SandboxTransport, respond
+from msgctl.sandbox.service import SandboxBackend, respond
 from support.sandbox import Sandbox
 
 from .clocked_emulator import FORM, PHONE, Controls, encoded
@@ -124,30 +129,18 @@ def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
 
 
 @pytest.fixture
-def client(emulator: Emulator) -> Iterator[httpx.Client]:
-    with httpx.Client(transport=SandboxTransport(emulator), base_url=BASE_URL) as client:
-        yield client
+def client(emulator: Emulator) -> Client:
+    backend = SandboxBackend(emulator, sleep=lambda _: None)
+    return Client(BASE_URL, Credential(1, "sandbox"), timeout=5, transport=partial(NetworkTransport, BASE_URL, backend))
 
 
-@pytest.mark.parametrize("fault", ["drop", "reject", "garbage"])
-def test_a_broken_response_is_a_protocol_error(fault: str, client: httpx.Client, emulator: Emulator) -> None:
+@pytest.mark.parametrize("fault", ["drop", "reject", "garbage", "truncate", "delay=3600"])
+def test_a_response_that_is_lost_in_this_process_leaves_the_outcome_unknown(
+    fault: str, client: Client, emulator: Emulator
+) -> None:
     Controls(emulator).fault(fault)
-    with pytest.raises(httpx.RemoteProtocolError):
-        client.get("/balance", params={"client": "1", "key": "sandbox"})
-
-
-def test_half_a_response_says_what_it_lacks(client: httpx.Client, emulator: Emulator) -> None:
-    whole = client.get("/balance", params={"client": "1", "key": "sandbox"})
-    Controls(emulator).fault("truncate")
-    half = client.get("/balance", params={"client": "1", "key": "sandbox"})
-    assert half.content == whole.content[: len(whole.content) // 2]
-    assert (half.extensions["lost"], "before the end" in half.extensions["fault"]) == (True, True)
-    Controls(emulator).fault("truncate", "drop")
-    with pytest.raises(httpx.RemoteProtocolError):
-        client.get("/balance", params={"client": "1", "key": "sandbox"})
-
-
-def test_a_delay_longer_than_the_timeout_is_a_timeout(client: httpx.Client, emulator: Emulator) -> None:
-    Controls(emulator).fault("delay=3600")
-    with pytest.raises(httpx.ReadTimeout):
-        client.get("/balance", params={"client": "1", "key": "sandbox"}, timeout=0.05)
+    with pytest.raises(OutcomeUnknownError):
+        client.send(build(SEND_SMS, {"phone": ["573001234567"], "sms": "Hola"}))
+    Controls(emulator).fault()
+    left = client.send(build(READ_BALANCE, {})).document["status"]
+    assert left == ("1000" if fault == "reject" else "999")

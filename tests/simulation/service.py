@@ -18,8 +18,8 @@ from msgctl.errors import NotReachedError
 from msgctl.operations import OPERATIONS, SEND_SMS, Operation
 from msgctl.sandbox import responses
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.protocol import Refusal
-from msgctl.sandbox.service import SandboxTransport
+from msgctl.sandbox.protocol import Refusal, SandboxRequest
+from msgctl.sandbox.service import respond
 from simulation.machine import World
 
 BASE_URL = "https://service.example/api/v1"
@@ -56,13 +56,18 @@ class Arrival(NamedTuple):
     text: str
 
 
+def as_received(request: httpx.Request) -> SandboxRequest:
+    """Return a request as the service receives it."""
+    path, _, query = request.url.raw_path.decode().partition("?")
+    return SandboxRequest(request.method, path, query, dict(request.headers), request.read())
+
+
 class Service(httpx.BaseTransport):
     """In place of the transport to the network."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "service.sqlite3"
         self.emulator = Emulator(path, clock=lambda: self.world.wall, client=CLIENT, key=KEY, base_url=BASE_URL)
-        self._emulated = SandboxTransport(self.emulator)
 
     def begin(self, world: World, seed: int) -> None:
         """Delete everything, for a new world."""
@@ -101,9 +106,9 @@ class Service(httpx.BaseTransport):
             return httpx.Response(520, json={"error": "BUSY", "msg": "not now"})
         operation = next(each for each in OPERATIONS if request.url.path.endswith(each.path))
         with world.outside():
-            response = self._emulated.handle_request(request)
-        document = response.json()
-        entries = document.get("data", []) if response.status_code == 200 else []
+            response = respond(self.emulator, as_received(request))
+        document = json.loads(response.body)
+        entries = document.get("data", []) if response.status == 200 else []
         sent = [entry for entry in entries if entry["status"] != "blocked"]
         self.arrivals += [
             Arrival(process, entry["phone"], entry["id"], entry["credits"], left, fields["sms"][0]) for entry in sent
@@ -118,14 +123,14 @@ class Service(httpx.BaseTransport):
             world.sleep(request.extensions["timeout"]["read"])
             raise httpx.ReadTimeout("timed out")
         if fault == "half":
-            content = self._encoded(operation, response.status_code, document).content
+            content = self._encoded(operation, response.status, document).content
             return httpx.Response(200, content=content[: len(content) // 2])
         if fault == "no entry" and entries:
             del entries[world.random.randrange(len(entries))]
         if fault == "bare" and entries and entries == sent:
             del document["data"]
             self.bare.add(document["id"])
-        return self._encoded(operation, response.status_code, document)
+        return self._encoded(operation, response.status, document)
 
     def _encoded(self, operation: Operation, status: int, document: Any) -> httpx.Response:
         """Return a response, in the chosen form if that can express it."""

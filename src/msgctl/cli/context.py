@@ -197,9 +197,11 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.service import SandboxTransport
+            from msgctl.http.transport import NetworkTransport
+            from msgctl.sandbox.service import SandboxBackend
 
-            transport = partial(SandboxTransport, self.emulator, self.sleep)
+            backend = SandboxBackend(self.emulator, self.sleep)
+            transport = partial(NetworkTransport, self.profile.base_url, backend)
             if self.printer.shows_verdicts:
                 self.printer.aside = "(sandbox: not really sent)"
             else:

@@ -256,12 +256,14 @@ class _Sandbox:
         """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
         from msgctl.http.transport import NetworkTransport
         from msgctl.sandbox.endpoints import NAME
-        from msgctl.sandbox.service import SandboxTransport
+        from msgctl.sandbox.service import SandboxBackend
 
-        served = _served_at(context, base_url)
-        own = SandboxTransport(context.emulator, context.sleep) if served is None else None
-        self._transport = context.stack.enter_context(closing(own or NetworkTransport(str(served))))
-        parts = urlsplit(served or profiles.SANDBOX_URL)
+        url = _served_at(context, base_url)
+        backend = None
+        if url is None:
+            url, backend = profiles.SANDBOX_URL, SandboxBackend(context.emulator, context.sleep)
+        self._transport = context.stack.enter_context(closing(NetworkTransport(url, backend)))
+        parts = urlsplit(url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._seconds = context.options.timeout
         try:

@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from threading import BoundedSemaphore, Lock
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,7 +26,6 @@ from msgctl.errors import (
     UsageError,
     without_frames,
 )
-from msgctl.http import memory
 from msgctl.http.redaction import redact, redact_body, redact_parameters
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, parse, without_response
@@ -40,6 +40,10 @@ PAUSES = (0.3, 0.9)
 MAX_LOGGED_LINES = 100
 MAX_LOGGED_CHARACTERS = 4000
 """Limits under -vv, separately for the headers and the body of a request or response."""
+_parsing = Lock()
+"""Held while a response is redacted or parsed: its parsed JSON takes up to 32 times as much memory as its text."""
+_large_bodies = BoundedSemaphore(16)
+"""Held from when a body becomes large until it is parsed, so that the threads of a job do not add up."""
 
 
 class Client:
@@ -79,13 +83,12 @@ class Client:
         self._new_transport = transport or partial(NetworkTransport, base_url)
         self._transport = self._new_transport()
         self._latest: httpx.Request | None = None
-        self._reserved = 0
-        """Bytes of memory that are reserved for the body of the latest response."""
+        self._has_large_body = False
 
     def sibling(self) -> Client:
         """Return a client with the same settings and its own connection, for another thread. Any thread may call it."""
         sibling = copy.copy(self)
-        sibling._transport, sibling._reserved = self._new_transport(), 0
+        sibling._transport, sibling._has_large_body = self._new_transport(), False
         return sibling
 
     def close(self) -> None:
@@ -120,7 +123,7 @@ class Client:
 
     def parse(self, request: Request, response: httpx.Response) -> Response:
         """Return the parsed response, or raise the error that it means, like `send`."""
-        with memory.processing:
+        with _parsing:
             try:
                 return parse(request, response, self._base_url, is_sandbox=self._is_sandbox)
             except MsgctlError as error:
@@ -159,15 +162,15 @@ class Client:
             self._sleep(pause)
         return self._attempt(request, left)
 
-    def _reserve(self, size: int, seconds: float) -> bool:
-        """Reserve memory for the body of a response; return whether it was available in time."""
-        is_reserved = memory.bodies.reserve(size, seconds)
-        self._reserved += size * is_reserved
-        return is_reserved
+    def _admit(self, seconds: float) -> bool:
+        """Wait until the body of the latest response may become large; return whether that was in time."""
+        self._has_large_body = _large_bodies.acquire(timeout=seconds)
+        return self._has_large_body
 
     def _release(self) -> None:
-        memory.bodies.release(self._reserved)
-        self._reserved = 0
+        if self._has_large_body:
+            _large_bodies.release()
+            self._has_large_body = False
 
     def _attempt(self, request: Request, seconds: float) -> httpx.Response:
         self._release()
@@ -180,7 +183,7 @@ class Client:
         outcome = "not sent"
         try:
             response = self._transport.handle_request(outgoing)
-            with memory.processing:
+            with _parsing:
                 response = self._redacted(response)
             outcome = str(response.status_code)
         except httpx.HTTPError as error:
@@ -211,9 +214,9 @@ class Client:
             headers["Content-Length"] = str(len(content))
         extensions = {
             "timeout": {"read": seconds},
-            "sent": self._is_sandbox,
+            "sent": False,
             "max_response": request.max_response,
-            "reserve": self._reserve,
+            "admit": self._admit,
         }
         stream = httpx.ByteStream(content)  # five times as fast as the parameter "content"
         method = request.operation.method

@@ -1,7 +1,8 @@
 """An httpx transport that limits the total time of a request, and records whether the request was sent.
 
-`NetworkTransport` is an `httpx.BaseTransport`, like the in-process sandbox; `httpx.Client` with its cookies, redirects
-and default headers is not used. httpcore's pool has one connection. The limit is
+`NetworkTransport` is an `httpx.BaseTransport`; `httpx.Client` with its cookies, redirects and default headers is not
+used. httpcore's pool has one connection. It gets its connections from a network backend: this machine's network, or the
+sandbox in this process. The limit is
 ``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
 response. ``request.extensions["sent"]`` becomes True before the first byte of the request is sent. The response
 is returned whole; if its body cannot be used, ``response.extensions["fault"]`` is the reason, and ``["lost"]`` is True
@@ -28,12 +29,13 @@ import httpx
 
 from msgctl.config.profiles import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint
-from msgctl.http.memory import MAX_FREE
 from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
 
 MAX_IDLE = 4.0
 """Seconds after which an idle connection is not reused; many servers close connections after five."""
+LARGE = 64 * 1024
+"""Bytes from which a body is large: only some threads of a job may hold one. Few responses have more."""
 PIECE = 16 * 1024
 """Write size; the deadline is checked before each chunk."""
 
@@ -65,19 +67,26 @@ _EXCEPTIONS: dict[type[BaseException], type[httpx.TransportError]] = {
 _FAILURES = tuple(_EXCEPTIONS)
 
 
-class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
+class NetworkTransport(httpx.BaseTransport, httpcore.NetworkBackend):
     """Carries requests to the service at a base URL over a connection that is kept open; for one thread at a time.
 
-    It does not retry. As httpcore's network backend, it opens its connections itself, so that each step is limited to
-    the remaining time of the request. Raises ConfigurationError if the proxy or the certificates that the environment
-    specifies cannot be used.
+    It does not retry. It stands between httpcore and the ``backend``, so that each step is limited to the remaining
+    time of the request. A backend other than the network uses neither proxy nor certificates. Raises ConfigurationError
+    if those that the environment specifies cannot be used.
     """
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, backend: httpcore.NetworkBackend | None = None) -> None:
         parts = urlsplit(base_url)
         self._host = ascii_host(parts.hostname or "")
-        self._proxy = proxy_for(base_url)
-        self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None) if parts.scheme == "https" else None
+        self._proxy: httpx.Proxy | None = None
+        self._tls: ssl.SSLContext | None = None
+        if backend is not None:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpcore would load all authorities
+        else:
+            self._proxy = proxy_for(base_url)
+            if parts.scheme == "https":
+                self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None)
+        self._backend = backend or Network()
         self._pool: httpcore.ConnectionPool | None = None
         self._latest: httpcore.NetworkStream | None = None
         self._good_until = 0.0
@@ -127,19 +136,11 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return left
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
-        """Try each address of a host in turn, dividing the remaining time between them."""
+        """Connect within the remaining time."""
         shown = f"[{host}]" if ":" in host else host
         self.peer = host if port in (80, 443) else f"{shown}:{port}"
-        addresses = look_up(host, port, self.left())
-        for index, address in enumerate(addresses):
-            share = self.left() / (len(addresses) - index)
-            try:
-                self._latest = super().connect_tcp(address, port, share)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-            else:
-                return _Stream(self._latest, self)
-        raise failure
+        self._latest = self._backend.connect_tcp(host, port, self.left())
+        return _Stream(self._latest, self)
 
     def _response(self, request: httpx.Request) -> httpcore.Response:
         """Return the response before its body is read.
@@ -186,7 +187,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
     def _read(self, response: httpcore.Response) -> httpx.Response:
         """Return a response with its whole body, which is not decompressed."""
         body, most = bytearray(), self.request.extensions.get("max_response", MAX_RESPONSE)
-        reserve = self.request.extensions.get("reserve")
+        admit = self.request.extensions.get("admit")
         extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
         idle = MAX_IDLE
         for name, value in response.headers:
@@ -197,10 +198,10 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
                     idle = min(MAX_IDLE, int(limit[1]) - 1)  # the server must not close the connection during a request
         try:
             for chunk in response.iter_stream():
-                if reserve and len(body) + len(chunk) > MAX_FREE:
-                    if not reserve(most, self.left()):
+                if admit and len(body) + len(chunk) > LARGE:
+                    if not admit(self.left()):
                         raise httpcore.ReadTimeout
-                    reserve = None
+                    admit = None
                 body += chunk
                 if len(body) > most:
                     extensions["fault"] = f"it is over {most:,} bytes"
@@ -232,6 +233,26 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return NotReachedError(
             f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False
         )
+
+
+class Network(httpcore.SyncBackend):
+    """This machine's network, with a time limit for looking up a name and connecting."""
+
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any
+    ) -> httpcore.NetworkStream:
+        """Try each address of a host in turn, dividing the time between them."""
+        end = time.monotonic() + (timeout or 0)
+        addresses = look_up(host, port, timeout or 0)
+        for index, address in enumerate(addresses):
+            share = (end - time.monotonic()) / (len(addresses) - index)
+            if share <= 0:
+                raise httpcore.ConnectTimeout
+            try:
+                return super().connect_tcp(address, port, share, *more, **options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
 
 
 class _Stream(httpcore.NetworkStream):

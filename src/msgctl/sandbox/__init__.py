@@ -5,7 +5,7 @@ imports nothing of `http`, so that client and emulator cannot share a mistake.
 
 `service.respond` turns a `protocol.SandboxRequest` into a `protocol.SandboxResponse`, and keeps everything in one
 SQLite file: `protocol.read` checks the parameters, `handlers` has one function for each record, one transaction for
-each operation. `service.SandboxTransport` puts it in place of the network, `server` offers it over HTTP, and
+each operation. `service.SandboxBackend` puts it in place of the network, `server` offers it over HTTP, and
 `endpoints` contains the controls for ``msgctl sandbox`` and programs.
 
 Details that the API does not specify are invented; do not rely on them with the real service:

@@ -1,26 +1,22 @@
 """The sandbox over HTTP/1.1, with limits on everything that a client may send.
 
-One thread serves all connections with asyncio's streams, and h11 reads and writes HTTP. This module adds limits of size
-and time, and the responses that faults break on purpose.
+One thread serves all connections with asyncio's streams, and h11 reads and writes HTTP (see `wire`). This module adds
+limits of size and time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable, Iterable
-from email.utils import formatdate
-from functools import lru_cache
-from http.client import responses
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import h11
 
 from msgctl.errors import ConfigurationError
+from msgctl.sandbox import wire
 from msgctl.sandbox.protocol import (
-    CLOSING,
     MAX_BODY,
     SECONDS_BETWEEN_CHECKS,
     Redact,
@@ -36,16 +32,11 @@ IDLE_SECONDS = 30.0
 HEADER_SECONDS = 10.0
 """Seconds that the headers of a request may take, however slowly they arrive."""
 
-MAX_HEADERS = 64 * 1024
-"""Bytes of the request line and the headers, apart from the last `PIECE`."""
-
 PIECE = 64 * 1024
 """Bytes that are read at once."""
 
 MAX_DRAINED = 8 * MAX_BODY
 """Bytes of a request over the limits that are read and discarded, so that its sender gets to read the response."""
-
-GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
 """A function that responds to a request from an address, or raises ConfigurationError."""
@@ -119,7 +110,7 @@ class _Connection:
         own = str(writer.get_extra_info("sockname")[0])
         self._hosts = {*server.hosts, own.removeprefix("::ffff:")}
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADERS)
+        self._http = wire.connection()
         self._is_closed = False
         """Whether the client has closed its side of the connection."""
 
@@ -152,14 +143,13 @@ class _Connection:
             event = await self._event()
             if not isinstance(event, h11.Request):  # the client has closed the connection
                 return False
-            method, target = event.method.decode(), event.target.decode()
-            path, _, query = target.partition("?")
-            headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
+            request = wire.request(event)
+            method, path = request.method, request.path
             self._allow(IDLE_SECONDS)
-            self._check_host(headers)
+            self._check_host(request.headers)
             body = await self._body()
             is_whole = len(body) <= MAX_BODY
-            response = await self._response(SandboxRequest(method, path, query, headers, body))
+            response = await self._response(request._replace(body=body))
         except h11.RemoteProtocolError as error:
             if self._is_closed:  # in the middle of a request
                 return False
@@ -173,7 +163,7 @@ class _Connection:
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
         asked = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
         self._server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
-        self._send(response, is_whole=is_whole, has_body=method != "HEAD")
+        self._writer.write(wire.encoded(self._http, response, is_whole=is_whole, has_body=method != "HEAD"))
         await self._writer.drain()
         if not is_whole:
             await self._discard()
@@ -195,7 +185,7 @@ class _Connection:
         """Return the next part of a request. Raises h11.RemoteProtocolError."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._http.they_are_waiting_for_100_continue:
-                self._write(h11.InformationalResponse(status_code=100, headers=[]))
+                self._writer.write(self._http.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
             await self._receive()
         return event
 
@@ -208,7 +198,7 @@ class _Connection:
                 return bytes(MAX_BODY + 1)
         return bytes(body)
 
-    def _check_host(self, headers: dict[str, str]) -> None:
+    def _check_host(self, headers: Mapping[str, str]) -> None:
         """Refuse a request that names another server, or comes from a web page of another origin."""
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -228,33 +218,3 @@ class _Connection:
             await asyncio.sleep(response.delay)
             self._allow(IDLE_SECONDS)
         return response
-
-    def _send(self, response: SandboxResponse, *, is_whole: bool, has_body: bool) -> None:
-        """Send a response, changed by its faults; the connection then closes unless the request was read whole."""
-        closing = CLOSING & {*response.faults}
-        if "garbage" in closing:
-            self._writer.write(GARBAGE)
-        if closing - {"truncate"}:
-            return
-        headers = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
-        headers["x-content-type-options"] = "nosniff"
-        headers["content-length"] = str(len(response.body))
-        if closing or not is_whole:
-            headers["connection"] = "close"
-        lines = [(name.title(), value) for name, value in headers.items()]
-        reason = responses.get(response.status, "Unknown Error")
-        self._write(h11.Response(status_code=response.status, headers=lines, reason=reason))
-        if closing:
-            self._writer.write(response.body[: len(response.body) // 2])
-            return
-        if has_body:
-            self._write(h11.Data(data=response.body))
-        self._write(h11.EndOfMessage())
-
-    def _write(self, event: Any) -> None:
-        self._writer.write(self._http.send(event) or b"")
-
-
-@lru_cache(maxsize=1)
-def _date(seconds: int) -> str:
-    return formatdate(seconds, usegmt=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from typing import Any
 
-import httpx
+import h11
+import httpcore
 
-from msgctl.sandbox import endpoints, faults, page
+from msgctl.sandbox import endpoints, faults, page, wire
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
-    CLOSING,
     OWN_PATH,
     PAGE,
     SECONDS_BETWEEN_CHECKS,
@@ -56,34 +57,63 @@ def _page(request: SandboxRequest) -> SandboxResponse:
     return page.response()
 
 
-class SandboxTransport(httpx.BaseTransport):
-    """Carries requests to an emulator in place of the network; several threads may use one.
-
-    Faults raise the exceptions of httpx on a network, or return a response with the fault in its extensions.
-    """
+class SandboxBackend(httpcore.NetworkBackend):
+    """The network of httpcore on which there is only an emulator, in this process."""
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
         self._emulator = emulator
         self._sleep = sleep
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        path, _, query = request.url.raw_path.decode().partition("?")
-        asked = SandboxRequest(request.method, path, query, dict(request.headers), request.read())
+    def connect_tcp(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
+        return _Stream(self._emulator, self._sleep)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection to an emulator, which responds when the response is read."""
+
+    def __init__(self, emulator: Emulator, sleep: Callable[[float], None]) -> None:
+        self._emulator = emulator
+        self._sleep = sleep
+        self._http = wire.connection()
+        self._unread = b""
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        self._http.receive_data(buffer)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if not self._unread and self._http.our_state in (h11.IDLE, h11.DONE):
+            self._unread = self._response(timeout or 0)
+        data, self._unread = self._unread[:max_bytes], self._unread[max_bytes:]
+        return data
+
+    def start_tls(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def _response(self, seconds: float) -> bytes:
+        """Return the bytes of the response to the request that was written, at most this many seconds later."""
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+        request, body = SandboxRequest("", ""), b""
+        while not isinstance(event := self._http.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Request):
+                request = wire.request(event)
+            elif isinstance(event, h11.Data):
+                body += event.data
+        response = self._waited_for(request._replace(body=body))
+        if response.delay:
+            self._sleep(min(response.delay, seconds))
+        if response.delay > seconds:
+            raise httpcore.ReadTimeout
+        return wire.encoded(self._http, response, has_body=request.method != "HEAD")
+
+    def _waited_for(self, request: SandboxRequest) -> SandboxResponse:
+        """Return the response to a request that may wait for news."""
         started = time.monotonic()
-        response = respond(self._emulator, asked)
+        response = respond(self._emulator, request)
         while response.wait > time.monotonic() - started:
             self._sleep(SECONDS_BETWEEN_CHECKS)
-            response = respond(self._emulator, asked)
-        if response.delay:
-            limit = request.extensions.get("timeout", {}).get("read") or response.delay
-            self._sleep(min(response.delay, limit))
-            if response.delay > limit:
-                raise httpx.ReadTimeout("timed out", request=request)
-        body, extensions = response.body, {}
-        if {*response.faults} & CLOSING == {"truncate"}:
-            body = body[: len(body) // 2]
-            extensions = {"lost": True, "fault": "the connection was closed before the end of the response"}
-        elif not CLOSING.isdisjoint(response.faults):
-            raise httpx.RemoteProtocolError("a fault simulated by the sandbox", request=request)
-        headers = dict(response.headers)
-        return httpx.Response(response.status, headers=headers, content=body, request=request, extensions=extensions)
+            response = respond(self._emulator, request)
+        return response
