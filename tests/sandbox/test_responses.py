@@ -75,7 +75,7 @@ def test_recipients_with_different_states_are_an_object_of_objects(observed: Wor
 @pytest.mark.parametrize(
     ("phone", "expected"),
     [
-        (PHONE, ["Enviado", "Entregado a la operadora", "Entregado", "Entregado", "Entregado"]),
+        (PHONE, ["Enviado", "Error temporal, reintentando", "Entregado a la operadora", "Entregado", "Entregado"]),
         ("573001230001", ["Enviado", *["Error:1081 msg: Destino inaccesible"] * 4]),
         ("573001230002", ["Enviado", *["Rechazado"] * 4]),
         ("573001230003", ["Enviado"] * 5),

@@ -21,7 +21,7 @@ UNREACHABLE = "Error:1081 msg: Destino inaccesible"
 """The state of a message that is never delivered; its credits are 0."""
 
 STATES: Mapping[str, tuple[str, ...]] = {
-    "delivered": ("Enviado", "Entregado a la operadora", "Entregado"),
+    "delivered": ("Enviado", "Error temporal, reintentando", "Entregado a la operadora", "Entregado"),
     "undelivered": ("Enviado", UNREACHABLE),
     "rejected": ("Enviado", "Rechazado"),
     "queued": ("Enviado",),
