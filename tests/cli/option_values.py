@@ -12,7 +12,8 @@ PHONE = "573001234567"
 OTHER = "573007654321"
 
 RESPONSE = {"id": "1", "status": "1"}
-"""A response that is readable as any record."""
+"""A response that is readable as most records."""
+STATISTIC = {"urlShort": "https://s.example/1"}
 
 
 def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...], **streams: Any) -> str:
@@ -41,7 +42,7 @@ def _under_json(outcome: Outcome) -> Any:
 def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[str, str]:
     """Run a command line that is carried out by one request, and give the form that it sent."""
     before = len(service.received)
-    service.will(respond(RESPONSE))
+    service.will(respond(STATISTIC if command[0] == "url" else RESPONSE))
     outcome = tool(*command, **streams)
     assert (outcome.code, len(service.received)) == (0, before + 1), outcome.err
     form = service.received[-1].form

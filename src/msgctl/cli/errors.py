@@ -81,6 +81,8 @@ def _json_line(error: MsgctlError, context: Context) -> str:
     }
     if error.hint:
         document["hint"] = error.hint
+    if error.replayed:
+        document["replayed"] = True
     return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -31,8 +32,9 @@ NOT_AGAIN = {
 }
 
 
+@cache
 def build() -> Any:
-    """Return the whole command tree."""
+    """Return the whole command tree. Programs that run several command lines, such as the tests, build it once."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages.", cls=Root, epilog=EPILOG)
     return typer.main.get_command(root)
 
