@@ -16,28 +16,13 @@ from msgctl.jsontext import Number, objects
 from msgctl.outcomes import words
 from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message
 from msgctl.outcomes.words import ACCEPTED as ACCEPTED_WORDS
-from msgctl.outcomes.words import CARRIER, DELIVERED, FAILED, OPEN, SENT, VERIFIED, read
+from msgctl.outcomes.words import ALONE, CARRIER, DELIVERED, ERROR, FAILED, NEGATION, NO_ANSWER, SENT, VERIFIED, read
 from msgctl.text import storable
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
-
-MAX_READ = 250_000
-"""Maximum characters of all texts in a response to a send; the outcome of a longer one is unknown."""
-MAX_NAME = 200
-"""Maximum characters of a name that is read; a field with a longer one counts as an error."""
-MAX_STATE = 1_000
-"""Maximum characters of a delivery state that is read."""
-MAX_UNCLAIMED = 100
-"""Maximum entries without a recipient that are kept."""
-MAX_CREDIT_DIGITS = 12
-"""Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
-MIN_DIGITS = 7
-"""Minimum digits of a number that may lack its country code."""
-MAX_VALUES = 100_000
-"""Maximum values of a response to a send; the outcome of a longer one is unknown."""
 
 REFUSALS = frozenset({301, 307, 308, 401, 402, 403, 404, 405, 413, 415, 422})
 """HTTP statuses of a request that was not carried out."""
@@ -47,26 +32,17 @@ EXPLAINED = frozenset({400, 520})
 """HTTP statuses of a refusal, if the response gives a reason."""
 ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".split())
 """Fields that repeat the request."""
-CREDITS = ("balance", "credits", "saldo")
-"""Names of the field with the credits left."""
 
-_STATES = ("status", "state")
-_CODES = frozenset({"code", "codigo", "statu"})
-_NOT_OF_IDS = frozenset({"code", "codigo", "error", "errno", "statu", "state"})
-_ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9]", re.ASCII)
-_PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
-_NO_DIGITS = re.compile("[^0-9]+")
-_ID = re.compile(r"\S*[1-9]\S*")
-_ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
-_CHARGED = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
-_USUAL_ID = re.compile(r"(?=[0a-f-]*[1-9])[0-9a-f-]{6,64}\Z")
-_CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?", re.ASCII)
-_NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
-# Names and values that say nothing about a code.
-_NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
-_NEUTRAL_VALUE = re.compile(
-    r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
-)
+MAX_READ = 250_000
+"""Maximum characters of all texts in a response to a send; the outcome of a longer one is unknown."""
+MAX_VALUES = 100_000
+"""Maximum values in a response to a send; the outcome of a longer one is unknown."""
+MAX_UNCLAIMED = 100
+"""Maximum entries without a recipient that are kept."""
+MAX_CREDIT_DIGITS = 12
+"""Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
+MIN_DIGITS = 7
+"""Minimum digits of a number that may lack its country code."""
 
 
 class Sent(NamedTuple):
@@ -107,15 +83,6 @@ class RecipientOutcome(NamedTuple):
     word: str | None = None
 
 
-class Delivery(StrEnum):
-    """The class of a delivery state. All but the first are final."""
-
-    ON_ITS_WAY = "on its way"
-    NOT_ANSWERED = "not answered"
-    FAILED = "failed"
-    DELIVERED = "delivered"
-
-
 class Judgement(NamedTuple):
     """The outcome of each recipient. ``is_refused`` means that the request was refused as a whole.
 
@@ -127,14 +94,112 @@ class Judgement(NamedTuple):
     unclaimed: Sequence[RecipientOutcome] = ()
 
 
-def likely_kind(word: str) -> str:
-    """Return the kind of words that a text without a certain meaning may belong to: refused or accepted."""
-    found = read(word).words
-    is_failure = any(each in FAILED or each.startswith("err") for each in found)
-    return REFUSED if is_failure and not OPEN.among(found) else ACCEPTED
+# --- values
 
 
-# --- was it sent?
+def _is_one(value: Any) -> bool:
+    if isinstance(value, Number):
+        return float(value) == 1
+    return value is True or (isinstance(value, str) and value.strip().lower() in ("1", "true"))
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, Number):
+        return float(value) == 0
+    return value is False or (isinstance(value, str) and value.strip().lower() in ("0", "false"))
+
+
+def _is_nothing(request: Sent, value: Any) -> bool:
+    if value in (None, "", [], {}) or _is_zero(value):
+        return True
+    if not isinstance(value, str):
+        return False
+    is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
+    return is_none or read(value).is_all(ACCEPTED_WORDS, numbers=request.numbers)
+
+
+def _is_echo(request: Sent, value: Any) -> bool:
+    """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
+    if not isinstance(value, str):
+        return False
+    return value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "true" if value is True else "false" if value is False else ""
+
+
+def _stored(value: Any) -> str | None:
+    """Return a value as text for a database; None for an empty text, null, an object or an array."""
+    text = _text(value)
+    return (text if text.isascii() else storable(text)) or None
+
+
+_PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
+_NO_DIGITS = re.compile("[^0-9]+")
+
+
+def _digits(text: str) -> str:
+    return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
+
+
+# --- fields
+
+
+class _Name:
+    """The meaning of a field's name."""
+
+    def __init__(self, name: str, of_block: bool) -> None:
+        self.words = frozenset(read(name, of_block=of_block).words)
+        self.is_echo = name in ECHOES
+        self.is_result = name in RESULTS
+        self.is_failure = FAILED.among(self.words)
+        self.is_error = self.is_failure or ERROR.among(self.words)
+        self.is_good = name in ("status", "state") or ACCEPTED_WORDS.among(self.words)
+        self.is_code = not self.words.isdisjoint({"code", "codigo", "statu"})
+        self.may_be_id = self.words.isdisjoint({"code", "codigo", "error", "errno", "statu", "state"})
+
+
+@lru_cache(maxsize=512)
+def _name(name: str, of_block: bool) -> _Name:
+    return _Name(name, of_block)
+
+
+class _Field(NamedTuple):
+    """A field that is no object or array. ``is_error`` means that its name, or a name around it, reports a failure.
+
+    ``is_echo`` means that one of these names repeats the request.
+    """
+
+    name: _Name
+    value: Any
+    is_error: bool
+    is_echo: bool
+
+
+def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
+    """Return every field at any depth. An element of an array has the name of the array."""
+    fields: list[_Field] = []
+    waiting = [_Field(_name("", of_block), content, is_error=False, is_echo=False)]
+    for name, value, is_error, is_echo in waiting:  # grows meanwhile
+        if isinstance(value, dict):
+            for inner_name, inner in value.items():
+                meaning = _name(words.cut(inner_name), of_block)
+                field = _Field(meaning, inner, is_error or meaning.is_error, is_echo or meaning.is_echo)
+                (waiting if isinstance(inner, (dict, list)) else fields).append(field)
+        elif isinstance(value, list):
+            waiting += [_Field(name, inner, is_error, is_echo) for inner in value]
+        else:
+            fields.append(_Field(name, value, is_error, is_echo))
+    return fields
+
+
+def _stated(content: Object) -> list[Any]:
+    """Return the `status` and `state` of an object."""
+    return [content[name] for name in ("status", "state") if content.get(name) not in (None, "", [], {})]
+
+
+# --- sends and changes
 
 
 def sent(request: Sent, http_status: int, document: Any) -> Judgement:
@@ -143,26 +208,23 @@ def sent(request: Sent, http_status: int, document: Any) -> Judgement:
     if http_status in REFUSALS or http_status == RATE_LIMITED:
         return unknown if _has_acceptance(request, document) else _refused(request, document)
     is_success = 200 <= http_status < 300
-    if (
-        not (is_success or http_status in EXPLAINED)
-        or not isinstance(document, (dict, list))
-        or _is_too_long(request, document)
-    ):
+    if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
         return unknown
-    record = document if isinstance(document, dict) else {"data": document}
-    data = record.get("data")
+    if _is_too_long(request, document):
+        return unknown
+    outer = document if isinstance(document, dict) else {"data": document}
+    data = outer.get("data")
     entries = entries_of(data, request.known_phones)
-    own = _Part(request, {name: value for name, value in record.items() if name != "data" or not entries})
-    parts = _parts(request, entries)
-    found = {part: part.outcome(own) for part in dict.fromkeys(parts)}
-    has_id = own.has_id or any(part.has_id for part in found)
-    if own.is_refused and not has_id and set(found.values()) <= {REFUSED}:
+    own = {name: value for name, value in outer.items() if name != "data" or not entries}
+    record = _Record(request, own)
+    outcomes = [record.outcome(entry) for entry in entries]
+    if record.is_refused(own) and set(outcomes) <= {REFUSED} and not _has_id(request, document):
         return _refused(request, document)
     if not is_success or (not entries and data is not None):
         return unknown
     if not entries:
-        return _of_record(request, own)
-    return _of_entries(request, own, [_Entry(*each, found[each[1]]) for each in zip(entries, parts, strict=True)])
+        return _of_record(record)
+    return _of_entries(record, entries, outcomes)
 
 
 def _refused(request: Sent, document: Any) -> Judgement:
@@ -175,206 +237,217 @@ def _has_acceptance(request: Sent, document: Any) -> bool:
     return any(_accepts(request, value) for found in objects(document) for value in _stated(found))
 
 
-def has_short_url(document: Any) -> bool:
-    """Return whether a response contains a short URL of any form."""
-    return any(not _is_nothing(NOBODY, each.get("urlShort")) for each in objects(document))
+def _accepts(request: Sent, value: Any) -> bool:
+    """Return whether a value is an acceptance."""
+    if _is_one(value) or words.is_added("accepted", _text(value)):
+        return True
+    if not isinstance(value, str):
+        return False
+    return read(value, of_block=request.is_block).is_all(ACCEPTED_WORDS, numbers=request.numbers)
+
+
+def _fails(request: Sent, value: Any) -> bool:
+    """Return whether a `status` or `state` means that nothing was done."""
+    if words.is_added("refused", _text(value)):
+        return True
+    return isinstance(value, str) and not _accepts(request, value) and read(value).fails()
+
+
+_ID = re.compile(r"\S*[1-9]\S*")
+
+
+def _has_id(request: Sent, content: Any) -> bool:
+    """Return whether a field may be an id: a number or one word with a digit, in a field that may contain one."""
+    return any(
+        field.name.may_be_id
+        and not field.name.is_echo
+        and _ID.fullmatch(_text(field.value)) is not None
+        and not _is_echo(request, field.value)
+        for field in _fields(content)
+    )
+
+
+_ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9]", re.ASCII)
+
+
+def _contradicts(request: Sent, field: _Field) -> bool:
+    """Return whether a field contradicts an acceptance."""
+    name, value = field.name, field.value
+    if (name.is_echo and not field.is_error) or words.is_added("accepted", _text(value)):
+        return False
+    if field.is_error:
+        return not _is_nothing(request, value)
+    if _is_zero(value):
+        return name.is_good
+    if _is_echo(request, value) or not isinstance(value, str):
+        return False
+    if name.is_code and _ERROR_CODE.fullmatch(value):
+        return True
+    return not _accepts(request, value) and read(value).is_doubtful
+
+
+def _contradiction(request: Sent, content: Any) -> _Field | None:
+    fields = _fields(content, of_block=request.is_block)
+    return next((field for field in fields if _contradicts(request, field)), None)
+
+
+_ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
+
+
+class _Record:
+    """The record of a send, without its entries (``own``), and the table of outcomes of the record or its entries."""
+
+    def __init__(self, request: Sent, own: Object) -> None:
+        self.request = request
+        self.own = own
+        self._stated = _stated(own)
+
+    @cached_property
+    def _contradiction(self) -> _Field | None:
+        return _contradiction(self.request, self.own)
+
+    def outcome(self, entry: Object) -> str:
+        """Return the outcome of an entry, or of the record itself."""
+        request = self.request
+        stated = _stated(entry) + self._stated
+        if self.is_refused(entry):
+            return REFUSED
+        if stated:
+            is_accepted = all(_accepts(request, value) for value in stated)
+        else:
+            own_id = entry.get("id")
+            is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
+            is_accepted = is_id and not _is_echo(request, own_id)
+        if is_accepted and not self._contradiction and (entry is self.own or not _contradiction(request, entry)):
+            return ACCEPTED
+        return UNKNOWN
+
+    def is_refused(self, content: Object) -> bool:
+        """Return whether an entry, or the record itself, says that nothing was done."""
+        request, stated = self.request, _stated(content)
+        if any(_accepts(request, value) for value in stated):
+            return False
+        is_failed = any(_fails(request, value) for value in stated)
+        may_have_id = is_failed and content is not self.own
+        if not may_have_id and _has_id(request, content):
+            return False
+        if any(words.is_added("refused", _text(value)) for value in stated):
+            return True
+        texts = [
+            read(field.value)
+            for field in _fields(content)
+            if isinstance(field.value, str) and not field.is_echo and not _is_echo(request, field.value)
+        ]
+        return words.together(texts).fails(with_reason=not is_failed)
+
+    def doubt(self, entry: Object) -> str | None:
+        """Return the text that makes the outcome of an entry unknown, if there is one that a profile can add."""
+        for value in (*_stated(entry), *self._stated):
+            if is_plain(value) and not _accepts(self.request, value):
+                return _text(value)
+        for field in (_contradiction(self.request, entry), self._contradiction):
+            if field and not field.is_error and not _is_zero(field.value) and not isinstance(field.value, Number):
+                return _text(field.value)
+        return None
+
+    def described(self, entry: Object, outcome: str, phone: str | None) -> RecipientOutcome:
+        """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
+        status = next((_stored(value) for value in _stated(entry) if is_plain(value)), None)
+        own_id = _stored(entry.get("id")) or _stored(self.own.get("id"))
+        phone = phone or _stored(entry.get("phone"))
+        described = RecipientOutcome(phone, outcome, own_id, status, _stored(entry.get("credits")))
+        if outcome == ACCEPTED:
+            return described
+        word = self.doubt(entry) if outcome == UNKNOWN else None
+        return described._replace(error=service_message(entry), word=word)
 
 
 def short_url(request: Sent, document: Any) -> str | None:
     """Return the short URL in a 2xx response to `url shorten`, if it is certain that it was created."""
     found = [(each["urlShort"], each.get("urlLong")) for each in objects(document) if "urlShort" in each]
     found = [(short, long) for short, long in found if not _is_nothing(request, short)]
-    if len(found) != 1 or _is_too_long(request, document):
+    if len(found) != 1 or _is_too_long(request, document) or _contradiction(request, document):
         return None
     short, long = found[0]
-    is_url = _is_text(short) and len(short.split()) == 1 and short != long
-    return short if is_url and not _Part(request, {"": document}).contradiction else None
+    is_text = isinstance(short, str) and not isinstance(short, Number)
+    return short if is_text and len(short.split()) == 1 and short != long else None
 
 
-def _parts(request: Sent, entries: Sequence[Object]) -> list[_Part]:
-    """Return the entries as parts. Entries that differ only in their id and echoes share the fields of one part."""
-    alike: dict[object, _Part] = {}
-    parts = []
-    for entry in entries:
-        # A number equals a text with the same digits, but may have another meaning, so each value has its type.
-        key = tuple(
-            [
-                (name, "", None) if name == "id" and _is_usual_id(request, value) else (name, value.__class__, value)
-                for name, value in entry.items()
-                if name not in ECHOES or isinstance(value, (dict, list))
-            ]
-        )
-        try:
-            part = alike.get(key)
-        except TypeError:  # an entry that contains an object or array
-            parts.append(_Part(request, entry))
-            continue
-        if part is None:
-            part = alike[key] = _Part(request, entry)
-        parts.append(part)
-    return parts
+def has_short_url(document: Any) -> bool:
+    """Return whether a response contains a short URL of any form."""
+    return any(not _is_nothing(NOBODY, each.get("urlShort")) for each in objects(document))
 
 
-def _is_usual_id(request: Sent, value: Any) -> bool:
-    """Return whether a value is an id that differs from others of this form in nothing that matters."""
-    is_usual = isinstance(value, str) and _USUAL_ID.match(value) is not None
-    return is_usual and "bad" not in value and value not in request.echoes
+def likely_kind(word: str) -> str:
+    """Return the kind of words that a text without a certain meaning may belong to: refused or accepted."""
+    text = read(word)
+    is_failure = FAILED.among(text.words) or ERROR.among(text.words)
+    return REFUSED if is_failure and not words.OPEN.among(text.words) else ACCEPTED
 
 
-class _Part:
-    """An entry, or the record without its entries, with its fields at any depth."""
-
-    def __init__(self, request: Sent, content: Object) -> None:
-        self.content = content
-        self.stated = _stated(content)
-        self.status = next((_stored(value) for value in self.stated if is_plain(value)), None)
-        self._request = request
-        self._fields = [field for field in _fields(content, of_block=request.is_block) if is_plain(field.value)]
-
-    @cached_property
-    def has_id(self) -> bool:
-        """Whether something may be an id: a number or one word with a digit, in a field that may contain one."""
-        return any(
-            field.meaning.may_be_id and _ID.fullmatch(_text(field.value)) and not _is_echo(self._request, field.value)
-            for field in self._fields
-        )
-
-    @cached_property
-    def contradiction(self) -> _Field | None:
-        """The first field that contradicts an acceptance."""
-        return next((field for field in self._fields if self._contradicts(field)), None)
-
-    def _contradicts(self, field: _Field) -> bool:
-        request, value, meaning = self._request, field.value, field.meaning
-        if (meaning.is_echo and not field.is_error) or words.is_added("accepted", _text(value)):
-            return False
-        if field.is_error:
-            return not _is_nothing(request, value)
-        if _is_zero(value):
-            return meaning.is_good
-        if _is_echo(request, value):
-            return False
-        if meaning.is_code and _ERROR_CODE.fullmatch(_text(value)):
-            return True
-        if not _is_text(value) or _accepts(request, value):
-            return False
-        return read(value).is_doubtful
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether this record says that nothing was done."""
-        return self._is_refused(may_have_id=False)
-
-    def _is_refused(self, *, may_have_id: bool) -> bool:
-        request = self._request
-        is_failed = any(_fails(request, value) for value in self.stated)
-        if any(_accepts(request, value) for value in self.stated) or (self.has_id and not (may_have_id and is_failed)):
-            return False
-        if any(words.is_added("refused", _text(value)) for value in self.stated):
-            return True
-        texts = [
-            read(field.value)
-            for field in self._fields
-            if _is_text(field.value) and not field.is_echo and not _is_echo(request, field.value)
-        ]
-        return words.fail(texts, with_reason=not is_failed)
-
-    def outcome(self, own: _Part) -> str:
-        """Return the outcome of this entry in a record, or of the record itself."""
-        request = self._request
-        if self._is_refused(may_have_id=self is not own):
-            return REFUSED
-        stated = [*self.stated, *own.stated]
-        if stated:
-            is_accepted = all(_accepts(request, value) for value in stated)
-        else:
-            own_id = self.content.get("id")
-            is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
-            is_accepted = is_id and not _is_echo(request, own_id)
-        return UNKNOWN if not is_accepted or self.contradiction or own.contradiction else ACCEPTED
-
-    def doubt(self, own: _Part) -> str | None:
-        """Return the text that makes the outcome of this entry unknown, if there is one that a profile can add."""
-        for value in (*self.stated, *own.stated):
-            if is_plain(value) and not _accepts(self._request, value):
-                return _text(value)
-        for field in (self.contradiction, own.contradiction):
-            if field and _is_text(field.value) and not field.is_error and not _is_zero(field.value):
-                return _text(field.value)
-        return None
+def _is_too_long(request: Sent, document: Any) -> bool:
+    """Return whether a response has more values or text than a send can need."""
+    length = 0
+    waiting = [document]
+    for value in waiting:
+        if isinstance(value, str):
+            if value not in request.echoes:
+                length += len(value)
+        elif isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value
+            if len(waiting) > MAX_VALUES:
+                return True
+    return length > MAX_READ
 
 
-# --- who?
+# --- who
 
 
-class _Entry(NamedTuple):
-    """An entry with its outcome. Its ``part`` may be that of an entry like it."""
-
-    content: Object
-    part: _Part
-    outcome: str
-
-    def described(self, phone: str | None, own: _Part) -> RecipientOutcome:
-        """Return the outcome with the fields of the entry. An entry without an id has the id of its dispatch."""
-        content, outcome = self.content, self.outcome
-        found = RecipientOutcome(
-            phone or _stored(content.get("phone")),
-            outcome,
-            _stored(content.get("id")) or _stored(own.content.get("id")),
-            self.part.status,
-            _stored(content.get("credits")),
-        )
-        if outcome == ACCEPTED:
-            return found
-        word = self.part.doubt(own) if outcome == UNKNOWN else None
-        return found._replace(error=service_message(content), word=word)
-
-
-def _of_record(request: Sent, own: _Part) -> Judgement:
-    """Return the outcomes of a record without entries. It is about everybody, unless it has a phone."""
-    entry = _Entry(own.content, own, own.outcome(own))
+def _of_record(record: _Record) -> Judgement:
+    """Return the outcomes of a record without entries. It is about all recipients, unless it has a phone."""
+    request, own = record.request, record.own
+    outcome = record.outcome(own)
     named: Sequence[str | None] = request.phones
-    if "phone" in own.content and [*request.phones] != [None]:
-        named = Numbers(request.phones).among(own.content["phone"])
-    stranger = entry._replace(outcome=UNKNOWN)
-    return Judgement([(entry if phone in named else stranger).described(phone, own) for phone in request.phones])
+    if "phone" in own and [*request.phones] != [None]:
+        named = Numbers(request.phones).among(own["phone"])
+    return Judgement([record.described(own, outcome if phone in named else UNKNOWN, phone) for phone in request.phones])
 
 
-def _of_entries(request: Sent, own: _Part, entries: Sequence[_Entry]) -> Judgement:
+def _of_entries(record: _Record, entries: Sequence[Object], outcomes: Sequence[str]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number.
 
     It is unknown if there is none, or if they disagree.
     """
-    numbers = Numbers(request.phones)
-    is_only = len(entries) == len(request.phones) == 1
-    of_phone: dict[str | None, list[_Entry]] = {phone: [] for phone in request.phones}
+    phones = record.request.phones
+    numbers = Numbers(phones)
+    is_only = len(entries) == len(phones) == 1
+    of_phone: dict[str | None, list[RecipientOutcome]] = {phone: [] for phone in phones}
     unclaimed: list[RecipientOutcome] = []
-    for entry in entries:
-        named: Sequence[str | None] = numbers.among(entry.content.get("phone"))
-        if is_only and ("phone" not in entry.content or None in of_phone):
-            named = request.phones
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        named: Sequence[str | None] = numbers.among(entry.get("phone"))
+        if is_only and ("phone" not in entry or None in of_phone):
+            named = phones
         for place, phone in enumerate(named):
-            of_phone[phone].append(entry if len(named) == 1 else _with_share(entry, len(named), place))
+            described = record.described(entry, outcome, phone)
+            if len(named) > 1:
+                described = described._replace(credits=_share(described.credits, len(named), place))
+            of_phone[phone].append(described)
         if not named and len(unclaimed) < MAX_UNCLAIMED:
-            outcome = REFUSED if entry.outcome == REFUSED else UNKNOWN
-            unclaimed.append(entry._replace(outcome=outcome).described(None, own))
-    outcomes = []
-    for phone, own_entries in of_phone.items():
-        if len({entry.outcome for entry in own_entries}) == 1:
-            outcomes.append(own_entries[0].described(phone, own))
-        else:
-            outcomes.append(RecipientOutcome(phone, UNKNOWN))
-    return Judgement(outcomes, unclaimed=unclaimed)
+            is_refused = outcome == REFUSED
+            unclaimed.append(record.described(entry, REFUSED if is_refused else UNKNOWN, None))
+    judged = []
+    for phone, of_this in of_phone.items():
+        agree = len({each.outcome for each in of_this}) == 1
+        judged.append(of_this[0] if agree else RecipientOutcome(phone, UNKNOWN))
+    return Judgement(judged, unclaimed=unclaimed)
 
 
-def _with_share(entry: _Entry, number: int, place: int) -> _Entry:
-    """Return an entry of several recipients with one recipient's share of its credits, so that they count once."""
-    text = _stored(entry.content.get("credits"))
-    share = None if place else text
-    if text and text.isdecimal() and len(text) <= MAX_CREDIT_DIGITS:
-        each, rest = divmod(int(text), number)
-        share = str(each + (place < rest))
-    return entry._replace(content={**entry.content, "credits": share})
+def _share(credits: str | None, number: int, place: int) -> str | None:
+    """Return one recipient's share of the credits of an entry, so that they count once."""
+    if credits and credits.isdecimal() and len(credits) <= MAX_CREDIT_DIGITS:
+        each, rest = divmod(int(credits), number)
+        return str(each + (place < rest))
+    return None if place else credits
 
 
 class Numbers:
@@ -391,25 +464,20 @@ class Numbers:
         """Return the recipients whose numbers are in a `phone`, separated by commas."""
         if not isinstance(phone, str):
             return []
-        if "," not in phone:
-            recipient = self._recipient(_digits(phone))
-            return [recipient] if recipient else []
-        found = [self._recipient(_digits(part)) for part in phone.split(",")]
-        return list(dict.fromkeys(filter(None, found)))
+        recipients = [self._recipient(_digits(part)) for part in phone.split(",")]
+        return [*dict.fromkeys(recipient for recipient in recipients if recipient)]
 
     def _recipient(self, digits: str) -> str | None:
         """Return the only recipient with a number."""
-        fitting = self._by_end.get(digits[-MIN_DIGITS:], ())
+        near = self._by_end.get(digits[-MIN_DIGITS:], ())
         if len(digits) < MIN_DIGITS:
-            phones = [phone for own, phone in fitting if own == digits]
-        elif len(fitting) == 1 and fitting[0][0] == digits:  # the usual case
-            return fitting[0][1]
+            phones = [phone for own, phone in near if own == digits]
         else:
-            phones = [phone for own, phone in fitting if own.endswith(digits) or digits.endswith(own)]
+            phones = [phone for own, phone in near if own.endswith(digits) or digits.endswith(own)]
         return phones[0] if len(phones) == 1 else None
 
 
-# --- is the code verified?
+# --- 2fa verify
 
 
 class Verification(NamedTuple):
@@ -421,42 +489,52 @@ class Verification(NamedTuple):
 
 def verified(request: Sent, document: Any) -> Verification:
     """Return whether every field of a 2xx response says that the code is right, or says nothing about it."""
-    has_result = False
-    for field in _fields(document):
-        value = field.value
-        if field.name in RESULTS:
-            if not _verifies(request, value):
-                return Verification(False, _text(value) if is_plain(value) else None)
-            has_result = True
-        elif not isinstance(value, (dict, list)) and not _is_harmless(request, field):
-            return Verification(False)
-    return Verification(has_result)
+    results = [level[name] for level in objects(document) for name in RESULTS if name in level]
+    for result in results:
+        if not _verifies(request, result):
+            return Verification(False, _text(result) or None)
+    is_harmless = all(field.name.is_result or _is_harmless(request, field) for field in _fields(document))
+    return Verification(bool(results) and is_harmless)
 
 
 def _verifies(request: Sent, value: Any) -> bool:
-    if not is_plain(value):
-        return False
-    if words.is_added("verified", _text(value)) or _is_one(value):
+    """Return whether a value is one or all Verified."""
+    if _is_one(value) or words.is_added("verified", _text(value)):
         return True
-    return _is_text(value) and read(value).is_all(VERIFIED, numbers=request.numbers)
+    return isinstance(value, str) and read(value).is_all(VERIFIED, numbers=request.numbers)
+
+
+# Names and values that say nothing about a code.
+_NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
+_NEUTRAL_VALUE = re.compile(
+    r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
+)
 
 
 def _is_harmless(request: Sent, field: _Field) -> bool:
-    """Return whether a field beside the result of a code does not contradict it."""
-    value = field.value
+    """Return whether a field does not contradict a code that is verified."""
+    name, value = field.name, field.value
     if value in (None, ""):
         return True
-    if FAILED.among(field.meaning.words) or "error" in field.meaning.words:
+    if name.is_failure or "error" in name.words:
         return _is_zero(value)
-    if _is_one(value) and VERIFIED.among(field.meaning.words):
+    if _is_one(value) and VERIFIED.among(name.words):
         return True
-    if _verifies(request, value) and not _is_one(value):
+    if (_verifies(request, value) and not _is_one(value)) or _is_echo(request, value):
         return True
-    is_neutral = not _NEUTRAL.isdisjoint(field.meaning.words) and _NEUTRAL_VALUE.fullmatch(_text(value)) is not None
-    return is_neutral or _is_echo(request, value)
+    return not name.words.isdisjoint(_NEUTRAL) and _NEUTRAL_VALUE.fullmatch(_text(value)) is not None
 
 
-# --- which delivery state?
+# --- delivery states
+
+
+class Delivery(StrEnum):
+    """The class of a delivery state. All but the first are final."""
+
+    ON_ITS_WAY = "on its way"
+    NOT_ANSWERED = "not answered"
+    FAILED = "failed"
+    DELIVERED = "delivered"
 
 
 def classify(state: str) -> Delivery:
@@ -465,17 +543,17 @@ def classify(state: str) -> Delivery:
         return Delivery.DELIVERED
     if words.is_added("failed", state):
         return Delivery.FAILED
-    return _classify(state if len(state) <= MAX_STATE else "?")
+    return _classify(words.cut(state))
 
 
 @lru_cache(maxsize=256)
 def _classify(state: str) -> Delivery:
     text = read(state)
-    if text.is_all(DELIVERED, VERIFIED) and not CARRIER.among(text.plain):
+    if text.is_all(DELIVERED, VERIFIED) and not CARRIER.among(text.words):
         return Delivery.DELIVERED
-    if words.is_unanswered(text):
+    if text.is_all(NO_ANSWER, NEGATION) and (ALONE.among(text.plain) or NO_ANSWER.among(text.negated)):
         return Delivery.NOT_ANSWERED
-    return Delivery.FAILED if words.fail([text]) else Delivery.ON_ITS_WAY
+    return Delivery.FAILED if text.fails() else Delivery.ON_ITS_WAY
 
 
 def is_final(state: str) -> bool:
@@ -490,10 +568,8 @@ def is_delivered(state: str) -> bool:
 
 def reaches(state: str, goal: str) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
-    if is_delivered(state):
-        return True
     text = read(state)
-    return goal == "sent" and SENT.among(text.words) and text.is_all(ACCEPTED_WORDS)
+    return is_delivered(state) or (goal == "sent" and text.is_all(ACCEPTED_WORDS) and SENT.among(text.words))
 
 
 def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None]:
@@ -518,7 +594,12 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
     return [each[-1] if len(set(map(classify, each))) == 1 else None for each in found]
 
 
-# --- how many credits?
+# --- credits
+
+
+_CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?", re.ASCII)
+_NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
+_CHARGED = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
 
 
 def credits_left(document: Any) -> Decimal | None:
@@ -526,16 +607,14 @@ def credits_left(document: Any) -> Decimal | None:
     from decimal import Decimal  # most commands do not need it
 
     found = list(levels(document))
-    named = [level[name] for level in found for name in CREDITS if name in level]
+    named = [level[name] for level in found for name in ("balance", "credits", "saldo") if name in level]
     if not named and found and [*found[0]] == ["status"] and not str(found[0]["status"]).startswith("-"):
         named = [found[0]["status"]]
-    has_error = any(
-        name == "error" and not _is_nothing(NOBODY, value) for each in objects(document) for name, value in each.items()
-    )
+    has_error = any(not _is_nothing(NOBODY, each.get("error")) for each in objects(document))
     if not named or has_error or not isinstance(named[0], str):
         return None
-    text = named[0].strip()
     pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
+    text = named[0].strip()
     return Decimal(text) if pattern.fullmatch(text) else None
 
 
@@ -555,143 +634,3 @@ def charge(found: RecipientOutcome, estimate: int) -> tuple[int, int]:
         return paid, 0
     fraction = _CHARGED.fullmatch(found.credits) if found.credits else None
     return 0, max(estimate, int(fraction[1]) + 1 if fraction and fraction[2] else 0)
-
-
-# --- values
-
-
-class _Meaning(NamedTuple):
-    """What the name of a field says about its value."""
-
-    words: frozenset[str]
-    is_error: bool
-    is_good: bool
-    is_code: bool
-    is_echo: bool
-    may_be_id: bool
-
-
-class _Field(NamedTuple):
-    """A field of a response.
-
-    ``is_error`` means that its name, or the name of a field around it, reports a failure; ``is_echo``, that one of
-    these repeats the request.
-    """
-
-    name: str
-    value: Any
-    meaning: _Meaning
-    is_error: bool
-    is_echo: bool
-
-
-@lru_cache(maxsize=512)
-def _meaning(name: str, of_block: bool) -> _Meaning:
-    found = frozenset(read(name, of_block=of_block).words)
-    return _Meaning(
-        words=found,
-        is_error=any(word in FAILED or word.startswith("err") for word in found),
-        is_good=name in _STATES or ACCEPTED_WORDS.among(found),
-        is_code=not _CODES.isdisjoint(found),
-        is_echo=name in ECHOES,
-        may_be_id=name not in ECHOES and _NOT_OF_IDS.isdisjoint(found),
-    )
-
-
-def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
-    """Return every field at any depth. An element of an array has the name of the array."""
-    found = [_Field("", content, _meaning("", of_block), is_error=False, is_echo=False)]
-    for name, value, meaning, is_error, is_echo in found:  # grows meanwhile
-        if isinstance(value, dict):
-            for inner, each in value.items():
-                its = _meaning(inner if len(inner) <= MAX_NAME else "error", of_block)
-                found.append(_Field(inner, each, its, is_error or its.is_error, is_echo or its.is_echo))
-        elif isinstance(value, list):
-            found += [_Field(name, each, meaning, is_error, is_echo) for each in value]
-    return found[1:]
-
-
-def _stated(content: Object) -> list[Any]:
-    """Return the `status` and `state` of an object."""
-    return [content[name] for name in _STATES if content.get(name) not in (None, "", [], {})]
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, Number)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _stored(value: Any) -> str | None:
-    """Return a value as text for a database; None for an empty text, null, an object or an array."""
-    if isinstance(value, str):
-        return (value if value.isascii() else storable(value)) or None
-    return _text(value) if isinstance(value, bool) else None
-
-
-def _is_one(value: Any) -> bool:
-    if isinstance(value, Number):
-        return float(value) == 1
-    return value is True or (isinstance(value, str) and value.strip().lower() in ("1", "true"))
-
-
-def _is_zero(value: Any) -> bool:
-    if isinstance(value, Number):
-        return float(value) == 0
-    return value is False or (isinstance(value, str) and value.strip().lower() in ("0", "false"))
-
-
-def _is_nothing(request: Sent, value: Any) -> bool:
-    """Return whether a value says that there is no error."""
-    if value in (None, "", [], {}) or _is_zero(value):
-        return True
-    if not _is_text(value):
-        return False
-    is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
-    return is_none or read(value).is_all(ACCEPTED_WORDS, numbers=request.numbers)
-
-
-def _accepts(request: Sent, value: Any) -> bool:
-    """Return whether a `status` or `state` means that the request was accepted."""
-    if not is_plain(value):
-        return False
-    if _is_one(value) or words.is_added("accepted", _text(value)):
-        return True
-    return _is_text(value) and read(value, of_block=request.is_block).is_all(ACCEPTED_WORDS, numbers=request.numbers)
-
-
-def _fails(request: Sent, value: Any) -> bool:
-    """Return whether a `status` or `state` means that nothing was done."""
-    if is_plain(value) and words.is_added("refused", _text(value)):
-        return True
-    return _is_text(value) and not _accepts(request, value) and words.fail([read(value)])
-
-
-def _is_echo(request: Sent, value: Any) -> bool:
-    """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
-    if not isinstance(value, str):
-        return False
-    return value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
-
-
-def _digits(text: str) -> str:
-    return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
-
-
-def _is_too_long(request: Sent, document: Any) -> bool:
-    """Return whether a response has more values or text than a send can need."""
-    length = 0
-    waiting = [document]
-    for value in waiting:
-        if isinstance(value, str):
-            if value not in request.echoes:
-                length += len(value)
-        elif isinstance(value, (dict, list)):
-            waiting += value.values() if isinstance(value, dict) else value
-            if len(waiting) > MAX_VALUES:
-                return True
-    return length > MAX_READ

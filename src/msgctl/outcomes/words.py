@@ -126,9 +126,11 @@ SENT = WordList("sent enviado submitted transmitted transmitido dispatched despa
 """Words of a message that has left the service, for ``--until sent``."""
 CARRIER = WordList("operator operador operadora carrier telco telefonica platform plataforma api")
 """Words of a recipient that is not the person: "delivered to the operator"."""
-_NO_REASON = ("fail", "fall", "falh")
-"""Beginnings of words of `FAILED` that give no reason: the request may have been carried out in part."""
-_ALONE = WordList("busy ocupado voicemail buzon machine contestador unanswered noanswer")
+NO_REASON = WordList("fail- fall- falh-")
+"""Words of `FAILED` that give no reason: the request may have been carried out in part."""
+ERROR = WordList("err-")
+"""Words of an error, whose outcome is open."""
+ALONE = WordList("busy ocupado voicemail buzon machine contestador unanswered noanswer")
 """Words of `NO_ANSWER` that need no negation."""
 
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
@@ -148,24 +150,48 @@ class Text(NamedTuple):
 
     def is_all(self, needed: WordList, *others: WordList, numbers: frozenset[str] = frozenset()) -> bool:
         """Return whether the text has a word of a list, and otherwise only words of the lists, and numbers."""
-        if not needed.among(self.words):
-            return False
         lists = (needed, FILLER, *others)
-        return all(word in numbers or any(word in each for each in lists) for word in self.words)
+        return needed.among(self.words) and all(
+            word in numbers or any(word in each for each in lists) for word in self.words
+        )
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the text has a word for a failure, an error or a doubt, or a negation beside other words."""
+        """Whether the text has a word of Failed, Open or err-, or a negation beside other words."""
         if len(self.words) > 1 and NEGATION.among(self.words):
             return True
-        return any(word in FAILED or word in OPEN or word.startswith("err") for word in self.words)
+        return FAILED.among(self.words) or OPEN.among(self.words) or ERROR.among(self.words)
+
+    def fails(self, *, with_reason: bool = False) -> bool:
+        """Return whether the text means that nothing was done.
+
+        With ``with_reason``, words such as "failed" do not suffice.
+        """
+        if OPEN.among(self.words) or NO_ANSWER.among(self.words) or ACCEPTED.among(self.plain):
+            return False
+        if REASON.among(self.negated):
+            return True
+        return any(word in FAILED and not (with_reason and word in NO_REASON) for word in self.plain)
+
+
+def together(texts: Iterable[Text]) -> Text:
+    """Return texts as one, in which a negation still reaches only to the end of its phrase."""
+    parts = [*texts]
+    return Text(
+        tuple(word for text in parts for word in text.words),
+        tuple(word for text in parts for word in text.plain),
+        tuple(word for text in parts for word in text.negated),
+    )
 
 
 def read(text: str, *, of_block: bool = False) -> Text:
     """Return a text. With ``of_block``, words such as "blocked" mean "accepted"."""
-    if len(text) > MAX_TEXT:
-        return _read(f"{text[:MAX_TEXT]} ?", of_block)
-    return _read(text, of_block)
+    return _read(cut(text), of_block)
+
+
+def cut(text: str) -> str:
+    """Return a text that may be kept in a cache; the rest of a longer one becomes an unknown word."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ?"
 
 
 @lru_cache(maxsize=512)
@@ -179,11 +205,9 @@ def _read(text: str, of_block: bool) -> Text:
     for phrase in _PHRASE_END.split(folded):
         phrase_words = [_stem(word) for word in _WORD.findall(phrase)]
         words += phrase_words
-        for place, word in enumerate(phrase_words):
-            if word in NEGATION:
-                negated += phrase_words[place + 1 :]
-                break
-            plain.append(word)
+        end = next((place for place, word in enumerate(phrase_words) if word in NEGATION), len(phrase_words))
+        plain += phrase_words[:end]
+        negated += phrase_words[end + 1 :]
     return Text(tuple(words), tuple(plain), tuple(negated))
 
 
@@ -196,28 +220,6 @@ def _folded(text: str) -> str:
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
     return _INNER_CAPITAL.sub(" ", text).replace("_", " ").lower()
-
-
-def fail(texts: Sequence[Text], *, with_reason: bool = False) -> bool:
-    """Return whether texts, read together, mean that nothing was done.
-
-    With ``with_reason``, words such as "failed" do not suffice.
-    """
-    plain = [word for text in texts for word in text.plain]
-    negated = [word for text in texts for word in text.negated]
-    if OPEN.among(plain) or OPEN.among(negated) or NO_ANSWER.among(plain) or NO_ANSWER.among(negated):
-        return False
-    if ACCEPTED.among(plain):
-        return False
-    if REASON.among(negated):
-        return True
-    return any(word in FAILED and not (with_reason and word.startswith(_NO_REASON)) for word in plain)
-
-
-def is_unanswered(text: Text) -> bool:
-    """Return whether a text says only that a call was not answered."""
-    is_without_answer = _ALONE.among(text.plain) or NO_ANSWER.among(text.negated)
-    return is_without_answer and text.is_all(NO_ANSWER, NEGATION)
 
 
 # --- the texts that a profile adds
