@@ -13,6 +13,10 @@ from msgctl.text import is_unsafe
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
 
+MAX_PARTS = 2_000_000
+"""Maximum commas and brackets in JSON; each takes up to 64 bytes of memory."""
+
+
 class Number(str):
     """A JSON number as the text that was sent, since a float would lose or add digits."""
 
@@ -64,6 +68,8 @@ def load_json(body: bytes, *, is_unique: bool = False) -> Any:
 
     With ``is_unique``, an object must not contain two different values under one name.
     """
+    if len(body) > MAX_PARTS and sum(map(body.count, (b",", b"[", b"{"))) > MAX_PARTS:
+        raise ShapeError("it contains too many values")
     try:
         text = body.decode("utf-8-sig")
         return (_UNIQUE_DECODER if is_unique else _DECODER).decode(text)

@@ -47,7 +47,7 @@ def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool
     assert outcome.code == 4
     assert documents(outcome.stdout) == [("m1", "sent"), ("m4", "sent")]
     first, second = map(json.loads, outcome.err.splitlines())
-    assert (first["exit_code"], second["exit_code"]) == (5, 1)
+    assert (first["exit_code"], second["exit_code"]) == (4, 1)
     assert '"m2"' in first["message"]
     assert '"m3"' in second["message"]
 

@@ -30,7 +30,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 
 KIB = 1024
 MAX_RESPONSE = 4096 * KIB
-"""The largest response to any request, in bytes: its JSON takes up to 32 times as much memory."""
+"""The largest response to `url stats` and `api`, in bytes."""
 MAX_SHARED = 100
 """Recipients of one dispatch that are matched with its states."""
 MAX_SMS = 1600
@@ -97,7 +97,7 @@ class Request(NamedTuple):
         else:
             recipients = len(self.phones)
             length = sum(len(text) for name, text in self.form if name in _MESSAGES) + len((self.json or b"").decode())
-        return min(256 * KIB + recipients * (4 * KIB + 12 * length), MAX_RESPONSE)
+        return 256 * KIB + recipients * (4 * KIB + 12 * length)
 
     @property
     def headers(self) -> dict[str, str]:

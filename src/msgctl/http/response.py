@@ -81,7 +81,7 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     document = load_json(body)
     sent = request.sent
-    found = judge.sent(sent, http_status, document)
+    found = judge.sent(sent, http_status, document, len(body))
     record = convert(request.operation, document, sent.known_phones)
     return Response(request.operation, http_status, body, record, found.outcomes, found.unclaimed)
 
@@ -113,7 +113,7 @@ def _sent(failure: Failure, fault: str) -> Response:
     response, document = failure.response, failure.document
     operation, status = failure.request.operation, response.status_code
     sent = failure.request.sent
-    found = judge.sent(sent, status, document)
+    found = judge.sent(sent, status, document, len(response.content))
     is_created = operation is operations.URL_SHORT and response.is_success and judge.has_short_url(document)
     if found.is_refused and not is_created:
         raise failure.rate_limited(found.outcomes) if status == RATE_LIMITED else failure.refused(found.outcomes)

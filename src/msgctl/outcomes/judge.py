@@ -131,8 +131,9 @@ def _text(value: Any) -> str:
 
 def _stored(value: Any) -> str | None:
     """Return a value as text for a database; None for an empty text, null, an object or an array."""
-    text = _text(value)
-    return (text if text.isascii() else storable(text)) or None
+    if isinstance(value, str):
+        return (value if value.isascii() else storable(value)) or None
+    return _text(value) or None
 
 
 _PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
@@ -202,29 +203,36 @@ def _stated(content: Object) -> list[Any]:
 # --- sends and changes
 
 
-def sent(request: Sent, http_status: int, document: Any) -> Judgement:
-    """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON."""
-    unknown = Judgement([RecipientOutcome(phone, UNKNOWN) for phone in request.phones])
+def sent(request: Sent, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
+    """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
+
+    ``size`` are the bytes of the response; a small one can be read whole.
+    """
     if http_status in REFUSALS or http_status == RATE_LIMITED:
-        return unknown if _has_acceptance(request, document) else _refused(request, document)
+        return _unknown(request) if _has_acceptance(request, document) else _refused(request, document)
     is_success = 200 <= http_status < 300
     if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
-        return unknown
-    if _is_too_long(request, document):
-        return unknown
+        return _unknown(request)
+    if size >= MAX_VALUES and _is_too_long(request, document):
+        return _unknown(request)
     outer = document if isinstance(document, dict) else {"data": document}
     data = outer.get("data")
     entries = entries_of(data, request.known_phones)
     own = {name: value for name, value in outer.items() if name != "data" or not entries}
     record = _Record(request, own)
-    outcomes = [record.outcome(entry) for entry in entries]
-    if record.is_refused(own) and set(outcomes) <= {REFUSED} and not _has_id(request, document):
+    verdicts = [record.verdict(entry) for entry in entries]
+    are_refused = {verdict.outcome for verdict in verdicts} <= {REFUSED}
+    if are_refused and record.is_refused(own) and not _has_id(request, document):
         return _refused(request, document)
     if not is_success or (not entries and data is not None):
-        return unknown
+        return _unknown(request)
     if not entries:
         return _of_record(record)
-    return _of_entries(record, entries, outcomes)
+    return _of_entries(record, entries, verdicts)
+
+
+def _unknown(request: Sent) -> Judgement:
+    return Judgement([RecipientOutcome(phone, UNKNOWN) for phone in request.phones])
 
 
 def _refused(request: Sent, document: Any) -> Judgement:
@@ -294,6 +302,23 @@ def _contradiction(request: Sent, content: Any) -> _Field | None:
 _ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
 
 
+class _Verdict(NamedTuple):
+    """The outcome of an entry, its status, and the text that made the outcome unknown."""
+
+    outcome: str
+    status: str | None
+    word: str | None
+
+
+@lru_cache(maxsize=64)
+def _deciding(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in ECHOES and name != "id")
+
+
+# None of the lists has a word of only these letters and digits, except "bad".
+_USUAL_ID = re.compile(r"(?=[0a-f-]*[1-9])(?:[0-9]{6,64}|(?=[0-9-]*[a-f])[0-9a-f-]{6,64})\Z")
+
+
 class _Record:
     """The record of a send, without its entries (``own``), and the table of outcomes of the record or its entries."""
 
@@ -301,12 +326,39 @@ class _Record:
         self.request = request
         self.own = own
         self._stated = _stated(own)
+        self._verdicts: dict[object, _Verdict] = {}
+
+    def verdict(self, entry: Object) -> _Verdict:
+        """Return the verdict on an entry. Entries that differ only in their id and echoes are judged once."""
+        kind = self._kind(entry)
+        verdict = self._verdicts.get(kind) if kind else None
+        if verdict is None:
+            outcome = self._outcome(entry)
+            status = next((_stored(value) for value in _stated(entry) if is_plain(value)), None)
+            verdict = _Verdict(outcome, status, self._doubt(entry) if outcome == UNKNOWN else None)
+            if kind:
+                self._verdicts[kind] = verdict
+        return verdict
+
+    def _kind(self, entry: Object) -> object:
+        """Return the parts of an entry that decide about its outcome; None if it is unusual."""
+        types = tuple(map(type, entry.values()))  # a number and a text may be equal
+        own_id = entry.get("id")
+        if dict in types or list in types or not (own_id is None or self._is_usual_id(own_id)):
+            return None
+        names = tuple(entry)
+        return names, types, tuple(map(entry.get, _deciding(names)))
+
+    def _is_usual_id(self, value: Any) -> bool:
+        """Return whether a value is an id that differs from others of this form in nothing that matters."""
+        is_usual = isinstance(value, str) and _USUAL_ID.match(value) is not None
+        return is_usual and "bad" not in value and value not in self.request.echoes
 
     @cached_property
     def _contradiction(self) -> _Field | None:
         return _contradiction(self.request, self.own)
 
-    def outcome(self, entry: Object) -> str:
+    def _outcome(self, entry: Object) -> str:
         """Return the outcome of an entry, or of the record itself."""
         request = self.request
         stated = _stated(entry) + self._stated
@@ -340,7 +392,7 @@ class _Record:
         ]
         return words.together(texts).fails(with_reason=not is_failed)
 
-    def doubt(self, entry: Object) -> str | None:
+    def _doubt(self, entry: Object) -> str | None:
         """Return the text that makes the outcome of an entry unknown, if there is one that a profile can add."""
         for value in (*_stated(entry), *self._stated):
             if is_plain(value) and not _accepts(self.request, value):
@@ -350,16 +402,13 @@ class _Record:
                 return _text(field.value)
         return None
 
-    def described(self, entry: Object, outcome: str, phone: str | None) -> RecipientOutcome:
+    def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> RecipientOutcome:
         """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
-        status = next((_stored(value) for value in _stated(entry) if is_plain(value)), None)
+        outcome, status, word = verdict
         own_id = _stored(entry.get("id")) or _stored(self.own.get("id"))
         phone = phone or _stored(entry.get("phone"))
-        described = RecipientOutcome(phone, outcome, own_id, status, _stored(entry.get("credits")))
-        if outcome == ACCEPTED:
-            return described
-        word = self.doubt(entry) if outcome == UNKNOWN else None
-        return described._replace(error=service_message(entry), word=word)
+        error = service_message(entry) if outcome != ACCEPTED else None
+        return RecipientOutcome(phone, outcome, own_id, status, _stored(entry.get("credits")), error, word)
 
 
 def short_url(request: Sent, document: Any) -> str | None:
@@ -406,14 +455,17 @@ def _is_too_long(request: Sent, document: Any) -> bool:
 def _of_record(record: _Record) -> Judgement:
     """Return the outcomes of a record without entries. It is about all recipients, unless it has a phone."""
     request, own = record.request, record.own
-    outcome = record.outcome(own)
+    verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
     if "phone" in own and [*request.phones] != [None]:
         named = Numbers(request.phones).among(own["phone"])
-    return Judgement([record.described(own, outcome if phone in named else UNKNOWN, phone) for phone in request.phones])
+    stranger = verdict._replace(outcome=UNKNOWN)
+    return Judgement(
+        [record.described(own, verdict if phone in named else stranger, phone) for phone in request.phones]
+    )
 
 
-def _of_entries(record: _Record, entries: Sequence[Object], outcomes: Sequence[str]) -> Judgement:
+def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number.
 
     It is unknown if there is none, or if they disagree.
@@ -423,22 +475,22 @@ def _of_entries(record: _Record, entries: Sequence[Object], outcomes: Sequence[s
     is_only = len(entries) == len(phones) == 1
     of_phone: dict[str | None, list[RecipientOutcome]] = {phone: [] for phone in phones}
     unclaimed: list[RecipientOutcome] = []
-    for entry, outcome in zip(entries, outcomes, strict=True):
+    for entry, verdict in zip(entries, verdicts, strict=True):
         named: Sequence[str | None] = numbers.among(entry.get("phone"))
         if is_only and ("phone" not in entry or None in of_phone):
             named = phones
         for place, phone in enumerate(named):
-            described = record.described(entry, outcome, phone)
+            described = record.described(entry, verdict, phone)
             if len(named) > 1:
                 described = described._replace(credits=_share(described.credits, len(named), place))
             of_phone[phone].append(described)
         if not named and len(unclaimed) < MAX_UNCLAIMED:
-            is_refused = outcome == REFUSED
-            unclaimed.append(record.described(entry, REFUSED if is_refused else UNKNOWN, None))
+            stranger = verdict if verdict.outcome == REFUSED else verdict._replace(outcome=UNKNOWN)
+            unclaimed.append(record.described(entry, stranger, None))
     judged = []
-    for phone, of_this in of_phone.items():
-        agree = len({each.outcome for each in of_this}) == 1
-        judged.append(of_this[0] if agree else RecipientOutcome(phone, UNKNOWN))
+    for phone, outcomes in of_phone.items():
+        agree = len(outcomes) == 1 or len({each.outcome for each in outcomes}) == 1
+        judged.append(outcomes[0] if agree else RecipientOutcome(phone, UNKNOWN))
     return Judgement(judged, unclaimed=unclaimed)
 
 
@@ -464,6 +516,9 @@ class Numbers:
         """Return the recipients whose numbers are in a `phone`, separated by commas."""
         if not isinstance(phone, str):
             return []
+        if "," not in phone:
+            recipient = self._recipient(_digits(phone))
+            return [recipient] if recipient else []
         recipients = [self._recipient(_digits(part)) for part in phone.split(",")]
         return [*dict.fromkeys(recipient for recipient in recipients if recipient)]
 
@@ -472,6 +527,8 @@ class Numbers:
         near = self._by_end.get(digits[-MIN_DIGITS:], ())
         if len(digits) < MIN_DIGITS:
             phones = [phone for own, phone in near if own == digits]
+        elif len(near) == 1 and near[0][0] == digits:  # the usual case
+            return near[0][1]
         else:
             phones = [phone for own, phone in near if own.endswith(digits) or digits.endswith(own)]
         return phones[0] if len(phones) == 1 else None
