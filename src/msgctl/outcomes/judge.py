@@ -283,11 +283,11 @@ def _contradicts(request: Sent, field: _Field) -> bool:
     name, value = field.name, field.value
     if (name.is_echo and not field.is_error) or words.is_added("accepted", _text(value)):
         return False
-    if field.is_error:
-        return not _is_nothing(request, value)
+    if field.is_error and not _is_nothing(request, value):
+        return True
     if _is_zero(value):
-        return name.is_good
-    if _is_echo(request, value) or not isinstance(value, str):
+        return name.is_good and not name.is_error
+    if field.is_error or _is_echo(request, value) or not isinstance(value, str):
         return False
     if name.is_code and _ERROR_CODE.fullmatch(value):
         return True
