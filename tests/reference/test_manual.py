@@ -102,7 +102,7 @@ def test_command_lines_on_a_page_can_be_typed() -> None:
     for name, text in PAGES.items():
         shown = [plain(code) for code in re.findall(r"\\fB\\%(msgctl .*?)\\fR", text)]
         for line in (*shown, *examples(name)):
-            for arguments in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
+            for arguments in re.findall(r"(?:^|\| |\$\()msgctl( (?:'[^']*'|\"[^\"]*\"|[^|<>)])*)", line):
                 _check_arguments(shlex.split(arguments))
 
 
