@@ -1,4 +1,4 @@
-"""The guides of the manual page and the README, run as written; with MSGCTL_TEST_BROWSER=1 in a browser too."""
+"""The guides of the manual page, run as written; with MSGCTL_TEST_BROWSER=1 in a browser too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from .test_page import in_browser
 
 PAGE = files("msgctl.reference").joinpath("pages/sandbox.txt").read_text(encoding="utf-8")
 ROOT = Path(__file__).parents[2]
-README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
 
 SHOP = '''
 import os, shutil, threading
@@ -127,13 +126,6 @@ def assert_passes(folder: Path, test: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     passed = f"{test.count('def test_')} passed"
     assert (done.returncode, passed in done.stdout) == (0, True), done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "heading", ["Fixtures for pytest", "A browser test", "GitHub Actions", "A Dockerfile", "Docker Compose"]
-)
-def test_the_readme_has_the_same_guides(heading: str) -> None:
-    assert f"\n{block(heading)}```\n" in README
 
 
 @pytest.mark.slow
