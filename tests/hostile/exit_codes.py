@@ -31,7 +31,8 @@ class Verdict(Enum):
     UNREADABLE = "2xx with something else than JSON"
     NOT_WHOLE = "2xx with a body that is too large, or compressed"
     REFUSED = "a status of refusal"
-    TOO_MANY_REQUESTS = "429"
+    REFUSED_AND_ACCEPTED = "a status of refusal, with an accepted record"
+    TOO_MANY_AND_ACCEPTED = "429, with an accepted record"
     DOUBT = "any other status"
     UNAVAILABLE = "503"
     LOST = "no whole response"
@@ -39,12 +40,23 @@ class Verdict(Enum):
     NO_HANDSHAKE = "the TLS handshake failed; nothing was sent"
 
 
-RECORDS = {Verdict.READABLE, Verdict.TEXTS, Verdict.FAILED, Verdict.BLANK}
-RETRIED = {Verdict.TOO_MANY_REQUESTS, Verdict.UNAVAILABLE, Verdict.LOST, Verdict.NO_HANDSHAKE}
-"""A watch checks again after these, until its time is over."""
-
 ANSWERED = {0, 1, 4, 5, 6}
-"""Exit codes after a response of any meaning; `tests/rules` and `tests/http` test which one it is."""
+"""Exit codes after a 2xx, whose words decide; `tests/rules` tests which one it is."""
+OF_STATUS = {
+    Verdict.REFUSED: ({1}, {1}),
+    Verdict.REFUSED_AND_ACCEPTED: ({1}, {5}),
+    Verdict.TOO_MANY_AND_ACCEPTED: ({4}, {5}),
+    Verdict.UNREADABLE: ({1}, {5}),
+    Verdict.DOUBT: ({1, 4}, {5}),  # 4 for 408 and 5xx
+    Verdict.UNAVAILABLE: ({4}, {5}),
+    Verdict.LOST: ({1, 4}, {5}),  # 1 if the response was cut off, 4 if there was none
+    Verdict.NOT_WHOLE: ({1}, {5}),
+    Verdict.NOT_REACHED: ({4}, {4}),
+    Verdict.NO_HANDSHAKE: ({4}, {4}),
+}
+"""The exit codes of a read and of a send or change, if no word decides about it."""
+OWN_CODES = ("doctor", "state watch", "profile add", "url clicks")
+"""Commands that judge a failed request themselves."""
 
 
 def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
@@ -54,7 +66,14 @@ def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
         return {4} if is_not_reached else {3}
     if line.path.startswith("api") and form == CSV:
         return {2}
-    return ANSWERED
+    if verdict not in OF_STATUS or line.sends_a_job or line.path.startswith(("job ", *OWN_CODES)):
+        return ANSWERED
+    if line.path.startswith("api") and verdict is Verdict.UNREADABLE:  # it prints any body
+        return {0}
+    if line.path == "2fa verify":
+        return {1, 4, 5}
+    of_read, of_send = OF_STATUS[verdict]
+    return of_read if line.reads else of_send
 
 
 def run_line(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:

@@ -101,8 +101,8 @@ ODD_HTTP: dict[str, tuple[Behaviour, Verdict]] = {
 STATUSES = {
     Verdict.READABLE: (201, 202, 206),
     Verdict.UNREADABLE: (204,),
-    Verdict.REFUSED: (402,),
-    Verdict.TOO_MANY_REQUESTS: (429,),
+    Verdict.REFUSED_AND_ACCEPTED: (402,),
+    Verdict.TOO_MANY_AND_ACCEPTED: (429,),
     Verdict.DOUBT: (304, 408, 409, 999),
     Verdict.UNAVAILABLE: (503,),
 }
@@ -148,7 +148,7 @@ def _bodies() -> Iterator[Hostile]:
     for status in (400, 520):
         texts = list(TEXTS.values())
         record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
-        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), Verdict.REFUSED)
+        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), Verdict.DOUBT)
 
 
 RESPONSES: tuple[Hostile, ...] = (
