@@ -41,13 +41,6 @@ def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Se
     assert used(tool, service, "block", "add", "3001234567", "--country-code", "CO")["phone"] == "573001234567"
 
 
-def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service: Service) -> None:
-    refused(tool, service, "sms", "send", "+57 601 2345678", "-m", "Hola", names=("fixed line", "--no-number-check"))
-    assert (
-        used(tool, service, "call", "send", "+57 601 2345678", *CALL[3:], "--voice", "Mia")["phone"] == "576012345678"
-    )
-
-
 # --- choices and numbers
 
 
@@ -74,11 +67,6 @@ def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service:
     for typed in ("0", "4", "+1", "1.0", "", "١"):
         refused(tool, service, *command, "--retries", typed, names=(f'--retries must be from 1 to 3, not "{typed}"',))
     assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
-
-
-@pytest.mark.parametrize("more", [("-m", "Hola"), ("--message-file", "-"), ("--voice", "Mia"), ("-m", "")])
-def test_a_stored_audio_excludes_message_and_voice(more: tuple[str, ...], tool: Tool, service: Service) -> None:
-    refused(tool, service, *AUDIO, *more, names=("--audio-code", "not both"), stdin="Hola")
 
 
 # --- short texts
@@ -153,12 +141,6 @@ def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> Non
 def test_a_file_that_cannot_be_read_is_named(path: str, fault: str, tool: Tool, service: Service) -> None:
     shown = path.replace("\x00", "\\x00")
     refused(tool, service, *SMS, "--message-file", path, names=(f'"{shown}"', fault))
-
-
-def test_gsm7_replaces_letters_of_any_message(tool: Tool, service: Service) -> None:
-    text = "“Mañana” – ‘sí’… 10 €"
-    assert used(tool, service, *SMS, "-m", text, "--gsm7")["sms"] == "\"Mañana\" - 'si'... 10 €"
-    assert used(tool, service, *SMS, "--gsm7", stdin=text)["sms"] == "\"Mañana\" - 'si'... 10 €"
 
 
 def test_gsm7_leaves_out_emoji_with_a_note_that_lists_them(tool: Tool, service: Service) -> None:

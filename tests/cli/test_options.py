@@ -113,12 +113,6 @@ def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> No
 # --- what the parser finds
 
 
-def test_msgctl_without_a_command_shows_its_help() -> None:
-    done = process()
-    assert (done.code, done.err) == (0, "")
-    assert done.out == process("--help").out
-
-
 def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):

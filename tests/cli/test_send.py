@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msgctl.commands import sms
 from msgctl.config.profiles import Profile
 from msgctl.errors import ConfigurationError
-from msgctl.http import client, request, response
 from msgctl.store import once
 from support.commands import PHONE, SENDS, Command, each
 from support.service import Service, respond
@@ -25,29 +23,6 @@ REFUSED = respond({"error": "NO", "msg": "no credits"}, 520)
 
 def sends(service: Service) -> int:
     return len(service.received)
-
-
-def test_a_send_encodes_its_body_once_and_parses_the_response_once(
-    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-
-    def counted(module: object, name: str) -> None:
-        function = getattr(module, name)
-
-        def call(*given: object, **options: object) -> object:
-            done.append(name)
-            return function(*given, **options)
-
-        monkeypatch.setattr(module, name, call)
-
-    counted(request, "build")
-    counted(sms, "build")
-    counted(client, "encoded")
-    counted(response, "load_json")
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-    assert sorted(done) == ["build", "encoded", "load_json"]
 
 
 @on_both_stores
@@ -96,21 +71,6 @@ def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
 
 
 @on_both_stores
-def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: Tool) -> None:
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-    for line in (
-        ("sms", "send", PHONE, "-m", "Adios"),
-        ("sms", "send", OTHER, "-m", "Hola"),
-        ("sms", "send", PHONE, OTHER, "-m", "Hola"),
-        ("call", "send", PHONE, "-m", "Hola", "--voice", "Mia"),
-    ):
-        other = tool(*line, "--once", "disk")
-        assert (other.code, "another message or other recipients" in other.err) == (2, True), other.err
-    assert sends(service) == 1
-
-
-@on_both_stores
 def test_an_account_is_the_same_in_every_spelling_of_its_address(
     service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,15 +101,6 @@ def optouted(outcome: Outcome) -> bool:
 
 
 @each(ONE_REQUEST)
-def test_an_opted_out_number_is_refused(command: Command, service: Service, tool: Tool) -> None:
-    assert tool("optout", "add", PHONE).code == 0
-    assert optouted(tool(*command.line))
-    assert sends(service) == 0
-    service.will(respond(command.record))
-    assert tool(*command.line, "--ignore-optout").code == 0
-
-
-@each(ONE_REQUEST)
 def test_an_opt_out_of_another_channel_does_not_count(command: Command, service: Service, tool: Tool) -> None:
     channel = command.line[0]
     for other in {"sms", "call", "chatapp"} - {channel}:
@@ -161,13 +112,6 @@ def test_an_opt_out_of_another_channel_does_not_count(command: Command, service:
     assert optouted(refused)
     assert f"msgctl optout remove {PHONE} --channel {channel}" in refused.err
     assert sends(service) == 1
-
-
-@each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
-def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
-    assert tool("optout", "add", PHONE).code == 0
-    service.will(respond(command.record))
-    assert tool(*command.line).code == 0
 
 
 # --- --wait

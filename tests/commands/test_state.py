@@ -33,14 +33,6 @@ def documents(text: bytes) -> list[tuple[str, str]]:
 
 
 @pytest.mark.every_set
-def test_several_documents_are_one_per_line_in_the_order_asked(service: Service, tool: Tool) -> None:
-    service.will(state("sent", "m2"), state("delivered", "m1"))
-    outcome = tool("state", "get", "m2", "m1", "--json")
-    assert documents(outcome.stdout) == [("m2", "sent"), ("m1", "delivered")]
-    assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
-
-
-@pytest.mark.every_set
 def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
     service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
     outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
@@ -79,26 +71,6 @@ def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
     outcome = tool("state", "watch", "m1")
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
-
-
-@pytest.mark.every_set
-@pytest.mark.parametrize("typed", ["sent", "SENT"])
-def test_until_sets_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
-    service.will(state("queued"), state("sent"))
-    outcome = tool("state", "watch", "m1", "--until", typed, "--json")
-    assert (outcome.code, documents(outcome.stdout)) == (0, [("m1", "sent")])
-
-
-@pytest.mark.every_set
-def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) -> None:
-    service.will(state("queued"), state("rejected"))
-    outcome = tool("state", "watch", "m1", "--until", "delivered", "--json", "-q")
-    assert outcome.code == 6
-    assert documents(outcome.stdout) == [("m1", "rejected")]
-    assert outcome.error["kind"] == "condition_not_met"
-    assert all(word in outcome.error["message"] for word in ("m1", "delivered", "rejected"))
-    assert (outcome.error["http_status"], outcome.error["body"]) == (200, outcome.document)
-    assert "hint" not in outcome.error  # the state will not change any more
 
 
 def test_a_watch_ends_at_max_wait(service: Service, tool: Tool) -> None:
