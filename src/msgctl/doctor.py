@@ -52,7 +52,7 @@ class NotCheckedError(Exception):
 
 
 class Machine:
-    """What the checks examine. Each part raises NotCheckedError if an earlier check has failed."""
+    """The objects that the checks examine. Each part raises NotCheckedError if an earlier check has failed."""
 
     def __init__(self, context: Context) -> None:
         self.context = context

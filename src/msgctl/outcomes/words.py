@@ -119,7 +119,7 @@ NO_ANSWER = WordList(
     atend-
     """
 )
-"""Words of a call that nobody answered, after a negation or alone."""
+"""Words of an unanswered call, by themselves or after a negation."""
 NEGATION = WordList("no not never sin without cannot nao sem nunca ningun ninguno none unable")
 """Words that negate the rest of their phrase."""
 SENT = WordList("sent enviado submitted transmitted transmitido dispatched despachado")

@@ -116,7 +116,7 @@ def last(store: Store, account: str) -> list[Entry]:
 def usage(
     store: Store, by: str, *, since: int | None = None, until: int | None = None, profile: str | None = None
 ) -> list[Sum]:
-    """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are those of this machine."""
+    """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are in the time zone of this machine."""
     column = {
         "day": f"result.time / {_QUARTER}",
         "month": f"result.time / {_QUARTER}",
