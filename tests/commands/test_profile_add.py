@@ -41,12 +41,6 @@ def test_a_short_key_gets_a_warning(tool: Tool) -> None:
     assert "Warning: The key has" in tool("profile", "set", "long", "--key-stdin", stdin="abcde").err
 
 
-def test_only_the_first_profile_becomes_the_default(tool: Tool) -> None:
-    assert "(the default)" in add(tool, "first").err
-    assert "(the default)" not in add(tool, "second").err
-    assert written()["default_profile"] == "first"
-
-
 def test_an_existing_name_is_refused_and_the_file_is_unchanged(tool: Tool) -> None:
     before = write_config(table("main") + "# a remark\n").read_bytes()
     done = add(tool, "main")
