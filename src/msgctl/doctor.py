@@ -35,6 +35,8 @@ ADDRESS_HINT = (
     "Check the client ID and the key. The service refuses every address that the account's Security menu does not "
     "allow: allow the public IP address of this machine, or of its proxy."
 )
+OVERDUE = 600_000
+"""Milliseconds after which a scheduled job is overdue, although nothing has sent it."""
 BALANCE = request.build(ops.BALANCE, {})
 
 
@@ -135,15 +137,19 @@ def check_key(machine: Machine) -> Finding:
 def check_store(machine: Machine) -> Finding:
     """Check that msgctl can read what it remembers: history, --once keys, opt-outs and jobs."""
     machine.needs("file", "profile")
-    from msgctl.jobs.store import Store
     from msgctl.store import jobs
 
     store = machine.context.store
-    number = len(jobs.listed(store))
-    with Store(files.state("jobs")).index() as index:
-        for job in index.jobs:
-            index.facts(job)
-    return Finding(f"{store.db.place}: {plural(number + len(index.jobs), 'job')}; this machine is {store.machine}")
+    listed = jobs.listed(store)
+    found = f"{store.db.place}: {plural(len(listed), 'job')}; this machine is {store.machine}"
+    late = store.now() - OVERDUE
+    overdue = [job for job in listed if job.state == "scheduled" and (job.due or late) < late and not job.is_running]
+    if overdue:
+        jobs_due = f"{plural(len(overdue), 'job')} {'is' if len(overdue) == 1 else 'are'} overdue"
+        return Finding(
+            f"{found}. {jobs_due}: no `msgctl job run-due` runs", "warning", "Run it from cron every minute."
+        )
+    return Finding(found)
 
 
 def check_service(machine: Machine) -> Finding:

@@ -135,11 +135,14 @@ class MsgctlError(Exception):
         body: str = "",
         document: Any = None,
         reason: str = "",
+        nothing_sent: bool | None = None,
         recipients: Sequence[Mapping[str, str | None]] = (),
         word: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(what)
         self.reason = reason or self.kind
+        if nothing_sent is not None:
+            self.nothing_sent = nothing_sent
         self.what = what
         self.hint = hint
         self.consequence = consequence
@@ -258,6 +261,8 @@ class TurnedAwayError(ServiceError):
     exit_code = 4
     nothing_sent = True
     retryable = True
+    retry_after: float | None = None
+    """The seconds of the header Retry-After."""
 
 
 class OutcomeUnknownError(MsgctlError):

@@ -32,8 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from jobs.ledgers import SPEC, write
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import RequestResult
-from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
+
+from msgctl.jobs.reader import Row
 from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
 
 BATCH = 100

@@ -65,8 +65,10 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "countries": {"CO": 3},
         "most_expensive": None,
         "invalid_rows": [],
-        "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "duplicate of line 2"}],
+        "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "same number as line 2"}],
         "excluded_rows": [],
+        **dict.fromkeys(("opted_out", "repeats", "over_limit"), 0),
+        **dict.fromkeys(("at_most", "window", "due")),
     }
 
 
@@ -110,7 +112,7 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
         "about 3 of 2 not enough",
     ):
         assert line in printed
-    assert f"Line 4: {ANA}: duplicate of line 2" in done.err
+    assert f"Line 4: {ANA}: same number as line 2" in done.err
     assert done.err.index("about 3 of 2") < done.err.index("job show")
 
 
@@ -119,7 +121,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     service.always(accepting(service))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    assert "Balance not checked: The response is status 520: NOT_NOW" in done.err
+    assert "Balance not checked: The service refused the request (520): NOT_NOW" in done.err
     assert "about 3 balance not checked" in " ".join(done.err.split())
 
 

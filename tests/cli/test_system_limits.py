@@ -40,7 +40,7 @@ def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     service.always(accepting(service))
     jobs = Jobs(tool)
     with monkeypatch.context() as patched:
-        allow_threads(patched, most, "ledger", "sender")
+        allow_threads(patched, most, "store", "sender")
         job = jobs.send(of_phones(home, numbers(3)), code=3)
         assert "ran out of threads" in jobs("job", "resume", job, "--yes").err
     assert sends(service) == []
@@ -54,7 +54,7 @@ def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
 ) -> None:
     service.always(accepting(service))
     jobs = Jobs(tool)
-    allow_threads(monkeypatch, 2, "ledger", "sender")
+    allow_threads(monkeypatch, 2, "store", "sender")
     job = jobs.send(of_phones(home, numbers(3)), "--batch-size", "1", "--concurrency", "3")
     assert jobs.shown(job)["accepted"] == 3
 

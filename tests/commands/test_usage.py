@@ -51,8 +51,8 @@ def test_single_sends_and_jobs_are_summed_together(sandbox: Sandbox, campaign: s
         {"country": "ES", "messages": 2, "credits": 3},
     ]
     assert used(tool, "--by", "job") == [
-        {"job": None, "messages": 2, "credits": 2},
         {"job": campaign, "messages": 2, "credits": 4},
+        {"job": None, "messages": 2, "credits": 2},
     ]
     assert [each["command"] for each in used(tool, "--by", "command")] == ["sms bulk", "sms send"]
     assert used(tool, "--by", "profile") == [{"profile": "sandbox", "messages": 4, "credits": 6}]

@@ -180,7 +180,7 @@ ELSEWHERE = {
 """Reasons that need several processes or runs, and the tests that show them."""
 
 
-LATER = {"repeats": "bulk commands do not yet leave repeats out"}
+LATER: dict[str, str] = {}
 """Reasons that do not come true yet."""
 
 

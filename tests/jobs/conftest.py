@@ -9,18 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.bulk import TEXTS, Bulk, NewBulk
-from jobs.ledgers import close_all
-from msgctl.jobs import workers
 from support.counting_server import CountingServer, counting
-
-
-@pytest.fixture(autouse=True)
-def closed_ledgers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Do not wait after requests that were not sent. Close the ledgers that a test leaves open."""
-    if "counter" not in request.fixturenames:
-        monkeypatch.setattr(workers, "PAUSE", 0.0)
-    yield
-    close_all()
 
 
 @pytest.fixture

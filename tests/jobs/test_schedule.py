@@ -11,11 +11,11 @@ import pytest
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.schedule import SendingHours, Window, ZoneFinder, parse_at, time_in
+from msgctl.jobs.schedule import Frequency, SendingHours, Window, parse_at, time_in
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
-PLACES = [(BOGOTA,), (NEW_YORK,), (MADRID, "Atlantic/Canary"), (LORD_HOWE,), (HONOLULU, NEW_YORK)]
+PLACES = [BOGOTA, NEW_YORK, MADRID, LORD_HOWE, HONOLULU]
 
 COLOMBIAN_HOLIDAYS_OF_2027 = frozenset(
     "01-01 01-11 03-22 03-25 03-26 05-01 05-10 05-31 06-07 "
@@ -29,16 +29,11 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def is_decent(
-    hours: dict[str, tuple[int, int]], closed: frozenset[str], zones: tuple[str, ...], moment: datetime
-) -> bool:
-    """Return whether the wall clocks of all zones are within the hours."""
-    for zone in zones:
-        weekday, day, hour, minute = f"{moment.astimezone(ZoneInfo(zone)):%a %m-%d %H %M}".split()
-        first, last = hours.get(weekday, (0, 0))
-        if day in closed or not first <= int(hour) * 60 + int(minute) < last:
-            return False
-    return True
+def is_decent(hours: dict[str, tuple[int, int]], closed: frozenset[str], zone: ZoneInfo, moment: datetime) -> bool:
+    """Return whether the wall clock of a zone is within the hours."""
+    weekday, day, hour, minute = f"{moment.astimezone(zone):%a %m-%d %H %M}".split()
+    first, last = hours.get(weekday, (0, 0))
+    return day not in closed and first <= int(hour) * 60 + int(minute) < last
 
 
 @pytest.fixture(params=["co", "08:00-19:00"])
@@ -58,16 +53,16 @@ def test_ten_thousand_clocks_never_send_outside_the_window(
     dice = random.Random(2300)
     year = [utc("2027-01-01") + timedelta(seconds=dice.randrange(365 * 86400)) for _ in range(10_000)]
     for number, now in enumerate(year):
-        zones = PLACES[number % len(PLACES)]
-        opening = window.next_open(zones, now)
+        zone = ZoneInfo(PLACES[number % len(PLACES)])
+        opening = window.next_open(now, zone)
         assert opening is not None
         assert opening >= now
-        assert opening.year > 2027 or is_decent(hours, closed, zones, opening), (zones, now, opening)
-        assert (opening == now) == window.is_open(zones, now)
+        assert opening.year > 2027 or is_decent(hours, closed, zone, opening), (zone, now, opening)
+        assert (opening == now) == window.is_open(now.astimezone(zone))
         if opening > now:  # it is the first moment that is open
-            assert not window.is_open(zones, opening - timedelta(seconds=1)), (zones, now, opening)
+            assert not window.is_open((opening - timedelta(seconds=1)).astimezone(zone)), (zone, now, opening)
             between = now + dice.random() * (opening - now)
-            assert not window.is_open(zones, between), (zones, now, between)
+            assert not window.is_open(between.astimezone(zone)), (zone, now, between)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +83,7 @@ def test_ten_thousand_clocks_never_send_outside_the_window(
     ],
 )
 def test_the_next_opening_follows_the_clocks_of_the_place(zone: str, hours: str, now: str, opening: str) -> None:
-    assert Window.parse(hours).next_open((zone,), utc(now)) == utc(opening)
+    assert Window.parse(hours).next_open(utc(now), ZoneInfo(zone)) == utc(opening)
 
 
 @pytest.mark.parametrize(
@@ -133,21 +128,14 @@ def test_hours_need_no_minutes() -> None:
 def test_a_window_is_open_from_its_first_minute_to_before_its_last() -> None:
     window = Window.parse("08:00-19:00")
     times = [utc(f"2026-12-01T{time}") for time in ("12:59", "13:00", "23:59")] + [utc("2026-12-02T00:00")]
-    assert [window.is_open([BOGOTA], moment) for moment in times] == [False, True, True, False]
+    assert [window.is_open(moment.astimezone(ZoneInfo(BOGOTA))) for moment in times] == [False, True, True, False]
 
 
 def test_the_window_of_colombia_is_closed_on_public_holidays() -> None:
     pytest.importorskip("holidays")
     window = Window.parse("co")
     days = [utc(f"2026-12-{day}T17:00") for day in (24, 25, 26, 27)]  # a Thursday, Christmas and a weekend, at noon
-    assert [window.is_open([BOGOTA], moment) for moment in days] == [True, False, True, False]
-
-
-def test_every_zone_that_a_number_can_have_exists() -> None:
-    from phonenumbers.tzdata import TIMEZONE_DATA
-
-    for name in {name for zones in TIMEZONE_DATA.values() for name in zones}:
-        schedule.zone_of(name)
+    assert [window.is_open(moment.astimezone(ZoneInfo(BOGOTA))) for moment in days] == [True, False, True, False]
 
 
 def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
@@ -156,27 +144,28 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
             schedule.zone_of(name)
 
 
-# --- the zones of numbers
-
 NOW = utc("2026-11-21T12:00")
-DAYTIME = Window.parse("08:00-19:00")
 
 
-def test_recipients_have_the_zones_of_their_numbers() -> None:
-    finder = ZoneFinder(DAYTIME, None, NOW.timestamp())
-    assert finder.zones("573001234567") == BOGOTA
-    assert set(finder.zones("34612345678").split()) == {"Atlantic/Canary", "Europe/Madrid"}
+def test_a_closed_window_opens_in_the_time_zone_of_the_job() -> None:
+    hours = SendingHours(Window.parse("08:00-09:00"), MADRID, NOW.timestamp)
+    assert not hours.is_open()
+    assert hours.closed_until(NOW.timestamp()) == utc("2026-11-22T07:00").timestamp()
+    assert hours.closed_until(utc("2026-11-22T07:00").timestamp()) is None
 
 
-def test_zones_that_are_never_open_together_have_no_opening() -> None:
-    together, alone = f"{BOGOTA} {KOLKATA}", MADRID
-    hours = SendingHours(Window.parse("08:00-09:00"), [together, alone], NOW.timestamp)
-    assert (hours.next_opening([together]), hours.closed_until([together])) == (None, None)
-    assert hours.closed_until([together, alone]) == utc("2026-11-22T07:00").timestamp()
+def test_without_a_window_a_job_may_always_send() -> None:
+    hours = SendingHours(None, None, NOW.timestamp)
+    assert hours.is_open()
+    assert hours.closed_until(NOW.timestamp()) is None
 
 
-def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
-    assert ZoneFinder(DAYTIME, BOGOTA, NOW.timestamp()).zones("80012345678") == BOGOTA
+@pytest.mark.parametrize(
+    ("period", "zone", "begin"),
+    [("day", BOGOTA, "2026-11-21T05:00"), ("week", BOGOTA, "2026-11-16T05:00"), ("day", KOLKATA, "2026-11-20T18:30")],
+)
+def test_a_day_and_a_week_begin_at_midnight(period: str, zone: str, begin: str) -> None:
+    assert Frequency(1, period).since(NOW.timestamp(), zone) == utc(begin).timestamp()
 
 
 # --- --at

@@ -127,7 +127,7 @@ PLACES = {
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.ledger.Ledger.record": BULK,
+    "msgctl.store.sending.Sending.record": BULK,
 }
 """Where a mistake is simulated, and a command that comes there."""
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli import foreground
+from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
-from msgctl.history.store import HISTORY_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS
 from msgctl.output.result import OwnResult
 from msgctl.output.tables import Column, console, listing
@@ -208,8 +207,11 @@ JOB: dict[str, Any] = {
     "pending": 111,
     "invalid": 2,
     "duplicate": 1,
+    "excluded": 0,
     "requests": 14,
     "credits": 173,
+    "machine": "laptop",
+    "due": None,
     "states": {"delivered": 151, "rejected": 4, "sent": 18},
     "created": "2026-11-21T22:47:02Z",
     "updated": "2026-11-21T22:49:02Z",
@@ -227,20 +229,24 @@ def job_list(viewer: Viewer, _: Service) -> None:
     viewer.print(OwnResult([{**old, "name": "offers"}, DONE], JOB_FIELDS, view="jobs"))
 
 
+STEPS = ("Check the delivery: msgctl job states november",)
+
+
 def job_show(viewer: Viewer, _: Service) -> None:
-    later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "until": "2026-12-01T14:00:00Z", "states": None}
-    window = {"window": "Mon-Sat 08:00-19:00", "opens": "2026-11-23T12:00:00Z"}
-    closed = {**later, **window, "state": "waiting", "until": window["opens"], "excluded": 4, "opted_out": 1}
-    closed |= {"over_limit": 1, "at_most": "1/day"}
+    later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "due": "2026-12-01T14:00:00Z", "states": None}
+    closed = {**later, "window": "Mon-Sat 08:00-19:00", "excluded": 4, "at_most": "1/day"}
     done = {**DONE, "states": {"delivered": 12399, "rejected": 1}}
     doubtful = {**DONE, "accepted": 12_399, "unknown": 1, "states": None}
-    killed = {**JOB, "state": "scheduled", "until": "2026-11-21T22:49:00Z", "states": None}
-    for job in (JOB, done, later, closed, doubtful, killed):
-        viewer.print(foreground.result(job, reference=job["job"]))
+    overdue = {**later, "due": "2026-11-21T22:49:00Z"}
+    for job in (JOB, done, later, closed, doubtful, overdue):
+        viewer.print(OwnResult(job, JOB_FIELDS, view="job", hints=STEPS))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:
-    viewer.print(foreground.result({**DONE, "credits": 12912, "states": None}, view="job end", reference="november"))
+    job = {**DONE, "credits": 12912, "states": None}
+    viewer.print(OwnResult(job, JOB_FIELDS, view="job end", hints=STEPS))
+    later = {**job, **NOTHING, "state": "scheduled", "pending": 12400, "due": "2026-12-01T14:00:00Z"}
+    viewer.print(OwnResult(later, JOB_FIELDS, view="job end", hints=STEPS))
 
 
 def job_report(viewer: Viewer, _: Service) -> None:

@@ -45,6 +45,8 @@ VALUES = {
     "TEMPLATE": "Hello {name}",
     "--app-name NAME": "Shop",
     "SECONDS": "1",
+    "STATE": "sent",
+    "job FILE": "report.xlsx",
     "--message-file PATH": "notice.txt",
     "--body FILE": "body.json",
     "optout FILE": "unsubscribed.txt",

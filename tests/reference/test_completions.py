@@ -12,6 +12,7 @@ import pytest
 
 import msgctl
 from msgctl.cli.completion import FILES
+from msgctl.config import profiles
 from support.examples import JOB, write_job
 from support.programs import program
 from support.shells import Bash, Fish, Offers, Terminal, Zsh
@@ -53,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config/msgctl/config.toml").chmod(0o600)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        write_job()
+        write_job(profiles.ENVIRONMENT)
     (folder / "work/notice.txt").touch()
     (folder / "work/two words.csv").touch()
     script = folder / "bin/msgctl"

@@ -126,20 +126,20 @@ def test_a_job_is_tracked_reported_and_resent(
     send(sandbox, "job", "states", "news", "--follow")
 
     def report(*options: str, job: str = "news") -> list[dict[str, str]]:
-        return list(csv.DictReader(tool("job", "report", job, "-o", "csv", *options).out.splitlines()))
+        return list(csv.DictReader(tool("-p", "sandbox", "job", "report", job, "-o", "csv", *options).out.splitlines()))
 
     assert [(row["phone"], row["outcome"]) for row in report()] == [
         (phone, "refused" if phone == BLOCKED else "accepted") for phone in everyone
     ]
     assert {row["credits"] for row in report("--only", "accepted")} == {"1"}
     assert [row["phone"] for row in report("--only", "undelivered")] == [UNREACHED, REJECTED]
-    shown = tool("job", "show", "news", "--json").document
+    shown = tool("-p", "sandbox", "job", "show", "news", "--json").document
     assert (shown["accepted"], shown["refused"], shown["credits"]) == (5, 1, 5)
     delivered = [state for _, outcome, state in history(sandbox) if outcome == "accepted"]
     assert delivered.count(Delivery.DELIVERED) == 3
 
-    send(sandbox, "job", "resend", "news", "--only", "undelivered", "--yes")
-    assert [row["phone"] for row in report(job="--last")] == [UNREACHED, REJECTED]
+    send(sandbox, "job", "resend", "news", "--only", "undelivered", "--yes", code=6)
+    assert [row["phone"] for row in report("--only", "on-its-way")] == [UNREACHED, REJECTED]
     send(sandbox, "balance", "check", "--min", "993")
     send(sandbox, "balance", "check", "--min", "994", code=6)
 

@@ -163,7 +163,7 @@ def test_nothing_is_sent_if_its_record_cannot_be_kept(
 ) -> None:
     world = new_world(disk.path)
     with disk.read_only():
-        world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "Read-only file system")
+        world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "nothing was sent")
     disk.fill()
     assert world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).code == 3
     assert not world.server.arrived()

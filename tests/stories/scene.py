@@ -159,9 +159,9 @@ class Scene:
                 subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             )
 
-    @word(r"wait for (\d+) (requests?|second)(?: to (\S+))?")
+    @word(r"wait for (\d+) (requests?|seconds?)(?: to (\S+))?")
     def wait(self, number: str, unit: str, path: str | None) -> None:
-        if unit == "second":
+        if unit.startswith("second"):
             time.sleep(int(number))
         else:
             assert self.server.wait_for(int(number), path, PATIENCE), f"{len(self.server.requests(path))} arrived"

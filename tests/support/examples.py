@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.config import profiles
-from msgctl.jobs.model import JobSpec
-from msgctl.jobs.reader import Row
-from msgctl.jobs.store import Store
+from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
 from msgctl.storage import files
-from msgctl.storage import files as private
-from support.jobs import write_ledger
+from msgctl.store import jobs, owners, recipients
+from msgctl.store.jobs import NewJob
+from msgctl.store.queue import Limits
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.store import open_store
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 
@@ -80,17 +83,32 @@ JOB = "20261121-3f9a2c"
 
 def write_files(folder: Path) -> None:
     """Make the files that the examples read, and the job that they are about, in the state folder of the test."""
-    write_job()
+    write_job(has_begun=True)
     for name, content in FILES.items():
         (folder / name).write_text(content, encoding="utf-8")
 
 
-def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1) -> None:
-    """A job that has not started, in the sandbox unless another profile is given."""
-    store = Store(files.state("jobs"))
-    private.make_folder(store.folder)
-    spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client)
-    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
+def write_job(
+    profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1, *, has_begun: bool = False
+) -> None:
+    """A paused job, in the sandbox unless another profile is given; if it has begun, one of its two is accepted."""
+    name = "sandbox-store.sqlite3" if profile == profiles.SANDBOX else "store.sqlite3"
+    settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
+    with closing(open_store(files.state(name))) as store:
+        account = profiles.account(base_url, client)
+        number = jobs.create(store, NewJob(account, profile, settings.command, settings.dump()))
+        people = [NewRecipient(line, phone, 1) for line, phone in ((2, "573001234567"), (3, "573007654321"))]
+        recipients.add(store, number, [NewContent(1, '{"sms": "Hello"}', b"hello", 1)], people)
+        jobs.publish(store, number, state="paused", digest=b"")
+        store.db.change("UPDATE job SET id = ? WHERE number = ?", (JOB, number))
+        if has_begun:
+            sending = owners.take(store, number)
+            with sending.batch(Limits("sms")):
+                intent = sending.intend(1)
+            assert intent is not None
+            with sending.batch(Limits("sms")):
+                sending.record([RequestOutcome(intent, [RowOutcome("accepted", None, "sent", 1_000_000)])])
+            sending.finish("paused")
 
 
 def line_of(value: object) -> str | None:

@@ -1,18 +1,15 @@
-"""Jobs for tests: files of recipients, a service that accepts messages, the folder of ledgers."""
+"""Jobs for tests: files of recipients, a service that accepts messages, their results."""
 
 from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from msgctl.jobs.importer import Importer
-from msgctl.jobs.index import NAME
-from msgctl.jobs.model import JobSpec
-from msgctl.jobs.reader import InvalidRow, Recipients, Row
-from msgctl.jobs.template import Renderer
 from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool
 
@@ -21,25 +18,17 @@ NOW = 1_790_000_000.0
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
-SUMMARY_FIELDS = [
-    *("job", "name", "command", "file", "profile", "state", "recipients"),
-    *("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded"),
-    *("requests", "credits", "created", "updated"),
-]
-"""The fields that `job show` prints, in order; `states` comes before `created` when some are known."""
-
 BALANCE = respond({"status": 1000})
 REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow, not allowed"}, 520)
 
 
-def folder(home: Path) -> Path:
-    return home / "state" / "msgctl" / "jobs"
-
-
 def files(home: Path) -> list[str]:
-    """Return the names in the folder of jobs, without the index."""
-    names = [path.name for path in folder(home).iterdir()] if folder(home).exists() else []
-    return sorted(name for name in names if not name.startswith(NAME))
+    """Return the IDs of the jobs in the stores of this machine."""
+    found: list[str] = []
+    for path in (home / "state" / "msgctl").glob("*store.sqlite3"):
+        with closing(sqlite3.connect(path)) as db:
+            found += [job for (job,) in db.execute("SELECT id FROM job WHERE id IS NOT NULL")]
+    return found
 
 
 def numbers(count: int) -> list[str]:
@@ -92,34 +81,6 @@ def accepting(
         respond({"id": "d1", "status": "1", "data": data})(connection)
 
     return behave
-
-
-def imported(
-    path: Path,
-    recipients: Iterable[Row | InvalidRow],
-    spec: JobSpec,
-    template: str = "{text}",
-    *,
-    created: float = NOW,
-    **options: Any,
-) -> Importer:
-    """Import recipients with one value, the column ``text``. ``options`` are arguments of `Importer`."""
-    importer = Importer(path, spec, created=created, **options)
-    reader = Recipients(("text",), "phone", iter(recipients))
-    importer.read(reader, Renderer(reader, {"sms": template}, str, None))
-    return importer
-
-
-def write_ledger(
-    path: Path,
-    recipients: Iterable[Row | InvalidRow],
-    spec: JobSpec,
-    template: str = "{text}",
-    **options: Any,
-) -> Path:
-    """Create a job that has not begun, with the arguments of `imported`."""
-    imported(path, recipients, spec, template, **options).finish()
-    return path
 
 
 class Jobs:

@@ -5,19 +5,13 @@ Nothing here names a command that performs an operation: a new one is found by i
 
 from __future__ import annotations
 
-import shutil
-from contextlib import closing
 from dataclasses import dataclass
 
 from conftest import KEY
 from msgctl.config import profiles
-from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import RequestResult
-from msgctl.jobs.store import Store
 from msgctl.operations import Effect
-from msgctl.outcomes.judge import RecipientOutcome
 from msgctl.storage import files
-from support.examples import EXAMPLES, JOB, write_job
+from support.examples import EXAMPLES, write_job
 from support.tool import Outcome, Tool
 
 NEEDS_MORE = {"job run-due", "job resend", "profile set", "sandbox serve", "sandbox exec"}
@@ -45,14 +39,9 @@ class Line:
 
 def prepare(base_url: str) -> None:
     """Have one job: its first recipient is accepted, the second is pending."""
-    shutil.rmtree(files.state("jobs"), ignore_errors=True)
-    write_job(profiles.ENVIRONMENT, base_url, client=12345)
-    with closing(Ledger(Store(files.state("jobs")).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
-        with ledger.transaction():
-            intent = ledger.intend(1)
-        assert intent is not None
-        with ledger.transaction():
-            ledger.record(RequestResult(intent, [RecipientOutcome(None, "accepted", "m1", "sent", "1")]))
+    for suffix in ("", "-wal", "-shm"):
+        files.state(f"store.sqlite3{suffix}").unlink(missing_ok=True)
+    write_job(profiles.ENVIRONMENT, base_url, client=12345, has_begun=True)
 
 
 def request_lines(base_url: str) -> list[Line]:

@@ -3,574 +3,376 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgctl import operations as ops
-from msgctl import phones, values
-from msgctl.cli import foreground, prompts
+from msgctl import values
+from msgctl.cli import prompts, running
 from msgctl.cli.context import Context
-from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
+from msgctl.cli.options import JobOptions, JobRules, Numbers, Source, note_of_left_out
 from msgctl.cli.send import perform
-from msgctl.errors import (
-    ConditionError,
-    ConfigurationError,
-    MsgctlError,
-    NotReachedError,
-    OutcomeUnknownError,
-    RefusedError,
-    ServiceError,
-    UsageError,
-)
-from msgctl.history import contacts, once
+from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
-from msgctl.jobs import report
+from msgctl.jobs import importer as importing
+from msgctl.jobs import plan as plans
+from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer, Tally
-from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import JobSpec
-from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
-from msgctl.jobs.repeats import Repeats
-from msgctl.jobs.schedule import Window, ZoneFinder, described, time_in
-from msgctl.jobs.schema import OPTED_OUT
-from msgctl.jobs.states import State
-from msgctl.jobs.store import Store
-from msgctl.jobs.template import Message, Renderer
+from msgctl.jobs.plan import LeftOut, Plan
+from msgctl.jobs.reader import PhoneCells, Recipients, Row, name_of, numbers_in, opened
+from msgctl.jobs.report import JOB_FIELDS
+from msgctl.jobs.schedule import Frequency, parse_at, time_in
+from msgctl.jobs.sending import limits_of
+from msgctl.jobs.settings import OPTIONS, Settings
+from msgctl.jobs.template import Renderer
 from msgctl.operations import Operation
-from msgctl.output.result import Format, OwnResult
-from msgctl.storage import files
-from msgctl.storage.records import RECORD_ERRORS
-from msgctl.store import people
-from msgctl.text import clean, plural, shorten, some_of, timestamp
+from msgctl.output.result import Format, OwnResult, Result
+from msgctl.store import jobs, owners, recipients, removal
+from msgctl.store.jobs import Job, NewJob
+from msgctl.text import clean, plural, shorten
 
-PLAN_FIELDS = (
-    "command",
-    "file",
-    "profile",
-    "recipients",
-    "invalid",
-    "duplicate",
-    "excluded",
-    "opted_out",
-    "over_limit",
-    "blank",
-    "repeats",
-    "window",
-    "opens",
-    "at_most",
-    "messages",
-    "segments",
-    "credits",
-    "countries",
-    "balance",
-    "first",
-    "most_expensive",
-)
-NO_RULES = Rules()
+MAX_EXAMPLES = 20
+"""Maximum rows that are listed for each reason; the report lists all."""
 
 
-def start(
-    context: Context,
-    operation: Operation,
-    source: Source,
-    numbers: Numbers,
-    limits: Pace,
-    fixed: Mapping[str, Value],
-    templates: Mapping[str, str | Sequence[str]],
-    check: Callable[[str], str] = values.prose,
-    rules: Rules = NO_RULES,
-    *,
-    gsm7: bool = False,
-) -> OwnResult:
-    """Create a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
+class Bulk:
+    """One run of a bulk command."""
 
-    ``fixed`` are the parameters that all requests have. ``templates``, ``check`` and ``gsm7`` are arguments of
-    `Renderer`. Raises UsageError if something is wrong with the file.
-    """
-    is_sms = operation is ops.SEND_SMS
-    spec = JobSpec(
-        command=f"{operation.name.split()[0]} bulk",
-        operation=operation.name,
-        file=source.file,
-        profile=context.profile.name,
-        base_url=context.profile.base_url,
-        fixed={name: value for name, value in fixed.items() if value is not None},
-        batch_size=1,
-        client=context.profile.client,
-    )
-    spec = rules.apply(context, limits.apply(spec))
-    cells = PhoneCells(numbers.code(context), sms=is_sms, check=not numbers.no_number_check)
-    cost = None if is_sms else 1
+    def __init__(
+        self,
+        context: Context,
+        operation: Operation,
+        source: Source,
+        numbers: Numbers,
+        options: JobOptions,
+        rules: JobRules,
+        fixed: Mapping[str, Value],
+        templates: Mapping[str, str | Sequence[str]],
+        check: Callable[[str], str] = values.prose,
+        *,
+        gsm7: bool = False,
+    ) -> None:
+        """``fixed`` are the parameters that all requests have.
 
-    def read(importer: Importer) -> None:
+        ``templates``, ``check`` and ``gsm7`` are arguments of `Renderer`. Raises UsageError.
+        """
+        self._context = context
+        self._source = source
+        self._numbers = numbers
+        self._rules = rules
+        self._templates = templates
+        self._check = check
+        self._gsm7 = gsm7
+        profile = context.profile
+        self._settings = Settings(
+            operation=operation.name,
+            file=source.file,
+            profile=profile.name,
+            base_url=profile.base_url,
+            client=profile.client,
+            fixed={name: value for name, value in fixed.items() if value is not None},
+            timezone=profile.timezone,
+            **options.values(),
+        )
+        self._due = self._due_time()
+        self._cells = PhoneCells(
+            numbers.code(context), sms=operation is ops.SEND_SMS, check=not numbers.no_number_check
+        )
+
+    def run(self) -> Result:
+        """Create the job, show its summary, ask, send it, and return the job as ``job show`` does."""
+        context, settings = self._context, self._settings
+        context.check_fields(plans.COLUMNS if context.options.dry_run else JOB_FIELDS)
+        if self._rules.test_to is not None:
+            return self._send_test(self._rules.test_to)
+        store, account = context.store, context.profile.account
+        removal.tidy(store)
+        number = jobs.create(store, NewJob(account, settings.profile, settings.command, settings.dump()))
+        earlier, is_published = None, False
+        try:
+            importer = self._import(number)
+            if self._rules.name is not None and not context.options.dry_run:
+                earlier = jobs.named(store, account, self._rules.name, importer.digest)
+            if earlier is None:
+                if (summary := self._approve(number, importer)) is not None:
+                    return summary
+                job, is_published = self._publish(number, importer)
+                earlier = None if is_published else job
+        finally:
+            if not is_published:
+                removal.discard(store, number)
+        if earlier is not None:
+            return self._earlier(earlier)
+        return self._begin(job)
+
+    def _publish(self, number: int, importer: Importer) -> tuple[Job, bool]:
+        """Make the job visible. Return it, or the job that has its name; and whether it is new."""
+        return jobs.publish(
+            self._context.store,
+            number,
+            state="active" if self._due is None else "scheduled",
+            digest=importer.digest,
+            name=self._rules.name,
+            due=None if self._due is None else int(self._due * 1000),
+            settings=self._settings.dump(),
+        )
+
+    # --- the file
+
+    def _due_time(self) -> float | None:
+        """Return when the job will begin, in seconds since 1970; None for now. Raises UsageError."""
+        settings, now = self._settings, self._context.clock()
+        if settings.days is not None and settings.window is None:
+            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
+        begins = None
+        if settings.at is not None:
+            begins = parse_at(settings.at, settings.zone, datetime.fromtimestamp(now, UTC)).timestamp()
+        opens = settings.hours(self._context.clock).closed_until(begins or now)
+        return begins if opens is None else opens
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
+        is_sms = self._settings.performs is ops.SEND_SMS
         with opened(
-            source.file,
-            context.stdin.buffer,
-            source.phone_column,
-            cells,
-            skip_hidden=source.skip_hidden,
-            note=context.note,
+            self._source.file,
+            self._context.stdin.buffer,
+            self._source.phone_column,
+            self._cells,
+            skip_hidden=self._source.skip_hidden,
+            note=self._context.note,
         ) as found:
-            renderer = Renderer(found, templates, check, cost, gsm7=gsm7)
-            importer.read(found, renderer)
+            yield found, Renderer(found, self._templates, self._check, None if is_sms else 1, gsm7=self._gsm7)
+
+    def _import(self, number: int) -> Importer:
+        """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
+        context, settings = self._context, self._settings
+        content = json.dumps([settings.operation, settings.fixed, self._templates, self._gsm7])
+        importer = Importer(context.store, number, settings, content)
+        with self._opened() as (found, renderer):
+            columns = importer.read(found, renderer)
+        self._settings = Settings(**{**vars(settings), "columns": columns})
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
-        importer.tally.without_country = cells.without_country
+        for file in self._rules.exclude or ():
+            excluded = numbers_in(file, context.stdin.buffer, self._numbers.code(context))
+            importer.exclude(excluded, f"excluded by {name_of(file)}")
+        return importer
 
-    content = json.dumps([operation.name, spec.fixed, templates, gsm7])
-    return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid, content=content)
+    def _send_test(self, phone: str) -> Result:
+        """Send the message of the first row to a phone, like a single send that does not count for repeats."""
+        context, operation = self._context, self._settings.performs
+        to = self._numbers.one(context, phone, sms=operation is ops.SEND_SMS)
+        message = None
+        with self._opened() as (found, renderer):
+            for row in found.rows:
+                if isinstance(row, Row):
+                    message = renderer(row)
+                    break
+        if message is None:
+            raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
+        phones = [to] if operation.field("phone").several else to
+        request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
+        request = request._replace(people=[to])
+        if context.options.dry_run:
+            from msgctl.cli.send import described
 
+            return described([request.described(context.profile.base_url)])
+        return perform(context, request, channel=operation.channel, may_repeat=True)
 
-def make(
-    context: Context,
-    spec: JobSpec,
-    read: Callable[[Importer], None],
-    rules: Rules,
-    numbers: Numbers,
-    *,
-    international: Callable[[str], str] | None = None,
-    skip_invalid: bool = False,
-    hand_over: Callable[[str, Sequence[int]], None] | None = None,
-    content: str = "",
-) -> OwnResult:
-    """Create a job from the recipients that ``read`` imports, show its summary, ask, and send it.
+    # --- before the job is sent
 
-    ``international`` returns the international form of an unchecked number; by default, ``numbers`` decides how the
-    number is read. ``hand_over`` is called with the new job and its lines before the job exists. Its exceptions stop
-    the job. ``content`` is everything that the messages have in common, to recognize them with --once.
-    """
-    context.check_fields(PLAN_FIELDS if context.options.dry_run else report.JOB_FIELDS)
-    is_sms = spec.performs is ops.SEND_SMS
-    test_to = numbers.all(context, rules.test_to or (), sms=is_sms)
-    _refuse_opted_out(context, spec.performs, numbers, test_to)
-    zones = None
-    if spec.window is not None:
-        zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
-    once_key = None if context.options.dry_run else rules.once
-    store = Store(files.state("jobs"))
-    job = store.new_id(context.clock())
-    with ExitStack() as held, store.locked(job):
-        store.tidy()
-        if international is None and numbers.no_number_check:
-            international = phones.Reader(numbers.code(context)).international
-        importer = Importer(
-            store.path(job),
-            spec,
-            created=context.clock(),
-            zones=zones,
-            international=international,
-            may_exclude_repeats=rules.exclude_repeats,
-        )
-        try:
-            _exclude(context, importer, spec, rules.exclude or (), numbers.code(context))
-            read(importer)
-            reservation = None
-            if once_key is not None:
-                account, wanted = context.profile.account, importer.fingerprint(content)
-                reservation = held.enter_context(
-                    once.reserved(context.records, account, once_key, wanted, now=context.clock())
-                )
-                if earlier := _earlier_job(context, store, reservation):
-                    return _earlier_result(context, store, once_key, earlier, reservation)
-                held.callback(_free, importer, reservation)
-            _check_repeats(context, store, importer, spec, rules)
-            opens = None if zones is None else zones.closed_until(spec.at or context.clock())
-            summary = _approve(context, spec, importer.tally, numbers, test_to, opens, skip_invalid=skip_invalid)
-            if context.options.dry_run:
-                return summary
-            with store.starting():
-                with contacts.exclusive(context.records):
-                    # Another job may have begun meanwhile.
-                    _check_repeats(context, store, importer, spec, rules, has_warned=True)
-                    if invalid := _invalid(spec, importer.tally, skip_invalid=skip_invalid):
-                        raise invalid
-                    if hand_over:
-                        hand_over(job, importer.lines())
-                    _plan(context, importer, job, spec, opens)
-                _finish(context, importer, job, reservation)
-            if not context.records.is_shared:  # other runs here wait for the job's own lock instead
-                held.close()
-        finally:
-            if not importer.is_finished:
-                importer.discard()
-                store.remove_lock(job)
-        return _begin(context, store, job, spec)
-
-
-def _plan(context: Context, importer: Importer, job: str, spec: JobSpec, opens: float | None) -> None:
-    """Tell other machines who will get the job's messages."""
-    account, now = context.profile.account, context.clock()
-    contacts.plan(context.records, account, job, importer.messages(), at=opens or spec.at or now, now=now)
-
-
-def _begin(context: Context, store: Store, job: str, spec: JobSpec) -> OwnResult:
-    """Send a new job, or report when it will be sent."""
-    with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-        named = foreground.reference(store, job, spec.name)
-        context.note(f"Job {job}. Check it with: msgctl job show {named}")
-        if spec.at is None:
-            return foreground.send(context, job, ledger)
-        at = _scheduled(context, spec)
-        context.note(f"Scheduled for {at}. To send it, run `msgctl job run-due` from cron every minute.")
-        document = report.summary(job, ledger, running=False)
-        with once.running(context.records, context.profile.account, job) as finish:
-            finish(once.StoredResult(0), json.dumps(document))
-        return foreground.result(document)
-
-
-# --- once
-
-
-def _earlier_job(context: Context, store: Store, reservation: once.Reservation) -> str | None:
-    """Return the job that was created under the key; None if nothing was sent under the key."""
-    earlier = reservation.earlier
-    if earlier is None or earlier.body is None:  # a process that was killed before it created the job
-        return None
-    job, is_ours = earlier.body.decode(), reservation.owner == context.records.owner
-    if is_ours and earlier.what == once.BEING_CREATED and not store.path(job).exists():
-        contacts.delete_plan(context.records, job)
-        return None
-    return job
-
-
-def _finish(context: Context, importer: Importer, job: str, reservation: once.Reservation | None) -> None:
-    """Create the job, and store it with its key if it has one."""
-    try:
-        if reservation:
-            reservation.settle(once.StoredResult(0, body=job.encode(), what=once.BEING_CREATED))
-        importer.finish()
-    except BaseException:
-        with suppress(*RECORD_ERRORS):
-            contacts.delete_plan(context.records, job)
-        raise
-    if reservation:
-        reservation.settle(once.StoredResult(0, body=job.encode()))
-
-
-def _free(importer: Importer, reservation: once.Reservation) -> None:
-    """Let the key be used again if no job was created."""
-    if not importer.is_finished:
-        reservation.release()
-
-
-def _earlier_result(context: Context, store: Store, key: str, job: str, reservation: once.Reservation) -> OwnResult:
-    """Return the job that was created under a key, with its result. Raises OutcomeUnknownError if it was deleted."""
-    is_here = store.path(job).exists()
-    where = f" on {clean(reservation.owner)}" if reservation.owner and not is_here else ""
-    context.note(f"This time nothing was sent. --once {values.quote(key)} created job {job}{where} before.")
-    if where:
-        return _result_elsewhere(context, job, where, reservation)
-    if not is_here:
-        raise OutcomeUnknownError(
-            f"Job {job}, which --once {values.quote(key)} created, was deleted: its result is not known",
-            "To send to these recipients again, use another key.",
-        )
-    with closing(Ledger(store.path(job), clock=context.clock, read_only=True)) as ledger:
-        document = report.summary(job, ledger, running=store.is_running(job))
-        failure = foreground.ended(job, ledger)
-    if document["state"] in (report.RUNNING, report.WAITING):
-        hint = f"Check it: msgctl job show {job}"
-        failure = ConditionError(f"Job {job} is in progress", hint, reason="not_accepted")
-    elif document["state"] == report.SCHEDULED:
-        context.note(f"`msgctl job run-due` sends it at its time; to send it now: msgctl job resume {job}")
-    elif document["state"] == report.PAUSED and failure is None:
-        context.note(f"It is paused. Resume it: msgctl job resume {job}")
-    return foreground.result(document, failure, reference=foreground.reference(store, job, document["name"]))
-
-
-def _result_elsewhere(context: Context, job: str, where: str, reservation: once.Reservation) -> OwnResult:
-    """Return the summary of a job on another machine, ``where``. Raises ConditionError while it is running there."""
-    if not reservation.is_held:
-        hint = f"Check it there: msgctl job show {job}"
-        raise ConditionError(f"Job {job}{where} is running", hint, reason="running_elsewhere")
-    if reservation.summary is None or reservation.earlier is None:
-        raise OutcomeUnknownError(
-            f"Job {job}{where} stopped before it was complete",
-            f"Resume it there: msgctl job resume {job}\n"
-            "If its ledger is lost, only the service knows who got the message. To send to the others, use another key "
-            "and --exclude.",
-        )
-    document, ended = json.loads(reservation.summary), reservation.earlier
-    failure: MsgctlError | None = None
-    next_step = f"Run this{where}:\n{ended.hint}" if ended.hint else None
-    if ended.exit_code == 1:
-        failure = RefusedError(ended.what, next_step)
-    elif ended.exit_code:
-        failure = ConditionError(ended.what, next_step, reason="not_accepted")
-    if document["state"] in (report.SCHEDULED, report.PAUSED):
-        context.note(f"Job {job}{where} is {document['state']}. It can be sent and resumed only there.")
-    return foreground.result(document, failure)
-
-
-# --- recipients
-
-
-def _exclude(context: Context, importer: Importer, spec: JobSpec, excluded: Iterable[str], country: str | None) -> None:
-    """Leave out numbers that opted out or have reached the limit, and the ``excluded`` files. Raises UsageError."""
-    limit = foreground.limit_of(context, spec)
-    importer.exclude(foreground.opted_out(context, spec.performs.channel), OPTED_OUT)
-    if limit is not None:
-        window = None if spec.window is None else Window.parse(spec.window, spec.days)
-        over = contacts.reached(context.records, context.profile.account, limit, spec.at or context.clock(), window)
-        importer.exclude(over, spec.over_limit)
-    for file in excluded:
-        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
-
-
-def _check_repeats(
-    context: Context, store: Store, importer: Importer, spec: JobSpec, rules: Rules, *, has_warned: bool = False
-) -> None:
-    """Report how many recipients got the message in the last 24 hours, or will get it.
-
-    With --exclude-repeats, they are left out. Raises UsageError if most recipients are repeats, except with --again.
-    ``has_warned``: an earlier check has printed the warning about files that cannot be read.
-    """
-    if spec.resend_of is not None:
-        return
-    known, number, now = importer.tally.repeats, importer.tally.messages, context.clock()
-    try:
-        repeats = importer.repeats(store, contacts.recent(context.records, context.profile.account, now), now)
-    except ConfigurationError as error:
-        if not rules.again:
-            raise
-        if not has_warned:
-            context.warn(f"{error.message}.")
-        return
-    if repeats.people and rules.exclude_repeats:
-        importer.exclude_repeats()
-        context.note(f"Left out: {_repeated(repeats, number)}")
-    elif repeats.people * 2 > number and not rules.again:
-        raise UsageError(_repeated(repeats, number), _repeat_hint(repeats))
-    elif repeats.people > known:
-        tell = context.note if rules.again else context.warn
-        tell(f"{_repeated(repeats, number)}. To leave them out, use --exclude-repeats.")
-
-
-def _repeated(repeats: Repeats, recipients: int) -> str:
-    """Return a sentence about the jobs that have sent or will send the message, and the number of repeats."""
-    unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
-    every = [*repeats.jobs, *repeats.elsewhere]
-    jobs = f"job{'s' * (len(every) > 1)} {some_of(every)}" if every else ""
-    who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
-    who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
-    if repeats.elsewhere:  # only its ledger shows the progress of a job on another machine
-        return f"{who} sent or will send {to}"
-    if not unfinished:
-        return f"{who} sent {to} in the last 24 hours"
-    if who.removeprefix("Job ") == unfinished[0]:
-        return f"{who} already sends {to}, and is not finished"
-    return f"{who} already send {to}; not finished: {some_of(unfinished)}"
-
-
-def _repeat_hint(repeats: Repeats) -> str:
-    unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
-    hints = [f"Resume it: msgctl job resume {job}." for job in unfinished[:1]]
-    if repeats.jobs and not unfinished:
-        hints = [f"If some were refused: msgctl job resume {next(iter(repeats.jobs))} --resend-refused."]
-    return " ".join(
-        (*hints, "To leave these people out, add --exclude-repeats. To send the message again, add --again.")
-    )
-
-
-# --- before the job is sent
-
-
-def _approve(
-    context: Context,
-    spec: JobSpec,
-    tally: Tally,
-    numbers: Numbers,
-    test_to: Sequence[str],
-    opens: float | None,
-    *,
-    skip_invalid: bool,
-) -> OwnResult:
-    """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
-
-    ``opens`` is the time until which the window is closed when the job would begin.
-    The message of the first row is sent to ``test_to`` before the question. Raises UsageError, or Cancelled if the
-    answer is not yes.
-    """
-    options = context.options
-    invalid = _invalid(spec, tally, skip_invalid=skip_invalid)
-    balance = None if invalid else _balance(context)
-    document = _summary(spec, tally, balance, opens)
-    _note_schedule(context, spec, opens)
-    no_country = _no_country(tally)
-    if no_country and not invalid:
-        context.note(f"{no_country}, and no country is known: add --country-code CC")
-    for state, rows in tally.examples.items():
-        if no_country and state is State.INVALID:  # the reasons of single rows would mislead
-            continue
-        for row in rows:
-            context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
-        if (more := tally.counts[state] - len(rows)) > 0:
-            context.note(f"… and {more:,} more")
-    if tally.left_out:
-        context.note(note_of_left_out([*tally.left_out]))
-    if not options.dry_run:
-        if invalid:
-            raise invalid
+    def _approve(self, number: int, importer: Importer) -> OwnResult | None:
+        """Show the summary and ask. Return the summary of a dry run. Raises UsageError, or Cancelled."""
+        context, settings, options = self._context, self._settings, self._context.options
+        frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
+        limits = limits_of(settings, frequency, self._due or context.clock())
+        tally = importing.tally(context.store, number, context.profile.account, limits)
+        left_out = {
+            outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))
+            for outcome in ("invalid", "duplicate", "excluded")
+        }
+        fault = self._fault(tally, left_out)
+        balance = None if fault else self._balance()
+        plan = plans.plan(settings, tally, left_out, blank=importer.blank, balance=balance, due=self._due)
+        self._note(plan, importer, is_refused=fault is not None)
+        if options.dry_run:
+            return OwnResult(plan.document(), plan.columns, view="job summary", failures=[fault] if fault else [])
+        if fault:
+            raise fault
         is_asked = not options.yes and context.stdin.isatty()
         if is_asked or not (options.quiet or options.format is Format.JSON):
-            from msgctl.output import jobs  # Rich
+            from msgctl.output import jobs as views  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
-            context.printer.explain(jobs.plan_parts(document, host, _scheduled(context, spec)))
-        _ask(context, spec, tally, numbers, test_to)
-    if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
-        context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    optional = (
-        *("opted_out", "over_limit", "blank", "repeats", "window", "opens", "at_most", "countries", "most_expensive"),
-    )
-    columns = [name for name in PLAN_FIELDS if document.get(name) or name not in optional]
-    return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
-
-
-def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_to: Sequence[str]) -> None:
-    otherwise = "nothing was sent"
-    if test_to and tally.first:
-        prompts.require_terminal(context, otherwise)
-        _refuse_opted_out(context, spec.performs, numbers, test_to)  # reading the file can take a long time
-        _send_test(context, spec, tally.first, numbers, test_to)
-        otherwise = "only the test message was sent" if len(test_to) == 1 else "only the test messages were sent"
-    cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
-    question = f"Send {plural(tally.messages, 'message')}"
-    if at := _scheduled(context, spec):
-        question = f"Schedule {plural(tally.messages, 'message')} for {at}{',' * bool(cost)}"
-    prompts.confirm(context, f"{question}{cost}?", otherwise)
-
-
-def _note_schedule(context: Context, spec: JobSpec, opens: float | None) -> None:
-    """Report the time of a scheduled job in a dry run, and whether its window is closed then."""
-    at = _scheduled(context, spec)
-    if at and context.options.dry_run:
-        context.note(f"The job would be scheduled for {at}.")
-    if at and opens is not None:
-        context.warn(
-            f"The window is closed at that time ({at}): the job waits until {time_in(context.profile.timezone, opens)}"
-        )
-
-
-def _scheduled(context: Context, spec: JobSpec) -> str:
-    """Return the time of a scheduled job; an empty string for a job that begins now."""
-    return "" if spec.at is None else time_in(context.profile.timezone, spec.at)
-
-
-def _refuse_opted_out(context: Context, operation: Operation, numbers: Numbers, to: Sequence[str]) -> None:
-    """Raise UsageError if one of the phones of --test-to has opted out."""
-    read = phones.Reader(numbers.code(context)).international
-    channel = operation.channel
-    if to and (found := sorted(people.opted_out(context.store, [*to, *map(read, to)], channel))):
-        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]} --channel {channel}"
-        raise UsageError(f"{found[0]} has opted out of {ops.CHANNELS[channel]}", fix)
-
-
-def _send_test(context: Context, spec: JobSpec, message: Message, numbers: Numbers, to: Sequence[str]) -> None:
-    """Send a message to some phones. Raises the error if it is not accepted."""
-    operation, parameters = spec.performs, message.parameters
-    international = phones.Reader(numbers.code(context)).international
-    for phone in [to] if operation.field("phone").several else to:
-        request = build(operation, {**spec.fixed, **parameters, "phone": phone})
-        people = [each and international(each) for each in request.phones]
-        result = perform(context, request._replace(people=people), may_repeat=True)
-        for failure in result.failures:
-            raise failure.replaced(hint="The job was not started.")
-    context.note(f"Test message sent to {', '.join(to)}.")
-
-
-def _shown(file: str) -> str:
-    return "standard input" if file == "-" else shorten(file, 60)
-
-
-def _invalid(spec: JobSpec, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
-    """Return the error for a file with invalid rows or without valid ones. Raises UsageError if it has no rows."""
-    file = _shown(spec.file)
-    if not tally.recipients:
-        raise FileError(f"{file} has no recipients, only a header", "Add one line per recipient.")
-    invalid = tally.counts[State.INVALID]
-    is_refused = (invalid and not skip_invalid) or not tally.messages
-    if is_refused and (no_country := _no_country(tally)):
-        return FileError(
-            f"{no_country} in {file}, and no country is known",
-            "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same.",
-            consequence="nothing was sent",
-        )
-    if invalid and not skip_invalid:
-        first = tally.examples[State.INVALID][0]
-        rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
-        return FileError(
-            f"{rows} invalid, {'starting with ' * (invalid > 1)}line {first.line}: {first.reason}",
-            f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
-            consequence="nothing was sent",
-        )
-    if tally.messages:
+            context.printer.explain(views.plan_parts(plan.document(), host, self._when))
+        self._ask(plan)
         return None
-    if tally.counts[State.EXCLUDED]:
-        are_out = "are excluded"
-        if tally.reasons[OPTED_OUT] == tally.recipients:
-            are_out = "have opted out"
-        elif spec.at_most is not None and tally.reasons[spec.over_limit] == tally.recipients:
-            are_out = f"have reached the limit of {spec.at_most}"
-        return FileError(f"All recipients in {file} {are_out}", consequence="nothing was sent")
-    first = tally.examples[State.INVALID][0]
-    what = f"{file} has no valid rows: line {first.line}: {first.reason}"
-    return FileError(what, consequence="nothing was sent")
+
+    @property
+    def _file(self) -> str:
+        return "standard input" if self._source.file == "-" else shorten(self._source.file, 60)
+
+    @property
+    def _when(self) -> str:
+        """When the job will be sent, in words; an empty string for now."""
+        return "" if self._due is None else time_in(self._settings.zone, self._due)
+
+    def _ask(self, plan: Plan) -> None:
+        cost = f" for about {plural(plan.credits, 'credit')}" if plan.credits else ""
+        question = f"Send {plural(plan.messages, 'message')}{cost}?"
+        if self._when:
+            question = f"Schedule {plural(plan.messages, 'message')} for {self._when}{',' if cost else ''}{cost}?"
+        prompts.confirm(self._context, question, "nothing was sent")
+
+    def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
+        """Report the rows that are left out, and what may be a mistake."""
+        context = self._context
+        no_country = self._no_country(plan.recipients)
+        if no_country and not is_refused:
+            context.note(f"{no_country}, and no country is known: add --country-code CC")
+        for outcome in ("invalid", "duplicate", "excluded"):
+            if no_country and outcome == "invalid":  # the reasons of single rows would mislead
+                continue
+            rows = getattr(plan, f"{outcome}_rows")
+            for row in rows:
+                phone = f"{row['phone']}: " if row["phone"] else ""
+                context.note(f"Line {row['line']}: {phone}{row['reason']}")
+            if (more := getattr(plan, outcome) - len(rows)) > 0 and len(rows) == MAX_EXAMPLES:
+                context.note(f"… and {more:,} more")
+        if plan.blank:
+            context.note(f"{plural(plan.blank, 'blank row')} left out")
+        if importer.left_out:
+            context.note(note_of_left_out([*importer.left_out]))
+        if plan.repeats and plan.messages:
+            context.warn(
+                f"{plural(plan.repeats, 'recipient')} got the same message in the last 12 hours and will be left out. "
+                "To send to them too, add --again."
+            )
+        if (
+            plan.balance is not None
+            and plan.balance < plan.credits
+            and (context.options.quiet or context.options.dry_run)
+        ):
+            context.warn(f"about {plural(plan.credits, 'credit')} needed, {plan.balance:,} left")
+
+    def _fault(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError | None:
+        """Return the error for a file with invalid rows, or without anybody to send to."""
+        number = tally.messages + tally.left_out + sum(rows.number for rows in left_out.values())
+        if not number:
+            return FileError(f"{self._file} has no recipients, only a header", "Add one line per recipient.")
+        invalid = left_out["invalid"]
+        is_refused = (invalid.number and not self._source.skip_invalid) or not tally.messages
+        if is_refused and (no_country := self._no_country(number)):
+            return FileError(
+                f"{no_country} in {self._file}, and no country is known",
+                "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the "
+                "same.",
+                consequence="nothing was sent",
+            )
+        if invalid.number and not self._source.skip_invalid:
+            line, _, reason = invalid.rows[0]
+            are = "is" if invalid.number == 1 else "are"
+            first = "" if invalid.number == 1 else "starting with "
+            return FileError(
+                f"{invalid.number:,} of {plural(number, 'row')} of {self._file} {are} invalid, {first}line {line}: "
+                f"{reason}",
+                "Fix it, or skip it with --skip-invalid."
+                if invalid.number == 1
+                else "Fix them, or skip them with --skip-invalid.",
+                consequence="nothing was sent",
+            )
+        if tally.messages:
+            return None
+        return self._nobody(tally, left_out)
+
+    def _nobody(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError:
+        """Return the error for a file of people who are all left out."""
+        if tally.repeats:
+            others = [jobs.get(self._context.store, number) for number in tally.repeats_of]
+            named = [f"job {clean(each.reference)}" for each in others if each.id and each.removed is None]
+            by = named[0] if named else "an earlier send"
+            return UsageError(
+                f"Nobody is left to send to: {by} has sent this message to {plural(tally.repeats, 'recipient')} in "
+                "the last 12 hours",
+                "To send it again, add --again.",
+                consequence="nothing was sent",
+                reason="repeats",
+            )
+        what = f"All recipients in {self._file} are excluded"
+        if tally.opted_out and not tally.over_limit:
+            what = f"All recipients in {self._file} have opted out"
+        elif tally.over_limit and not tally.opted_out:
+            what = f"All recipients in {self._file} have reached the limit of {self._settings.at_most}"
+        elif left_out["invalid"].number and not left_out["excluded"].number:
+            line, _, reason = left_out["invalid"].rows[0]
+            what = f"{self._file} has no valid rows: line {line}: {reason}"
+        return FileError(what, consequence="nothing was sent")
+
+    def _no_country(self, number: int) -> str | None:
+        """Return a phrase about rows that need a country, if they are most of the file."""
+        if self._cells.without_country * 2 <= number:
+            return None
+        return f"{self._cells.without_country:,} of {plural(number, 'row')} have national numbers"
+
+    def _balance(self) -> Decimal | None:
+        """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
+        context = self._context
+        try:
+            return Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
+        except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
+            if isinstance(error, NotReachedError) and not context.options.dry_run:
+                raise error.replaced(consequence="nothing was sent, and no job was created") from None
+            context.note(f"Balance not checked: {error.message}")
+            return None
+
+    # --- the job
+
+    def _begin(self, job: Job) -> OwnResult:
+        """Send a new job, or report when it will be sent."""
+        context = self._context
+        context.note(f"Job {job.id}. Check it with: {context.printer.program} job show {reference(job)}")
+        if self._due is None:
+            return running.send(context, job)
+        running.note_due(context, job)
+        return running.result(context, job, view="job end")
+
+    def _earlier(self, job: Job) -> OwnResult:
+        """Continue a job that stopped, or return the result of a job that did not, under the same name."""
+        context = self._context
+        if job.is_running:
+            raise owners.running_elsewhere(job)
+        self._note_options(job)
+        ending = Ending.load(job.ending)
+        is_canary = job.shown_state == "paused" and ending is not None and ending.why is Why.CANARY
+        if is_canary or job.shown_state != "paused":
+            return running.replayed(context, job)
+        prompts.confirm(
+            context,
+            f"Continue job {clean(job.reference)} and send {plural(job.pending, 'message')}?",
+            "nothing was sent",
+        )
+        return running.send(context, job)
+
+    def _note_options(self, job: Job) -> None:
+        """Report options whose values are not those of the job: they have no effect."""
+        own = Settings.load(job.settings)
+        for name, option in OPTIONS.items():
+            given, kept = getattr(self._settings, name), getattr(own, name)
+            if given == kept:
+                continue
+            note = f"{option.name} has no effect: the job keeps its own settings."
+            if option.is_changeable and given is not None:
+                note += (
+                    f" To change it: {self._context.printer.program} job resume {reference(job)} {option.name} {given}"
+                )
+            self._context.note(note)
 
 
-def _no_country(tally: Tally) -> str | None:
-    """Return a phrase about rows that need a country, if they are most of the file."""
-    if tally.without_country * 2 <= tally.recipients:
-        return None
-    return f"{tally.without_country:,} of {plural(tally.recipients, 'row')} have national numbers"
-
-
-def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None, opens: float | None) -> dict[str, Any]:
-    """Return the numbers of a job before it is sent, with segments if the service charges by them."""
-    whole = balance is not None and balance == balance.to_integral_value()
-    opted_out = tally.reasons[OPTED_OUT]
-    over_limit = 0 if spec.at_most is None else tally.reasons[spec.over_limit]
-    costly = None
-    if tally.most_expensive is not None:
-        row, message = tally.most_expensive
-        costly = {"line": row.line, "phone": row.phone, "segments": message.segments, "credits": message.cost}
-        costly |= message.parameters
-    return {
-        "command": spec.command,
-        "file": spec.file,
-        "profile": spec.profile,
-        "recipients": tally.recipients,
-        **{str(state): tally.counts[state] for state in tally.examples},
-        **({"opted_out": opted_out} if opted_out else {}),
-        **({"over_limit": over_limit} if over_limit else {}),
-        "blank": tally.blank,
-        **({"repeats": tally.repeats} if tally.repeats else {}),
-        **({"window": described(spec.window, spec.days)} if spec.window is not None else {}),
-        **({"opens": timestamp(opens)} if opens is not None else {}),
-        **({"at_most": spec.at_most} if spec.at_most is not None else {}),
-        "messages": tally.messages,
-        "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
-        "credits": tally.credits,
-        "balance": None if balance is None else int(balance) if whole else float(balance),
-        "first": tally.first.parameters if tally.first else None,
-        "countries": dict(tally.countries.most_common()) if tally.credits else {},
-        "most_expensive": costly,
-        **{
-            f"{state}_rows": [{"line": row.line, "phone": row.phone, "reason": row.reason} for row in rows]
-            for state, rows in tally.examples.items()
-        },
-    }
-
-
-def _balance(context: Context) -> Decimal | None:
-    """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
-    try:
-        return Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
-    except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
-        if isinstance(error, NotReachedError) and not context.options.dry_run:
-            raise error.replaced(consequence="nothing was sent, and no job was created") from None
-        context.note(f"Balance not checked: {error.message}")
-        return None
+def start(context: Context, operation: Operation, *arguments: Any, **options: Any) -> Result:
+    """Run a bulk command; see `Bulk` for the arguments."""
+    return Bulk(context, operation, *arguments, **options).run()

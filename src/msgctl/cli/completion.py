@@ -45,10 +45,12 @@ def profile_names(ctx: typer.Context) -> list[str]:
     return names
 
 
-def job_names() -> list[str]:
-    """Return the IDs of the jobs in the local store."""
-    from msgctl.jobs.store import Store
+def job_names(ctx: typer.Context) -> list[str]:
+    """Return the names and IDs of the jobs in the store."""
+    from msgctl.store import jobs
 
     with suppress(MsgctlError):
-        return Store(files.state("jobs")).ids()
+        location = ctx.obj.store_location or files.state("store.sqlite3")
+        if isinstance(location, str) or location.exists():  # completion creates no file
+            return [name for job in jobs.listed(ctx.obj.store) for name in (job.name, job.id) if name]
     return []

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -16,7 +17,6 @@ from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
-from msgctl.storage.records import LOCAL
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.output.printer import Printer, Screen
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.storage.records import Records
     from msgctl.store.store import Store
 
 MAX_CHECK = 2.0
@@ -100,6 +99,30 @@ class Context:
             if profile in self.config.profiles:
                 self._use_words(profiles.stored(self.config, profile))
 
+    @property
+    def known_account(self) -> str | None:
+        """The account of the profile; None if no profile can be used."""
+        try:
+            account: str = self.profile.account
+        except ConfigurationError:
+            return None
+        return account
+
+    def use_profile(self, name: str) -> None:
+        """Use another profile from now on. The store stays the same."""
+        self.options.profile = name
+        for cached in ("profile", "client"):
+            vars(self).pop(cached, None)
+
+    def with_profile(self, name: str | None) -> "Context":
+        """Return a context of the same run with another profile, its own store and client."""
+        other = copy(self)
+        for cached in ("profile", "client", "store", "optional_store"):
+            vars(other).pop(cached, None)
+        other.options, other.stack = copy(self.options), ExitStack()
+        other.options.profile = name
+        return other
+
     def _use_words(self, profile: profiles.Profile) -> None:
         from msgctl.outcomes import words
 
@@ -120,18 +143,9 @@ class Context:
             program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
         )
 
-    @property
-    def records(self) -> "Records":
-        """The --once keys and contacts of jobs."""
-        return LOCAL
-
     @cached_property
     def store(self) -> "Store":
         """Everything that msgctl remembers. Raises StoreNotReachedError and ConfigurationError."""
-        return self.new_store()
-
-    def new_store(self) -> "Store":
-        """Open the store once more, for another thread. Raises StoreNotReachedError and ConfigurationError."""
         return self._open_store(self.options.timeout)
 
     @cached_property

@@ -1,28 +1,27 @@
 """The options and arguments that several commands share, and how they are read."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
-from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY, SPEED, WHEN
+from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, max_wait_option, number_option, parser, text_option, until_option
+from msgctl.cli.parsers import Choice, max_wait_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
+from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
 from msgctl.text import clean, some_of, storable
 from msgctl.values import MAX_MESSAGE_BYTES, quote
 
-if TYPE_CHECKING:
-    from msgctl.jobs.model import JobSpec
-
+MAX_NAME = 100
+"""Maximum characters of the name of a job."""
 MAX_BODY_BYTES = 1024 * 1024
 """The largest JSON body, in bytes."""
 
@@ -368,13 +367,6 @@ class WaitOptions(OptionGroup):
 
 # --- bulk commands
 
-MAX_CREDITS = 10**15
-MAX_CANARY = 10**9
-MAX_CONCURRENCY = 256
-MAX_BATCH = 1000
-MIN_RATE = 0.001
-MAX_RATE = 100_000.0
-
 PhoneColumn = Annotated[
     str | None,
     typer.Option(
@@ -408,95 +400,70 @@ class Source(OptionGroup):
     skip_hidden: SkipHidden = False
 
 
-def _concurrency(default: str) -> Any:
-    return number_option(
-        "--concurrency", f"Maximum simultaneous requests. [default: {default}]", 1, MAX_CONCURRENCY, panel=SPEED
+def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:
+    """Return a group with some of the options of `Settings`; in a ``is_change``, none has a default."""
+    annotations: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for name in names:
+        option, default = OPTIONS[name], DEFAULTS[name]
+        values[name] = None if is_change else default
+        given: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
+        if is_change:
+            given["help"] += " [default: the job's own]"
+        if option.parse is not None:
+            given |= {"metavar": option.metavar, "parser": parser(option.parse)}
+        annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
+    return type("JobOptions", (OptionGroup,), {"__annotations__": annotations, "__module__": __name__, **values})
+
+
+class _Given:
+    """The values of a group's options by the names of the fields of `Settings`."""
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that were given or have a default."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class JobOptions(_Given, _group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
+    """The options of a job whose requests may have several numbers."""
+
+
+class SingleJobOptions(_Given, _group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
+    """The options of a job whose requests have one number."""
+
+
+class ChangedOptions(
+    _Given,
+    _group_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
+):
+    """The options that change a job when it is resumed."""
+
+
+_JOB_NAME = re.compile("[A-Za-z0-9._-]+")
+_JOB_ID = re.compile("[0-9]{8}-[0-9a-f]{6}")
+
+
+def _job_name(text: str) -> str:
+    if len(text) <= MAX_NAME and _JOB_NAME.fullmatch(text) and not _JOB_ID.fullmatch(text):
+        return text
+    raise UsageError(
+        f"--name must contain only letters, digits, -, _ and ., and not be the form of an ID, not {quote(text)}",
+        "For example: --name orders-2026-11-21",
     )
 
 
-class Pace(OptionGroup):
-    """The speed of a job."""
-
-    concurrency: Annotated[int | None, _concurrency("8")] = None
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate",
-            metavar="N",
-            help="Maximum recipients per second.",
-            parser=parser(checks.decimal, "--rate", MIN_RATE, MAX_RATE),
-            rich_help_panel=SPEED,
-        ),
-    ] = None
-
-    def apply(self, spec: "JobSpec") -> "JobSpec":
-        """Return a spec with the given limits."""
-        return replace(spec, **{name: limit for name, limit in vars(self).items() if limit is not None})
-
-
-class Limits(Pace):
-    """The limits of a job's speed and cost."""
-
-    max_credits: Annotated[
-        int | None,
-        number_option(
-            "--max-credits",
-            "Stop before the job costs more than N credits. "
-            "Until the price in a country is known, messages go there one at a time.",
-            0,
-            MAX_CREDITS,
-            panel=SAFETY,
-        ),
-    ] = None
-
-
-class PaceOfJob(Pace):
-    """How fast a job that exists is; by default, as before."""
-
-    concurrency: Annotated[int | None, _concurrency("the job's own")] = None
-
-
-class LimitsOfJob(Limits):
-    """How fast a job that exists is, and what it may cost."""
-
-    concurrency: Annotated[int | None, _concurrency("the job's own")] = None
-
-
-class BatchLimits(Limits):
-    """The limits of a job whose requests may have several numbers."""
-
-    batch_size: Annotated[
-        int,
-        number_option(
-            "--batch-size", "Maximum numbers per request, for recipients of the same text.", 1, MAX_BATCH, panel=SPEED
-        ),
-    ] = 100
-
-
-def _frequency(text: str) -> str:
-    from msgctl.jobs.frequency import Frequency
-
-    return str(Frequency.parse(text))
-
-
-OnceJob = Annotated[
-    str | None,
-    typer.Option(
-        "--once",
-        metavar="KEY",
-        help="Create one job per key on this machine, or among all machines with a shared store; later runs print "
-        "its result.",
-        parser=parser(once_key),
-        rich_help_panel=SAFETY,
-    ),
-]
-
-
-class Rules(OptionGroup):
-    """The name of a job, the recipients it leaves out, and the times at which it sends."""
+class JobRules(OptionGroup):
+    """The name of a job, whom it leaves out, and a test of its message."""
 
     name: Annotated[
-        str | None, text_option("--name", "NAME", "Name for the job, to use in place of its ID.", panel=MESSAGE)
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Name of the job. The same command under the same name continues the job, or prints its result.",
+            parser=parser(_job_name),
+            rich_help_panel=SAFETY,
+        ),
     ] = None
     exclude: Annotated[
         list[str] | None,
@@ -507,93 +474,12 @@ class Rules(OptionGroup):
             rich_help_panel=RECIPIENTS,
         ),
     ] = None
-    window: Annotated[
-        str | None,
-        typer.Option(
-            "--window",
-            metavar="HOURS",
-            help="Send only at these hours, in the recipient's time zone: 08:00-19:00, or co (Colombian law).",
-            rich_help_panel=WHEN,
-        ),
-    ] = None
-    days: Annotated[
-        str | None,
-        typer.Option(
-            "--days",
-            metavar="DAYS",
-            help="With --window: only on these days, for example mon-sat.",
-            rich_help_panel=WHEN,
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="Schedule the job: 2026-12-01 09:00, or 09:00 for the next 09:00. `msgctl job run-due` sends it.",
-            rich_help_panel=WHEN,
-        ),
-    ] = None
-    once: OnceJob = None
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="Send even if most people got the same message in the last 24 hours, or will.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False
-    exclude_repeats: Annotated[
-        bool,
-        typer.Option(
-            "--exclude-repeats",
-            help="Leave out people who got the same message in the last 24 hours, or will.",
-            rich_help_panel=RECIPIENTS,
-        ),
-    ] = False
-    at_most: Annotated[
-        str | None,
-        typer.Option(
-            "--at-most",
-            metavar="LIMIT",
-            help="Leave out people who have already received N messages from this account since midnight (N/day) or "
-            "Monday (N/week) in their time zone. Messages from this machine count, or from all machines with a shared "
-            "store.",
-            parser=parser(_frequency),
-            rich_help_panel=SAFETY,
-        ),
-    ] = None
-    canary: Annotated[
-        int | None,
-        number_option(
-            "--canary", "Pause after N recipients; `msgctl job resume` continues.", 1, MAX_CANARY, panel=SAFETY
-        ),
-    ] = None
     test_to: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
             "--test-to",
             metavar="PHONE",
-            help="First send the message of the first row to this number. Repeatable.",
+            help="Send only the message of the first row, to this number.",
             rich_help_panel=SAFETY,
         ),
     ] = None
-
-    def apply(self, context: Context, spec: "JobSpec") -> "JobSpec":
-        """Return a spec that keeps to these rules. Raises UsageError."""
-        from msgctl.jobs.schedule import parse_at
-
-        if self.again and self.exclude_repeats:
-            raise UsageError("Use either --again or --exclude-repeats, not both")
-        if self.days is not None and self.window is None:
-            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
-        now = datetime.fromtimestamp(context.clock(), UTC)
-        return replace(
-            spec,
-            at_most=self.at_most,
-            name=self.name,
-            window=self.window,
-            days=self.days,
-            at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
-            canary=self.canary,
-        )

@@ -9,11 +9,11 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import (
-    BatchLimits,
+    JobOptions,
+    JobRules,
     MessageOptions,
     Numbers,
     Phones,
-    Rules,
     SendOptions,
     Source,
     TemplateOptions,
@@ -26,7 +26,7 @@ from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
-from msgctl.output.result import OwnResult, Result
+from msgctl.output.result import Result
 
 app = group("Make voice calls.")
 _VOICE = Choice(ops.CALL_VOICES, "voice")
@@ -116,9 +116,9 @@ def bulk_send(
     call: CallOptions,
     source: Source,
     numbers: Numbers,
-    limits: BatchLimits,
-    rules: Rules,
-) -> OwnResult:
+    job: JobOptions,
+    rules: JobRules,
+) -> Result:
     """Call each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. You see a summary and must confirm. In scripts, use
@@ -130,4 +130,4 @@ def bulk_send(
 
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
     templates = {"message": message.read(context)} if call.audio_code is None else {}
-    return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, templates, rules=rules)
+    return bulk.start(context, ops.SEND_CALL, source, numbers, job, rules, fixed, templates)

@@ -10,14 +10,14 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json_body, option
+from msgctl.cli.options import JobRules, Numbers, SendOptions, SingleJobOptions, Source, json_body, option
 from msgctl.cli.parsers import parser
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
 from msgctl.operations import Operation
-from msgctl.output.result import OwnResult, Result
+from msgctl.output.result import Result
 
 app = group("Send chat-app messages from templates.")
 
@@ -86,9 +86,9 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
-    limits: Limits,
-    rules: Rules,
-) -> OwnResult:
+    job: SingleJobOptions,
+    rules: JobRules,
+) -> Result:
     """Send a message to each recipient in a file, as a job.
 
     If you give no VALUE, the other columns fill the template in order. You see a summary and must confirm.
@@ -100,7 +100,7 @@ def bulk_send(
 
     check = partial(checks.prose, name="a VALUE")
     fixed, templates = {"template": template}, {"body": value or ()}
-    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, templates, check, rules)
+    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, job, rules, fixed, templates, check)
 
 
 def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:

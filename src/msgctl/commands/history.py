@@ -1,7 +1,6 @@
 """`msgctl history`: the messages in the store, and their results."""
 
 from datetime import date, datetime, timedelta
-from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
@@ -13,14 +12,10 @@ from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.parsers import date_option, number_option
 from msgctl.cli.tree import command, default_command, group
-from msgctl.errors import MsgctlError, UsageError
-from msgctl.history.job_entries import of_job, of_jobs
-from msgctl.jobs.ledger import facts
-from msgctl.jobs.store import Store as Ledgers
+from msgctl.errors import UsageError
 from msgctl.output.result import OwnResult, TextResult
-from msgctl.storage import files
 from msgctl.store import history as entries
-from msgctl.store import removal
+from msgctl.store import jobs, removal
 from msgctl.store.history import Entry
 from msgctl.store.results import as_credits
 from msgctl.text import clean, plural, timestamp
@@ -112,42 +107,22 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     most = listing.limit or USUAL_LIMIT
     phone, times = listing.number(context), listing.times(context.today())
     context.check_fields(HISTORY_FIELDS)
-    found: list[dict[str, Any]] = []
-    failures: list[MsgctlError] = []
-    profile = context.options.profile
-    filters = {
-        **{name: None if time is None else timestamp(time // 1000)[:-1] for name, time in times.items()},
-        **{"phone": phone, "profile": profile},
-    }
-    ledgers = Ledgers(files.state("jobs"))
+    profile, job = context.options.profile, None
     if listing.job is not None:
-        job = ledgers.find(listing.job)
-        found = of_job(ledgers, job, facts(ledgers.path(job)).spec, most + 1, filters)
-    else:
-        found = [
-            _document(entry)
-            for entry in entries.entries(context.store, most + 1, **times, phone=phone, profile=profile)
-        ]
-        found += of_jobs(ledgers, most + 1, filters, found, failures)
+        job = jobs.find(context.store, listing.job, context.known_account).number
+    found = entries.entries(context.store, most + 1, **times, phone=phone, profile=profile, job=job)
     if len(found) > most and listing.limit is None:
         context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
-    found = sorted(found, key=itemgetter("time"))[-most:]
-    found = [{name: entry[name] for name in HISTORY_FIELDS} for entry in found]
-    for entry in found:
-        entry["time"] = f"{entry['time'][:SECONDS]}Z"
+    documents = [_document(entry) for entry in found[-most:]]
     is_whole = listing.is_empty and profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
-    return OwnResult(found, HISTORY_FIELDS, view="history", empty=empty, failures=failures)
-
-
-SECONDS = len("2026-12-01T09:00:00")
-"""Characters of a time that are shown; the rest only orders entries within the same second."""
+    return OwnResult(documents, HISTORY_FIELDS, view="history", empty=empty)
 
 
 def _document(entry: Entry) -> dict[str, Any]:
     """Return an entry with the fields that are shown."""
     shown = {name: getattr(entry, name) for name in HISTORY_FIELDS}
-    return shown | {"time": timestamp(entry.time / 1000, "milliseconds"), "credits": as_credits(entry.credits)}
+    return shown | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
 
 
 def _start(day: date) -> int:

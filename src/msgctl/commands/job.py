@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import date, datetime, time
-from functools import partial
-from itertools import count
-from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,26 +15,35 @@ from msgctl.cli import prompts
 from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import LimitsOfJob, Numbers, PaceOfJob, Rules
+from msgctl.cli.options import ChangedOptions
 from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
-from msgctl.config import file as config
-from msgctl.errors import ConfigurationError, MsgctlError, UsageError
-from msgctl.history import contacts
-from msgctl.jobs import resends
-from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import COLUMNS, JOB_FIELDS, UNDELIVERED, Report, finished, summary
+from msgctl.errors import UsageError
+from msgctl.jobs.ending import reference
+from msgctl.jobs.report import (
+    COLUMNS,
+    DELIVERIES,
+    JOB_FIELDS,
+    OUTCOMES,
+    UNDELIVERED,
+    Report,
+    selected,
+    summary,
+)
 from msgctl.jobs.schedule import time_in
-from msgctl.jobs.states import Outcome, State
-from msgctl.jobs.store import AlreadyRunningError, Store
-from msgctl.output.result import OwnResult
+from msgctl.jobs.settings import Settings
+from msgctl.output.result import OwnResult, RawResult
 from msgctl.storage import files
-from msgctl.storage.records import RECORD_ERRORS
-from msgctl.text import plural
+from msgctl.store import jobs, owners, removal
+from msgctl.store.jobs import Job
+from msgctl.store.schema import ENDED
+from msgctl.text import clean, plural
 
 app = group("Check, resume and report on bulk sends.")
 
-OUTCOMES = tuple(map(str, Outcome))
+POLL = 0.1
+"""Seconds between two looks at a job that another process is stopping."""
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
 JobNames = Annotated[
     list[str] | None, typer.Argument(metavar="[JOB]...", help="Job IDs or names.", autocompletion=job_names)
 ]
@@ -50,32 +53,34 @@ class Which(OptionGroup):
     """The job to use."""
 
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
-    last: Annotated[bool, typer.Option("--last", help="Use the newest job that has begun.")] = False
+    last: Annotated[bool, typer.Option("--last", help="Use the newest job of this machine that has begun.")] = False
 
-    def found(self, store: Store) -> str:
-        """Return the id of the job. Raises UsageError."""
+    def found(self, context: Context) -> Job:
+        """Return the job. Raises UsageError."""
         if (self.job is None) is not self.last:
             raise UsageError(
                 "JOB is missing" if self.job is None else "Use either --last or JOB, not both",
                 "Give a job ID or name, or --last.",
             )
-        return store.find(self.job)
+        if self.job is not None:
+            return find(context, self.job)
+        job = jobs.last(context.store, machine=context.store.machine)
+        if job is None:
+            raise UsageError("No job of this machine has begun", "List the jobs: msgctl job list")
+        return job
+
+
+def find(context: Context, name: str) -> Job:
+    """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
+    return jobs.find(context.store, name, context.known_account)
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS)
 def list_jobs(context: Context) -> OwnResult:
-    """List the jobs, oldest first."""
+    """List the jobs in the order they were created."""
     context.check_fields(JOB_FIELDS)
-    jobs: list[tuple[float, dict[str, Any]]] = []
-    failures: list[MsgctlError] = []
-    store = _store()
-    for job in store.ids():
-        try:
-            jobs.append((facts(store.path(job))[1], _summary(context, store, job)))
-        except ConfigurationError as error:  # the other jobs are still listed
-            failures.append(error)
-    documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
-    return OwnResult(documents, JOB_FIELDS, view="jobs", empty="" if failures else "No jobs", failures=failures)
+    documents = [summary(job) for job in jobs.listed(context.store)]
+    return OwnResult(documents, JOB_FIELDS, view="jobs", empty="No jobs")
 
 
 @command(
@@ -87,79 +92,64 @@ def list_jobs(context: Context) -> OwnResult:
 )
 def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
-    from msgctl.cli import foreground
+    from msgctl.cli import running
 
     context.check_fields(JOB_FIELDS)
-    store = _store()
-    job = which.found(store)
-    found = _summary(context, store, job)
-    reference = foreground.reference(store, job, found["name"])
-    return foreground.result(found, reference=reference)
+    job = which.found(context)
+    context.use_words_of(job.profile)
+    return running.result(context, job)
 
 
 @command(
     app,
     "resume",
     "msgctl job resume 20261121-3f9a2c",
-    "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
+    "msgctl job resume 20261121-3f9a2c --max-credits 500",
     effect=ops.Effect.SENDS,
     asks=True,
     output=JOB_FIELDS,
 )
-def resume(
-    context: Context,
-    which: Which,
-    resend_unknown: Annotated[
-        bool,
-        typer.Option("--resend-unknown", help="Resend messages with unknown outcome; some people may get them twice."),
-    ] = False,
-    resend_refused: Annotated[
-        bool, typer.Option("--resend-refused", help="Resend messages that the service refused.")
-    ] = False,
-    *,
-    limits: LimitsOfJob,
-) -> OwnResult:
+def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnResult:
     """Resume a job without sending to anyone twice.
 
-    Pending messages are sent. Unknown and refused messages are sent again only if you ask for it. Before the time of a
-    scheduled job, msgctl asks first; if you then interrupt the job, it remains scheduled.
+    Pending messages are sent. Before the time of a scheduled job, msgctl asks first. Outside its window, the job is
+    scheduled for the time when it opens.
     """
-    from msgctl.cli import foreground
+    from msgctl.cli import running
 
     context.check_fields(JOB_FIELDS)
-    store = _store()
-    job = which.found(store)
-    with _locked(context, job) as ledger:
-        foreground.check_account(context, ledger.spec)
-        spec = limits.apply(ledger.spec)
-        if context.options.dry_run:
-            return foreground.result(summary(job, ledger, running=False))
-        if spec.canary is not None and ledger.totals.sent >= spec.canary:
-            spec = replace(spec, canary=None)
-        ledger.recover()
-        if ledger.due is not None and ledger.due > context.clock():
-            context.warn(f"Job {job} is scheduled for {time_in(context.profile.timezone, ledger.due)}")
-            prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
-        again: dict[Outcome, int] = {}
-        if resend_unknown:
-            again[Outcome.UNKNOWN] = ledger.totals.states[State.UNKNOWN]
-        if resend_refused:
-            lines, elsewhere = resends.refused(store, job)
-            again[Outcome.REFUSED] = len(lines)
-            _note_taken(context, elsewhere)
-        if numbers := " and ".join(f"{number:,} {each}" for each, number in again.items() if number):
-            risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
-            prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
-        ledger.change(spec)
-        if again:
-            with store.starting():
-                lines = resends.refused(store, job)[0] if resend_refused else set()
-                resends.take_back(store, job, lines)
-                ledger.resend(*again, taken_back=lines)
-        foreground.respect_optouts(context, ledger)
-        if not ledger.totals.unsent:
-            context.note(f"Job {job} has nothing pending: there is nothing to resume.")
-        return foreground.send(context, job, ledger)
+    job = which.found(context)
+    running.check_account(context, job)
+    if job.is_running:
+        raise owners.running_elsewhere(job)
+    if job.state == "cancelled":
+        raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
+    settings = replace(Settings.load(job.settings), **options.values())
+    if context.options.dry_run:
+        return running.result(context, job)
+    opens = settings.hours(context.clock).closed_until(context.clock())
+    if opens is not None and job.pending:
+        return _keep_scheduled(context, job, settings, opens)
+    if job.state == "scheduled" and (job.due or 0) > context.store.now():
+        when = time_in(settings.zone, (job.due or 0) / 1000)
+        context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
+        prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
+    if options.values():
+        owners.change_settings(context.store, job.number, settings.dump(), due=job.due)
+    if not job.pending and not job.sending:
+        context.note(f"Job {clean(job.reference)} has nothing pending: there is nothing to resume.")
+    return running.send(context, jobs.get(context.store, job.number))
+
+
+def _keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
+    """Schedule a job whose window is closed for the time when it opens, unless its own time is later."""
+    from msgctl.cli import running
+
+    due = max(int(opens * 1000), job.due or 0)
+    owners.schedule(context.store, job.number, settings.dump(), due)
+    job = jobs.get(context.store, job.number)
+    running.note_due(context, job)
+    return running.result(context, job, view="job end")
 
 
 @command(
@@ -171,18 +161,17 @@ def resume(
     has_dry_run=False,
     output=JOB_FIELDS,
 )
-def run_due(context: Context) -> OwnResult | None:
-    """Send the scheduled jobs whose time has come.
+def run_due(context: Context) -> RawResult | None:
+    """Send the scheduled jobs whose time has come, of all profiles.
 
-    Run it from cron: it prints nothing if nothing is due, and overlapping runs never send a job twice. A job stays due
-    outside its sending window, if the service cannot be reached, or if the process is killed. Ctrl-C pauses it.
+    Run it from cron: it prints nothing if nothing is due, and overlapping runs never send a job twice. A job stays
+    scheduled outside its window, if the service cannot be reached, or if the process is killed. Ctrl-C pauses it.
     """
-    from msgctl.cli import foreground
+    from msgctl.cli import due
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
-    context.check_fields(JOB_FIELDS)
-    return foreground.run_due(context, _store())
+    return due.run(context)
 
 
 @command(
@@ -201,8 +190,9 @@ def report(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help=f"Only these recipients: {', '.join(OUTCOMES)} or undelivered (repeatable; commas separate several).",
-            parser=Choices((*OUTCOMES, UNDELIVERED), "outcome"),
+            help=f"Only these recipients: {', '.join(OUTCOMES)}; or of the accepted: {', '.join(DELIVERIES)} "
+            "(repeatable; commas separate several).",
+            parser=Choices((*OUTCOMES, *DELIVERIES), "outcome"),
         ),
     ] = None,
     to: Annotated[
@@ -217,10 +207,9 @@ def report(
 
         spreadsheet.check(path)
     wanted = [each for chosen in only or () for each in chosen]
-    store = _store()
-    job = which.found(store)
-    ledger = context.stack.enter_context(_reading(context, store, job))
-    found = Report(ledger, wanted, running=store.is_running(job))
+    job = which.found(context)
+    context.use_words_of(job.profile)
+    found = Report(context.store, job, wanted)
     context.check_fields(found.columns)
     if path:
         columns = context.options.fields or found.columns
@@ -228,7 +217,7 @@ def report(
         context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
         return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
-    empty = f"Job {job} has no {kind}recipients"
+    empty = f"Job {clean(job.reference)} has no {kind}recipients"
     return OwnResult(found, found.columns, view="job report", empty=empty)
 
 
@@ -243,7 +232,6 @@ def report(
 def states(
     context: Context,
     which: Which,
-    limits: PaceOfJob,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
     until: Annotated[
         str | None,
@@ -258,26 +246,19 @@ def states(
 
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
     """
-    from msgctl.cli import foreground
+    from msgctl.cli import running
 
     context.check_fields(JOB_FIELDS)
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
             raise UsageError(f"{name} needs --follow")
-    job = which.found(_store())
-    with _locked(context, job) as ledger:
-        foreground.check_account(context, ledger.spec)
-        if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
-            raise UsageError(
-                f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
-            )
-        spec = limits.apply(ledger.spec)
-        if context.options.dry_run:
-            return foreground.result(summary(job, ledger, running=False))
-        ledger.spec = spec  # only for these checks
-        wanted = (until,) if until else ()
-        ledger.recover()
-        return foreground.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=max_wait)
+    job = which.found(context)
+    running.check_account(context, job)
+    if job.command not in ("sms bulk", "call bulk"):
+        raise UsageError(f"{job.command} has no delivery states", "Only SMS and calls have delivery states.")
+    if context.options.dry_run:
+        return running.result(context, job)
+    return running.poll_states(context, job, follow=follow, until=until, max_wait=max_wait)
 
 
 @command(
@@ -296,149 +277,104 @@ def resend(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help="Recipients to resend to: undelivered or refused.",
-            parser=Choice((UNDELIVERED, "refused"), "outcome"),
+            help="Recipients to resend to: refused, undelivered or unknown.",
+            parser=Choice(("refused", UNDELIVERED, "unknown"), "outcome"),
         ),
-    ] = UNDELIVERED,
-) -> OwnResult | None:
-    """Resend to a job's undelivered or refused recipients.
+    ],
+) -> OwnResult:
+    """Resend to a job's refused, undelivered or unknown recipients, as another attempt in the same job.
 
-    It creates a new job with the same messages, and leaves out people to whom an earlier resend has sent or will send.
-    Check the delivery states first: msgctl job states.
+    The question fixes the recipients. If the run is interrupted, `msgctl job resume` continues it. Check the delivery
+    states first: msgctl job states.
     """
-    from msgctl.cli import bulk, foreground
-    from msgctl.jobs.importer import former_message, former_recipients
+    from msgctl.cli import running
 
-    store = _store()
-    job = which.found(store)
-    with _reading(context, store, job) as ledger:
-        foreground.check_account(context, ledger.spec)
-        found = Report(ledger, [only], running=store.is_running(job))
-        elsewhere = resends.taken(store, job)
-        left_out = {row["line"]: elsewhere[row["line"]] for row in found if row["line"] in elsewhere}
-        _note_taken(context, left_out)
-        if len(found) == len(left_out):
-            other = " other" if left_out else ""
-            context.note(f"Job {job} has no{other} {only} recipients; nothing was sent")
-            return None
-        if ledger.spec.at_most is not None:
-            with suppress(AlreadyRunningError), store.locked(job):
-                foreground.correct_contacts(context, job, ledger)
-        state = State.REFUSED if only == "refused" else State.ACCEPTED
-        name = ledger.spec.name and _next_name(store, ledger.spec.name)
-        return bulk.make(
-            context,
-            replace(ledger.spec, max_credits=None, at=None, canary=None, resend_of=job, name=name),
-            lambda importer: importer.read(former_recipients(ledger, found, left_out), partial(former_message, ledger)),
-            Rules(again=True),
-            Numbers(),
-            international=ledger.international,
-            hand_over=lambda new, lines: resends.hand_over(store, job, new, state, lines),
-        )
+    context.check_fields(JOB_FIELDS)
+    job = which.found(context)
+    running.check_account(context, job)
+    store = context.store
+    owners.check_resend(store, job.number)
+    outcomes, words = selected(store, job.number, [only])
+    count = owners.resendable(store, job.number, outcomes, words)
+    if not count:
+        context.note(f"Job {clean(job.reference)} has no {only} recipients; nothing was sent.")
+        return running.result(context, job)
+    if context.options.dry_run:
+        context.note(f"The message would be resent to {plural(count, 'recipient')}.")
+        return running.result(context, job)
+    risk = " Some people may get it twice." if only == "unknown" else ""
+    prompts.confirm(context, f"Resend the message to {plural(count, f'{only} recipient')}?{risk}", "nothing was sent")
+    owners.resend(store, job.number, outcomes, words, expected=count)
+    return running.send(context, jobs.get(store, job.number))
 
 
-def _note_taken(context: Context, taken: Mapping[int, str]) -> None:
-    """Report how many recipients are left out because another job sends to them."""
-    for job, number in Counter(taken.values()).items():
-        context.note(f"Left out {plural(number, 'recipient')} to whom job {job} has sent or will send the message.")
+@command(app, "cancel", "msgctl job cancel 20261121-3f9a2c", asks=True, output=JOB_FIELDS)
+def cancel(context: Context, job: JobName) -> OwnResult:
+    """End a job: it never sends again.
+
+    A running job is paused first, wherever it runs. Requests in flight finish.
+    """
+    from msgctl.cli import running
+
+    context.check_fields(JOB_FIELDS)
+    found = find(context, job)
+    if found.state == "done":
+        raise UsageError(f"The job {clean(found.reference)} is done: there is nothing to cancel")
+    if found.state != "cancelled":
+        left = plural(found.pending, "message")
+        prompts.confirm(context, f"Cancel job {clean(found.reference)} and never send the {left} that are pending?")
+        found = owners.ask_to_stop(context.store, found.number, "cancelled")
+        if found.is_running:
+            context.note(f"Waiting for requests in flight on {clean(found.machine)}.")
+        while found.is_running:
+            context.sleep(POLL)
+            found = owners.ask_to_stop(context.store, found.number, "cancelled")
+    return running.result(context, found)
 
 
 @command(
     app,
     "remove",
-    "msgctl job remove 20261121-3f9a2c --yes",
     "msgctl job remove --before 90d --yes",
     asks=True,
+    output=JOB_FIELDS,
 )
 def remove(
     context: Context,
     job: JobNames = None,
     before: Annotated[
         date | None,
-        date_option("--before", "Delete the profile's finished jobs created before this date; 90d is 90 days ago."),
+        date_option("--before", "Delete the account's ended jobs created before this date; 90d is 90 days ago."),
     ] = None,
-) -> None:
-    """Delete jobs and their recipients.
+) -> OwnResult:
+    """Delete jobs that are done or cancelled, and their recipients.
 
-    With --before, unfinished jobs stay.
+    For 90 days, the store keeps what protects people: names and digests of jobs, numbers and times of messages.
     """
+    context.check_fields(JOB_FIELDS)
     if bool(job) is (before is not None):
         what = "Use either --before or JOBs, not both" if job else "JOB is missing"
         raise UsageError(what, "Give JOBs, or --before.")
-    store = _store()
+    store = context.store
     if before is None:
-        old = [*dict.fromkeys(store.find(each) for each in job or ())]
-        question = _question(context, store, old)
+        found = {each.number: each for each in (find(context, name) for name in job or ())}
+        for each in found.values():
+            if each.is_running or each.state not in ENDED:
+                hint = f"Cancel it first: msgctl job cancel {reference(each)}"
+                raise UsageError(f"The job {clean(each.reference)} is not finished", hint)
+        names = ", ".join(clean(each.reference) for each in found.values())
+        question = f"Delete {'job' if len(found) == 1 else 'jobs'} {names} with all recipients?"
     else:
-        since = datetime.combine(before, time()).astimezone().timestamp()
-        documents = finished(store, since, context.clock)
-        old = [document["job"] for document in documents if document["profile"] == context.profile.name]
-        if not old:
+        since = int(datetime.combine(before, time()).timestamp() * 1000)
+        listed = jobs.listed(store, account=context.profile.account, states=ENDED)
+        found = {each.number: each for each in listed if each.created < since and not each.is_running}
+        if not found:
             context.note("There is nothing to delete.")
-            return
-        lists = "its recipient list" if len(old) == 1 else "their recipient lists"
-        question = f"Delete {plural(len(old), 'job')} of profile {values.quote(context.profile.name)} and {lists}?"
+            return OwnResult([], JOB_FIELDS, view="jobs")
+        question = f"Delete {plural(len(found), 'job')} of profile {values.quote(context.profile.name)} with all "
+        question += "recipients?"
     prompts.confirm(context, question)
-    for each in old:
-        resends.remove(store, each)
-        try:
-            contacts.delete_plan(context.records, each)
-        except RECORD_ERRORS as error:
-            context.warn(f"Other machines may still treat its message as a repeat: {error.what}.")
-    context.note(f"Deleted job {old[0]}." if len(old) == 1 else f"Deleted {len(old):,} jobs.")
-
-
-def _question(context: Context, store: Store, jobs: Sequence[str]) -> str:
-    """Return the question before jobs are deleted, with the recipients whose outcome would be forgotten."""
-    lost: Counter[str] = Counter()
-    changed = 0.0
-    for job in jobs:
-        changed = max(changed, store.changed(job))
-        with suppress(ConfigurationError):  # damaged jobs can be deleted
-            document = _summary(context, store, job)
-            lost += Counter({name: document[name] for name in ("unknown", "pending")})
-            changed = datetime.fromisoformat(document["updated"]).timestamp()
-            if context.options.profile is None and document["profile"] in config.load(context.config_path).profiles:
-                context.options.profile = document["profile"]  # other machines know the job from its shared store
-    what = f"job {jobs[0]} and its recipient list"
-    if len(jobs) > 1:
-        what = f"{len(jobs):,} jobs and their recipient lists"
-    ends = f" Recipients include {' and '.join(f'{number:,} {name}' for name, number in lost.items())}." if lost else ""
-    if changed > context.clock() - ops.REPEAT_SECONDS:
-        ends += " msgctl will no longer notice repeats."
-    return f"Delete {what}?{ends}"
-
-
-def _store() -> Store:
-    return Store(files.state("jobs"))
-
-
-def _next_name(store: Store, name: str) -> str:
-    """Return an unused name with a number: ``orders-2`` after ``orders``."""
-    names = set()
-    with store.index() as index:
-        for job in index.jobs:
-            with suppress(ConfigurationError):  # a damaged ledger has no name
-                names.add(index.facts(job).spec.name)
-    return next(each for number in count(2) if (each := f"{name}-{number}") not in names)
-
-
-def _reading(context: Context, store: Store, job: str) -> closing[Ledger]:
-    """Open the ledger of a job. Raises ConfigurationError."""
-    ledger = Ledger(store.path(job), clock=context.clock, read_only=True)
-    context.use_words_of(ledger.spec.profile)
-    return closing(ledger)
-
-
-@contextmanager
-def _locked(context: Context, job: str) -> Iterator[Ledger]:
-    """Open the ledger of a job to run it. Raises ConfigurationError if another process runs it."""
-    store = _store()
-    with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-        yield ledger
-
-
-def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
-    running = store.is_running(job)
-    with _reading(context, store, job) as ledger:
-        return summary(job, ledger, running=running)
+    documents = [summary(each) for each in found.values()]
+    removal.remove(store, [*found])
+    context.note(f"Deleted {plural(len(found), 'job')}.")
+    return OwnResult(documents[0] if len(documents) == 1 else documents, JOB_FIELDS, view="jobs")

@@ -23,11 +23,11 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import MAX_CREDITS
 from msgctl.cli.parsers import Choice, number_option, parser, text_option
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
+from msgctl.jobs.settings import MAX_CREDITS
 from msgctl.output.result import TextResult
 from msgctl.sandbox.responses import NAMES
 from msgctl.storage import files

@@ -10,12 +10,12 @@ from msgctl import segments as counting
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import (
-    BatchLimits,
+    JobOptions,
+    JobRules,
     MessageFile,
     MessageOptions,
     Numbers,
     Phones,
-    Rules,
     SendOptions,
     Source,
     TemplateOptions,
@@ -87,9 +87,9 @@ def bulk_send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
-    limits: BatchLimits,
-    rules: Rules,
-) -> OwnResult:
+    job: JobOptions,
+    rules: JobRules,
+) -> Result:
     """Send an SMS to each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. You
@@ -101,7 +101,7 @@ def bulk_send(
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7)
+    return bulk.start(context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7)
 
 
 @command(

@@ -8,10 +8,10 @@ from msgctl.cli.context import Context
 from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
-from msgctl.errors import MsgctlError
-from msgctl.history.usage import totals
 from msgctl.output.result import OwnResult
+from msgctl.store import history
 from msgctl.store.history import GROUPINGS
+from msgctl.store.results import as_credits
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
@@ -48,15 +48,8 @@ def usage(
     columns = (by, "messages", "credits")
     context.check_fields(columns)
     times = period.times(context.today())
-
-    failures: list[MsgctlError] = []
     rows = [
-        {by: name, "messages": messages, "credits": _plain(charged)}
-        for name, messages, charged in totals(context.store, by, times, context.options.profile, failures)
-        if messages or charged
+        {by: each.group, "messages": each.messages, "credits": as_credits(each.credits)}
+        for each in history.usage(context.store, by, **times, profile=context.options.profile)
     ]
-    return OwnResult(rows, columns, empty="No messages were sent in this period.", failures=failures)
-
-
-def _plain(number: float) -> int | float:
-    return int(number) if number == int(number) else round(number, 6)
+    return OwnResult(rows, columns, empty="No messages were sent in this period.")

@@ -7,6 +7,7 @@ out, and suggests what to do next.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -284,7 +285,7 @@ class Failure(NamedTuple):
         """Return the error for a request that was turned away for now."""
         message = self._service_message()
         quoted = f": {message}" if message else ""
-        return TurnedAwayError(
+        error = TurnedAwayError(
             f"The service turned the request away for now ({self._status}){quoted}",
             "Try again a little later.",
             consequence=self._consequence(),
@@ -292,6 +293,8 @@ class Failure(NamedTuple):
             recipients=listed(outcomes),
             **self._attached(),
         )
+        error.retry_after = _seconds(self.response.headers.get("Retry-After", ""))
+        return error
 
     def unavailable(self) -> MsgctlError:
         """Return the error for a request that only reads and that the service could not carry out."""
@@ -373,3 +376,17 @@ def _quoted(value: Any) -> Any:
 def _text(value: Any) -> str:
     """Return the beginning of a JSON value as text: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else "".join(islice(pieces(value), MAX_QUOTE))
+
+
+def _seconds(text: str) -> float | None:
+    """Return the seconds of a Retry-After header: a number, or a date (RFC 9110, section 10.2.3)."""
+    text = text.strip()[:64]
+    if text.isascii() and text.isdigit():
+        return float(text)
+    from email.utils import parsedate_to_datetime  # a date is rare
+
+    try:
+        moment = parsedate_to_datetime(text)
+        return max(0.0, moment.timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,20 +1,20 @@
-"""When a job may send: daily windows in the recipient's own time zone, and the time of ``--at``.
+"""When a job may send: windows, the time of ``--at``, and the days of ``--at-most``, in the time zone of the job.
 
-Every instant is an aware ``datetime`` in UTC, and the caller passes the current time.
+A zone is a name, or None for the time zone of this machine. The caller passes the current time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError, install_hint
-from msgctl.jobs.model import JobSpec
 from msgctl.text import normalized
 from msgctl.values import quote
 
@@ -22,10 +22,15 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
 _NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
 _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
+MAX_MESSAGES = 1000
+"""The highest number of --at-most."""
+COLOMBIA = "America/Bogota"
+"""The time zone of --window co."""
 HORIZON = timedelta(days=366)
 """How far ahead to search for an opening."""
 
 _TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
+_FREQUENCY = re.compile(r" *([0-9]{1,4}) */ *(day|week) *", re.ASCII | re.IGNORECASE)
 _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 
 
@@ -47,24 +52,17 @@ class Window:
         Raises UsageError, and ConfigurationError if the holidays of ``co`` are not installed.
         """
         week = tuple(_week(hours, days))
-        return cls(week, _colombian_holidays()) if _is_co(hours) else cls(week)
+        return cls(week, _colombian_holidays()) if is_colombian(hours) else cls(week)
 
-    def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
-        """Return whether a message may be sent at a moment to a person who may be in any of these time zones."""
-        for name in zones:
-            local = moment.astimezone(zone_of(name))
-            hours = self.week[local.weekday()]
-            is_inside = hours is not None and hours[0] <= local.hour * 60 + local.minute < hours[1]
-            if not is_inside or self.is_holiday(local.date()):
-                return False
-        return True
+    def is_open(self, moment: datetime) -> bool:
+        """Return whether a message may be sent at a moment, which is in the time zone of the job."""
+        hours = self.week[moment.weekday()]
+        is_inside = hours is not None and hours[0] <= moment.hour * 60 + moment.minute < hours[1]
+        return is_inside and not self.is_holiday(moment.date())
 
-    def next_open(self, zones: Sequence[str], moment: datetime) -> datetime | None:
-        """Return the first instant, not before ``moment``, when the window is open in all zones.
-
-        None if there is no such instant within `HORIZON`: zones whose hours do not overlap within a year never will.
-        """
-        if self.is_open(zones, moment):
+    def next_open(self, moment: datetime, zone: tzinfo | None) -> datetime | None:
+        """Return the first instant, not before ``moment``, when the window is open in a zone; None within `HORIZON`."""
+        if self.is_open(moment.astimezone(zone)):
             return moment
         # A window opens when it begins, at midnight, or when clocks change. All offsets from UTC, and the times when
         # they change, are multiples of a quarter of an hour.
@@ -73,93 +71,65 @@ class Window:
         while quarter <= moment + HORIZON:
             for minutes in sorted(begins):
                 found = quarter + timedelta(minutes=minutes)
-                if found > moment and self.is_open(zones, found):
+                if found > moment and self.is_open(found.astimezone(zone)):
                     return found
             quarter += timedelta(minutes=15)
         return None
 
 
-class ZoneFinder:
-    """Finds the time zones of recipients, and refuses recipients for whom the window never opens.
-
-    Zones are one string: their names, separated by spaces. ``found`` lists all zones so far; ``default`` is for numbers
-    without a zone.
-    """
-
-    def __init__(self, window: Window, default: str | None, now: float) -> None:
-        self._window = window
-        self._default = default
-        self._now = datetime.fromtimestamp(now, UTC)
-        self._known: dict[tuple[str, ...], bool] = {}
-
-    @property
-    def found(self) -> list[str]:
-        return [" ".join(names) for names, is_ever_open in self._known.items() if is_ever_open]
-
-    def closed_until(self, time: float) -> float | None:
-        """Return when the window opens after a time; None if it is open then for one of the zones found."""
-        return SendingHours(self._window, self.found, lambda: time).closed_until(self.found)
-
-    def zones(self, phone: str) -> str:
-        """Return the zones of a phone. Raises UsageError."""
-        names = zones_of(phone) or ((self._default,) if self._default else ())
-        if not names:
-            raise UsageError("its time zone is unknown; set timezone in the profile")
-        if names not in self._known:
-            self._known[names] = self._window.next_open(names, self._now) is not None
-        if not self._known[names]:
-            raise UsageError("the window is never open in all of its time zones at once")
-        return " ".join(names)
-
-
 class SendingHours:
-    """Finds the zones, as strings of `ZoneFinder`, in which the window of a job is open.
+    """The hours at which a job may send, in its time zone. Without a window, it may always send."""
 
-    Windows open and close at whole seconds, so the open zones are computed once per second.
-    """
-
-    def __init__(self, window: Window, zones: Iterable[str], clock: Callable[[], float]) -> None:
+    def __init__(self, window: Window | None, zone: str | None, clock: Callable[[], float]) -> None:
         self._window = window
-        self._zones = {text: tuple(text.split()) for text in zones}
+        self._zone = zone_of(zone)
         self._clock = clock
-        self._known: tuple[int, list[str]] = (-1, [])
+        self._known: tuple[int, bool] = (-1, True)
+
+    def is_open(self) -> bool:
+        """Return whether the job may send now. Any thread may call this."""
+        if self._window is None:
+            return True
+        second = int(self._clock())  # windows open and close at whole seconds
+        known, is_open = self._known
+        if known != second:
+            is_open = self._window.is_open(datetime.fromtimestamp(second, UTC).astimezone(self._zone))
+            self._known = (second, is_open)  # in one assignment, because several threads call this
+        return is_open
+
+    def closed_until(self, seconds: float) -> float | None:
+        """Return when the window opens if it is closed at a time, in seconds since 1970; None if it is open."""
+        moment = datetime.fromtimestamp(seconds, UTC)
+        opens = None if self._window is None else self._window.next_open(moment, self._zone)
+        return None if opens is None or opens == moment else opens.timestamp()
+
+
+class Frequency(NamedTuple):
+    """The limit of ``--at-most``: a number of messages per person, in a day or in a week."""
+
+    most: int
+    period: str
 
     @classmethod
-    def of(cls, spec: JobSpec, clock: Callable[[], float]) -> SendingHours | None:
-        """Return the hours at which a job may send; None if it has no window."""
-        return cls(Window.parse(spec.window, spec.days), spec.zones, clock) if spec.window is not None else None
+    def parse(cls, text: str) -> Frequency:
+        """Return the limit in ``1/day`` or ``3/week``. Raises UsageError."""
+        found = _FREQUENCY.fullmatch(text)
+        if found and 1 <= int(found[1]) <= MAX_MESSAGES:
+            return cls(int(found[1]), found[2].lower())
+        raise UsageError(
+            f"--at-most must be 1 to {MAX_MESSAGES:,} messages per day or week, not {quote(text)}",
+            "Write it like --at-most 1/day or --at-most 3/week.",
+        )
 
-    def open_zones(self) -> list[str]:
-        """Return the zones in which the window is open now."""
-        second = int(self._clock())
-        known, found = self._known
-        if known != second:
-            moment = datetime.fromtimestamp(second, UTC)
-            found = [text for text, names in self._zones.items() if self._window.is_open(names, moment)]
-            self._known = (second, found)  # in one assignment, because several threads call this
-        return found
+    def __str__(self) -> str:
+        return f"{self.most}/{self.period}"
 
-    def next_opening(self, zones: Iterable[str]) -> float | None:
-        """Return when the window next opens in one of these zones, in seconds since 1970; now if it is open."""
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        openings = [self._window.next_open(self._zones[text], now) for text in zones]
-        return min((opening.timestamp() for opening in openings if opening is not None), default=None)
-
-    def closed_until(self, zones: Iterable[str]) -> float | None:
-        """Return when the window opens for the first of these zones; None if it is open for one of them."""
-        zones = [*zones]
-        return None if {*self.open_zones()} & {*zones} else self.next_opening(zones)
-
-
-def zones_of(digits: str) -> tuple[str, ...]:
-    """Return the possible time zones of an international number's owner; empty if it has none."""
-    from phonenumbers import NumberParseException, parse, timezone
-
-    try:
-        zones = timezone.time_zones_for_number(parse(f"+{digits}"))
-    except NumberParseException:
-        return ()
-    return tuple(name for name in zones if name != timezone.UNKNOWN_TIMEZONE)
+    def since(self, seconds: float, zone: str | None) -> float:
+        """Return the last midnight, or midnight of the last Monday, in a time zone, in seconds since 1970."""
+        day = datetime.fromtimestamp(seconds, UTC).astimezone(zone_of(zone)).date()
+        if self.period == "week":
+            day -= timedelta(days=day.weekday())
+        return datetime.combine(day, time(), zone_of(zone)).timestamp()  # without a zone, it is local
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
@@ -183,7 +153,7 @@ def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
     """Return the instant of a date and time, or of the next occurrence of a time."""
     if not re.match("[0-9]{1,2}:", text):
         return _instant(text, local_zone)
-    today = now.astimezone(None if local_zone is None else zone_of(local_zone)).date()
+    today = now.astimezone(zone_of(local_zone)).date()
     # In another offset the date may be different, and the clocks may skip the time on one of the days.
     days = (today + timedelta(days=number) for number in range(-1, 4))
     return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
@@ -206,7 +176,7 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
 
 def time_in(local_zone: str | None, seconds: float) -> str:
     """Return a time in a zone, or for None in this machine's time zone: ``Tue 2026-12-01 09:00 America/Bogota``."""
-    local = datetime.fromtimestamp(seconds, UTC).astimezone(None if local_zone is None else zone_of(local_zone))
+    local = datetime.fromtimestamp(seconds, UTC).astimezone(zone_of(local_zone))
     return f"{local:%a %Y-%m-%d %H:%M} {local_zone or local.tzname()}"
 
 
@@ -221,17 +191,17 @@ def described(hours: str, days: str | None) -> str:
     if len({times for _, times in parts}) == 1:
         names, times = ",".join(name for name, _ in parts), parts[0][1]
         return times if names == "Mon-Sun" else f"{names} {times}"
-    return ", ".join(map(" ".join, parts)) + ", not on public holidays" * _is_co(hours)
+    return ", ".join(map(" ".join, parts)) + ", not on public holidays" * is_colombian(hours)
 
 
-def _is_co(hours: str) -> bool:
+def is_colombian(hours: str) -> bool:
     """Return whether the window is that of Colombia's Ley 2300 of 2023."""
     return hours.lower() == "co"
 
 
 def _week(hours: str, days: str | None) -> list[tuple[int, int] | None]:
     """Return the hours of each weekday, Monday first. Raises UsageError."""
-    if _is_co(hours):
+    if is_colombian(hours):
         if days is not None:
             raise UsageError("--window co sets the days itself", "Leave out --days.")
         return [*[_hours("07:00-19:00")] * 5, _hours("08:00-15:00"), None]
@@ -279,7 +249,10 @@ def _colombian_holidays() -> Callable[[date], bool]:
 
 
 @cache
-def zone_of(name: str) -> ZoneInfo:
+def zone_of(name: str | None) -> tzinfo | None:
+    """Return a time zone; None is that of this machine. Raises ConfigurationError for an unknown name."""
+    if name is None:
+        return None
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

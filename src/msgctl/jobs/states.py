@@ -1,90 +1,139 @@
-"""The states of a recipient and the transitions between them::
-
-    pending ──intent──> sending ──> accepted
-       ^                 │ │ └────> refused ──resend──> pending
-       └──not sent───────┘ └──────> unknown ──resend──> again ──intent──> sending again ──> accepted
-                                       ^                  │                     │
-                                       └──the run ended───┴──any other outcome──┘
-
-A recipient that may already have got a message stays unknown until a later request is accepted. No transition leaves
-``accepted``. Nothing is sent to ``invalid``, ``duplicate`` and ``excluded`` rows. If a recipient opts out or has got as
-many messages as --at-most allows, ``pending`` becomes ``excluded``, and ``again`` becomes ``unknown``.
-"""
+"""Poll the delivery states of a job's messages."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import NamedTuple
+
+from msgctl import operations
+from msgctl.errors import MsgctlError, unexpected, without_frames
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.jobs.ending import FAILURES_IN_A_ROW
+from msgctl.jobs.limits import RateLimiter
+from msgctl.jobs.settings import Settings
+from msgctl.outcomes.judge import is_final, reaches, states
+from msgctl.store import results
+from msgctl.store.jobs import Job
+from msgctl.store.results import Sent
+from msgctl.store.store import Store
+
+TOGETHER = 100
+"""Messages whose states are stored together."""
 
 
-class Outcome(StrEnum):
-    """The outcome of a recipient, as in the report."""
+class _Polled(NamedTuple):
+    """The states of the recipients who share an ID, or an error."""
 
-    ACCEPTED = "accepted"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-    PENDING = "pending"
-    INVALID = "invalid"
-    DUPLICATE = "duplicate"
-    EXCLUDED = "excluded"
+    recipients: Sequence[Sent]
+    states: Sequence[str | None] = ()
+    error: MsgctlError | None = None
 
 
-class State(StrEnum):
-    """The state of a recipient in the ledger."""
+class Poller:
+    """Polls each message without a final state. States that reach ``until`` count as final.
 
-    PENDING = "pending"
-    SENDING = "sending"
-    AGAIN = "again"
-    SENDING_AGAIN = "sending again"
-    ACCEPTED = "accepted"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-    INVALID = "invalid"
-    DUPLICATE = "duplicate"
-    EXCLUDED = "excluded"
+    ``checked`` and ``failed`` count messages, of ``due``; ``first_error`` is the error of the first that failed.
+    `stop` ends `run` after the requests in flight.
+    """
 
+    def __init__(self, store: Store, job: Job, connect: Callable[[], Client], *, until: str | None = None) -> None:
+        """``connect`` creates a client with its own connection."""
+        self._store = store
+        self._job = job
+        self._settings = Settings.load(job.settings)
+        self._connect = connect
+        self._until = until
+        self._limiter = RateLimiter(self._settings.rate)
+        self._clients: SimpleQueue[Client] = SimpleQueue()
+        self._lock = Lock()
+        self._errors_in_a_row = 0
+        self.is_stopped = False
+        self.due = self.missing
+        self.checked = 0
+        self.failed = 0
+        self.first_error: MsgctlError | None = None
 
-class Event(StrEnum):
-    """An event that changes the state of a recipient."""
+    @property
+    def missing(self) -> int:
+        """How many messages have no final state yet."""
+        states = results.states(self._store, self._job.number)
+        return sum(number for state, number in states.items() if state is None or not self.is_final(state))
 
-    INTENT = "its request is about to be sent"
-    # These three are the outcomes of `msgctl.recipients`.
-    ACCEPTED = "accepted"
-    REFUSED = "refused"
-    LOST = "unknown"
-    NOT_SENT = "its request was not sent"
-    RESEND = "the user asked to send it again"
-    RUN_ENDED = "the run that should send it again ended"
-    LEFT_OUT = "the recipient opted out, or has got enough messages"
+    def is_final(self, state: str) -> bool:
+        """Return whether a message in a state needs no more checks."""
+        return is_final(state) or (self._until is not None and reaches(state, self._until))
 
+    def stop(self) -> None:
+        """Send no more requests. Any thread may call this."""
+        self.is_stopped = True
 
-TRANSITIONS = {
-    (State.PENDING, Event.INTENT): State.SENDING,
-    (State.PENDING, Event.LEFT_OUT): State.EXCLUDED,
-    (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
-    (State.SENDING, Event.REFUSED): State.REFUSED,
-    (State.SENDING, Event.LOST): State.UNKNOWN,
-    (State.SENDING, Event.NOT_SENT): State.PENDING,
-    (State.REFUSED, Event.RESEND): State.PENDING,
-    (State.UNKNOWN, Event.RESEND): State.AGAIN,
-    (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
-    (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
-    (State.AGAIN, Event.LEFT_OUT): State.UNKNOWN,
-    (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
-    (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,
-    (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,
-    (State.SENDING_AGAIN, Event.NOT_SENT): State.UNKNOWN,
-}
-"""All transitions; any other transition is a bug in msgctl."""
+    def run(self) -> Iterator[None]:
+        """Poll all messages and store their states; yield after some of them. Raises the errors of the store."""
+        self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
+        groups = self._groups()
+        with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="poller") as pool:
+            while not self.is_stopped and (some := [*islice(groups, TOGETHER)]):
+                self._store_states(pool.map(self._poll, some))
+                yield
+        while not self._clients.empty():
+            self._clients.get().close()
 
-LEFT_OUT = (State.INVALID, State.DUPLICATE, State.EXCLUDED)
-"""Rows of the file that the job does not send to."""
-IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
+    def _groups(self) -> Iterator[list[Sent]]:
+        """Yield the recipients of each message that shares an ID, in the order of lines."""
+        group: list[Sent] = []
+        for sent in results.sent(self._store, self._job.number):
+            if sent.state is not None and self.is_final(sent.state):
+                continue
+            if group and group[0].id != sent.id:
+                yield group
+                group = []
+            group.append(sent)
+        if group:
+            yield group
 
+    def _poll(self, group: Sequence[Sent]) -> _Polled | None:
+        """Return the states of a group; None if this was stopped."""
+        if self.is_stopped:
+            return None
+        with self._lock:
+            delay = self._limiter.delay(time.monotonic())
+            self._limiter.sent(1, time.monotonic())
+        time.sleep(delay)
+        try:
+            client = self._clients.get_nowait()
+        except Empty:
+            client = self._connect()
+        try:
+            document = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document
+            return _Polled(group, states(document["data"], [each.phone or "" for each in group]))
+        except MsgctlError as error:
+            return _Polled(group, error=without_frames(error))
+        except Exception as error:  # noqa: BLE001 (one message must not end the others)
+            return _Polled(group, error=without_frames(unexpected(error)))
+        finally:
+            self._clients.put(client)
 
-def outcome(state: State, *, running: bool) -> Outcome:
-    """Return the outcome for a state; a request in flight is pending only while a process waits for its response."""
-    if state is State.SENDING:
-        return Outcome.PENDING if running else Outcome.UNKNOWN
-    if state in (State.AGAIN, State.SENDING_AGAIN):
-        return Outcome.UNKNOWN
-    return Outcome(state)
+    def _store_states(self, polled: Iterator[_Polled | None]) -> None:
+        learned: list[tuple[str, str | None, str]] = []
+        for each in polled:
+            if each is None:
+                continue
+            self.checked += len(each.recipients)
+            if each.error:
+                self.failed += len(each.recipients)
+                self.first_error = self.first_error or each.error
+                self._errors_in_a_row += 1
+                if self._errors_in_a_row == FAILURES_IN_A_ROW:
+                    self.stop()
+                continue
+            self._errors_in_a_row = 0
+            for sent, state in zip(each.recipients, each.states, strict=True):
+                if state is not None and state != sent.state:
+                    learned.append((sent.id, sent.phone, state))
+        results.learn_states(self._store, self._job.account, learned)

@@ -37,7 +37,8 @@ class Placeholder(NamedTuple):
         if value and not value.isspace():
             return value
         if self.fallback is None:
-            raise UsageError(f"column {shorten(self.name, 40)} is empty")
+            name = shorten(self.name, 40)
+            raise UsageError(f"column {name} is empty; write {{{name}|text}} to use a text instead")
         return self.fallback
 
 

@@ -20,6 +20,7 @@ LEFT_OUT = {
     "invalid": "invalid",
     "duplicate": "duplicate",
     "opted_out": "opted out",
+    "repeats": "got it in the last 12 hours",
     "over_limit": "reached the limit",
     "excluded": "excluded",
     "blank": "blank",
@@ -41,22 +42,17 @@ def _done(job: Document) -> Text:
 
 
 def _state(job: Document, now: float) -> Text:
-    """Return the state of a job with its sign: a warning if it is interrupted, or done with unknown recipients."""
-    if _is_interrupted(job, now):
-        return state("paused")
+    """Return the state of a job with its sign: a warning if it is overdue, or done with unknown recipients."""
     if job["state"] == "done" and job["unknown"]:
         return Text(f"{SIGNS['warn']} done", "warn")
+    if is_overdue(job, now):
+        return Text(f"{SIGNS['warn']} overdue", "warn")
     return state(job["state"])
 
 
-def _is_interrupted(job: Document, now: float) -> bool:
-    """Return whether a scheduled job has begun to send, and its process has ended before the job."""
-    return job["state"] == "scheduled" and job["requests"] > 0 and not job.get("opens") and _is_past(job, now)
-
-
-def _is_past(job: Document, now: float) -> bool:
-    """Return whether the time until which a job waits has come."""
-    return bool(job.get("until")) and datetime.fromisoformat(job["until"]).timestamp() <= now
+def is_overdue(job: Document, now: float) -> bool:
+    """Return whether the time of a scheduled job has passed and nothing has sent it."""
+    return job["state"] == "scheduled" and bool(job["due"]) and datetime.fromisoformat(job["due"]).timestamp() <= now
 
 
 def columns(jobs: Iterable[Document], now: float) -> list[Column]:
@@ -67,6 +63,7 @@ def columns(jobs: Iterable[Document], now: float) -> list[Column]:
         Column("name"),
         Column("command", drop_order=3),
         Column("state", value=lambda job: _state(job, now)),
+        *([Column("due", kind="time")] if any(job["due"] for job in jobs) else []),
         Column("created", "Created", "ago", drop_order=2),
         Column("recipients", value=_total, drop_order=4),
         Column("done", value=_done),
@@ -84,10 +81,9 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield from result_parts(job, width, least=1)
     yield Text("")
     pairs = [("Recipients", _recipients(job, _total(job))), *_limit(job), *_window(job)]
-    if _is_interrupted(job, now):
-        pairs.append(("Schedule", Text("interrupted; the next `msgctl job run-due` resumes it")))
-    elif (until := job.get("until")) and until != job.get("opens") and not _is_past(job, now):
-        pairs.append(("Waits until", Text(_moment(until))))
+    if job["due"]:
+        pairs.append(("Due", Text(_moment(job["due"]))))
+    pairs.append(("Machine", Text(cell(job["machine"]))))
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
         found = [state(word, number) for word, number in known.items() if number > 0]
@@ -109,7 +105,9 @@ def _share(job: Document, name: str) -> Text:
 
 
 def verdict(job: Document) -> tuple[str, ...]:
-    """Return the verdict on a job whose recipients were all accepted."""
+    """Return the verdict on a run of a job that did not fail."""
+    if job["state"] == "scheduled" and job["due"]:
+        return ("busy", f"scheduled for {_moment(job['due'])}")
     noun = "call" if job["command"] == "call bulk" else "message"
     done = f"{job['accepted']:,} of {plural(_total(job), noun)} accepted"
     return ("ok", done, plural(job["credits"], "credit")) if job["credits"] else ("ok", done)
@@ -125,10 +123,6 @@ def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[
     if scheduled:
         pairs.append(("Scheduled", Text(scheduled)))
     pairs += _window(plan)
-    if repeats := plan.get("repeats"):
-        pairs.append(
-            ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
-        )
     pairs.append(("Credits", _cost(plan)))
     if plan.get("segments"):
         pairs.append(("Segments", Text(f"{plan['segments']:,}")))
@@ -161,7 +155,7 @@ def bar(job: Document, width: int) -> Text:
 def _recipients(document: Document, sent_to: int) -> Text:
     """Return how many rows are sent to, and why the others are not: ``5 of 7   2 left out: 1 invalid, 1 blank``."""
     counts = {name: document.get(name) or 0 for name in LEFT_OUT}
-    counts["excluded"] -= counts["opted_out"] + counts["over_limit"]
+    counts["excluded"] -= counts["opted_out"] + counts["repeats"] + counts["over_limit"]
     left_out = sum(counts.values())
     if not left_out:
         return Text(f"{sent_to:,}")
@@ -181,8 +175,7 @@ def _window(document: Document) -> list[tuple[str, Text]]:
     """Return the line about the window of a job, if it has one."""
     if not document.get("window"):
         return []
-    opens = f" · opens {_moment(document['opens'])}" if document.get("opens") else ""
-    return [("Window", Text(f"{document['window'].replace('-', '–')}, recipient's time{opens}"))]
+    return [("Window", Text(document["window"].replace("-", "–")))]
 
 
 def _moment(stamp: str) -> str:

@@ -146,6 +146,7 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
                 "Run the same command again to get its result.",
                 consequence="nothing was sent",
                 reason="running_elsewhere",
+                nothing_sent=True,
             )
         time.sleep(POLL)
 

@@ -54,13 +54,17 @@ def running_elsewhere(job: Job) -> ConditionError:
         f"Wait for it, or stop it: msgctl job cancel {clean(job.reference)}",
         consequence="nothing was sent",
         reason="running_elsewhere",
+        nothing_sent=True,
     )
 
 
 def _check_exists(job: Job) -> None:
     if job.removed is not None or job.state == "importing":
         raise ConditionError(
-            f"The job {clean(job.reference)} was removed", consequence="nothing was sent", reason="job_removed"
+            f"The job {clean(job.reference)} was removed",
+            consequence="nothing was sent",
+            reason="job_removed",
+            nothing_sent=True,
         )
 
 
@@ -109,14 +113,7 @@ def resend(
     account = jobs.get(store, number).account
     with db.transaction(account):
         job = jobs.get(store, number)
-        if job.is_running:
-            raise running_elsewhere(job)
-        _check_exists(job)
-        if job.is_resending and job.pending:
-            raise UsageError(
-                f"An earlier resend of the job {clean(job.reference)} has not ended",
-                f"Continue it first: msgctl job resume {clean(job.reference)}",
-            )
+        _check_resend(job)
         results.lose(db, number)
         condition, values = _selected(outcomes, states)
         earlier: dict[str, int] = dict(
@@ -138,6 +135,22 @@ def resend(
                 (count, store.now(), number),
             )
     return count
+
+
+def check_resend(store: Store, number: int) -> None:
+    """Raise the error of `resend` if a job is running, or if an earlier resend has not ended."""
+    _check_resend(jobs.get(store, number))
+
+
+def _check_resend(job: Job) -> None:
+    if job.is_running:
+        raise running_elsewhere(job)
+    _check_exists(job)
+    if job.is_resending and job.pending:
+        raise UsageError(
+            f"An earlier resend of the job {clean(job.reference)} has not ended",
+            f"Continue it first: msgctl job resume {clean(job.reference)}",
+        )
 
 
 def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] | None = None) -> int:
@@ -169,3 +182,18 @@ def change_settings(store: Store, number: int, settings: str, *, due: int | None
         if job.is_running:
             raise running_elsewhere(job)
         store.db.change("UPDATE job SET settings = ?, due = ? WHERE number = ?", (settings, due, number))
+
+
+def schedule(store: Store, number: int, settings: str, due: int) -> None:
+    """Schedule a job that is not running, with its settings (JSON). Raises ConditionError."""
+    account = jobs.get(store, number).account
+    with store.db.transaction(account):
+        job = jobs.get(store, number)
+        if job.is_running:
+            raise running_elsewhere(job)
+        store.db.change(
+            """UPDATE job SET state = 'scheduled', settings = ?, due = ?, owner = NULL, epoch = epoch + 1, updated = ?
+            WHERE number = ?""",
+            (settings, due, store.now(), number),
+        )
+        results.lose(store.db, number)

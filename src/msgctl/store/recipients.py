@@ -102,6 +102,48 @@ def exclude(store: Store, job: int, phones: Collection[str], reason: str) -> int
     return left_out
 
 
+class Planned(NamedTuple):
+    """A recipient whom a job may send to, with the digest and the segments of the message."""
+
+    line: int
+    phone: str | None
+    content: int
+    digest: bytes | None
+    cost: int
+
+
+def planned(store: Store, job: int) -> Iterator[list[Planned]]:
+    """Yield the recipients of a new job by line, at most 1,000 together."""
+    after = 0
+    while True:
+        rows = store.db.rows(
+            """SELECT line, phone, content, digest, cost FROM recipient
+            JOIN content ON content.job = recipient.job AND content.number = recipient.content
+            WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?""",
+            (job, after, SLICE),
+        )
+        if rows:
+            yield [*map(Planned._make, rows)]
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][0]
+
+
+def parameters(store: Store, job: int, content: int) -> str:
+    """Return the parameters of a message (JSON)."""
+    return str(store.db.value("SELECT parameters FROM content WHERE job = ? AND number = ?", (job, content)))
+
+
+def left_out(store: Store, job: int, outcome: str, limit: int) -> tuple[int, list[tuple[int, str | None, str]]]:
+    """Return how many rows of a file have an outcome, and the line, phone and reason of the first ones."""
+    condition = "FROM recipient WHERE job = ? AND outcome = ?"
+    number = store.db.value(f"SELECT count(*) {condition}", (job, outcome))
+    rows = store.db.rows(
+        f"SELECT line, phone, reason {condition} ORDER BY line LIMIT ?", (job, outcome, limit if number else 0)
+    )
+    return int(number), [(line, phone, reason) for line, phone, reason in rows]
+
+
 _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),
     result.id, result.status, result.state, result.credits, coalesce(recipient.reason, result.error), columns
     FROM recipient LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line

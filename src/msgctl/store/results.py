@@ -177,6 +177,12 @@ def give_back(db: Database, job: int, intent: Intent) -> int:
     return given_back
 
 
+def is_sending(db: Database, job: int, intent: Intent) -> bool:
+    """Return whether the outcome of a request is not stored yet."""
+    query = "SELECT 1 FROM result WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'sending'"
+    return db.row(query, (job, min(intent.lines), intent.attempt, intent.request)) is not None
+
+
 def lose(db: Database, job: int) -> None:
     """Mark all requests in flight as unknown: nobody waits for their responses. Called in a transaction."""
     lost = db.change(
@@ -201,6 +207,12 @@ def last_outcomes(db: Database, job: int, lines: Collection[int] | None = None) 
         values += lines
     query = f"SELECT outcome, count(*) FROM result WHERE job = ? AND {NEWEST} {condition} GROUP BY outcome"
     return dict(db.rows(query, values))
+
+
+def is_pending(db: Database, job: int, attempt: int) -> bool:
+    """Return whether a resend has recipients who are pending."""
+    query = "SELECT 1 FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending' LIMIT 1"
+    return db.row(query, (job, attempt)) is not None
 
 
 def end_resend(db: Database, job: Job) -> None:
@@ -236,6 +248,27 @@ def check_counts(store: Store, job: Job) -> None:
     for name in ("invalid", "duplicate", "excluded", "pending", "sending", "accepted", "refused", "unknown"):
         if counts[name] != getattr(job, name):
             raise db.damaged(f"job {job.id} has {counts[name]} recipients that are {name}, not {getattr(job, name)}")
+
+
+class Charges(NamedTuple):
+    """The accepted messages of a job, the segments of those without a charge, and the segments with unknown outcome."""
+
+    accepted: int
+    uncharged: int
+    unknown: int
+
+
+def charges(store: Store, job: int) -> Charges:
+    """Return what the limit of credits counts beside the credits of a job, in all attempts."""
+    row = store.db.row(
+        """SELECT sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
+        sum(CASE WHEN outcome = 'accepted' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END),
+        sum(CASE WHEN outcome = 'unknown' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END)
+        FROM result JOIN content ON content.job = result.job AND content.number = result.content
+        WHERE result.job = ? AND request > 0""",
+        (job,),
+    )
+    return Charges(*(int(number or 0) for number in row or (0, 0, 0)))
 
 
 # --- delivery states

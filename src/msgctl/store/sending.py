@@ -150,14 +150,15 @@ class Sending:
         self._changes = _sum(self._changes, Counter(pending=-number, sending=number, requests=1))
         return intent
 
-    def reconnect(self, unsent: Sequence[Intent] = ()) -> None:
+    def reconnect(self, unsent: Sequence[Intent] = (), outcomes: Sequence[RequestOutcome] = ()) -> None:
         """Connect again after StoreNotReachedError. ``unsent`` are intents of a batch whose commit was lost.
 
-        Raises LostJobError if another process has taken the job over meanwhile.
+        ``outcomes`` may have been stored before. Raises LostJobError if another process has taken the job over.
         """
         self._store.reconnect()
         with self.batch(Limits("")):
             self.give_back(unsent)
+            self.record([each for each in outcomes if results.is_sending(self._db, self.job.number, each.intent)])
 
     def keep_alive(self) -> None:
         """Keep the job while there is nothing to write. Call it at least every 20 seconds, in the writing thread."""
@@ -173,7 +174,7 @@ class Sending:
         with db.transaction(self.job.account):
             self._fence()
             results.lose(db, number)
-            if self.job.is_resending and state in ENDED:
+            if self.job.is_resending and (state in ENDED or not results.is_pending(db, number, self.job.attempt)):
                 results.end_resend(db, jobs.get(self._store, number))
             if state == "done":
                 results.check_counts(self._store, jobs.get(self._store, number))

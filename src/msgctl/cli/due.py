@@ -1,0 +1,110 @@
+"""`msgctl job run-due`: send the scheduled jobs whose time has come, one after the other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from msgctl import jsontext
+from msgctl.cli import running
+from msgctl.cli.context import Context
+from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError
+from msgctl.jobs.ending import counts
+from msgctl.output.result import Format, OwnResult, RawResult
+from msgctl.storage import files
+from msgctl.store import jobs
+from msgctl.store.jobs import Job
+from msgctl.text import clean
+
+
+def run(context: Context) -> RawResult | None:
+    """Send the due jobs, the longest overdue first, and print a line about each.
+
+    Return None if none is due, or if another run-due is at work on this machine. If a job cannot be sent, the error is
+    a failure of the result, and the other jobs are still sent.
+    """
+    failures: list[MsgctlError] = []
+    stores = list(_contexts(context))
+    if not any(_due(each) for each in stores):
+        return None
+    with _only_one() as is_alone:
+        for each in stores if is_alone else ():
+            for job in _due(each):
+                failures += _run(each, job)
+                context.carried_out |= each.carried_out
+                if any(isinstance(failure, Interrupted) for failure in failures):
+                    return RawResult(b"", failures)
+    return RawResult(b"", failures) if failures else None
+
+
+def _contexts(context: Context) -> Iterator[Context]:
+    """Yield a context for each store of this machine: that of the run, and those of stored profiles."""
+    known = {str(context.store_location)}
+    yield context
+    if context.options.profile is not None:
+        return
+    for name in context.config.profiles:
+        other = context.with_profile(name)
+        with suppress(ConfigurationError):
+            if str(other.store_location) not in known:
+                known.add(str(other.store_location))
+                yield other
+
+
+def _due(context: Context) -> list[Job]:
+    """Return the due jobs of a store, the longest overdue first."""
+    store = context.store
+    due = jobs.listed(store, states=("scheduled",), due_before=store.now())
+    chosen = context.options.profile
+    return sorted(
+        (job for job in due if not job.is_running and chosen in (None, job.profile)),
+        key=lambda job: (job.due or 0, job.number),
+    )
+
+
+def _run(context: Context, job: Job) -> list[MsgctlError]:
+    """Send a job, and print its line. Return its errors."""
+    own = context.with_profile(context.options.profile)
+    try:
+        with own.stack:
+            own.store = context.store
+            running.check_account(own, job)
+            found = running.send(own, job)
+    except ConditionError as error:
+        if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
+            return []
+        return [error.within(f"Job {clean(job.reference)}")]
+    except MsgctlError as error:
+        return [error.within(f"Job {clean(job.reference)}")]
+    finally:
+        context.carried_out |= own.carried_out
+    job = jobs.get(context.store, job.number)
+    _print(context, job, found)
+    return [error.within(f"Job {clean(job.reference)}") for error in found.failures]
+
+
+def _print(context: Context, job: Job, found: OwnResult) -> None:
+    line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
+    if context.options.format is Format.JSON:
+        line = jsontext.dump(found.documents)
+    context.printer.print(RawResult(f"{line}\n".encode()))
+
+
+@contextmanager
+def _only_one() -> Iterator[bool]:
+    """Yield whether no other run-due is at work on this machine."""
+    path = files.state("run-due.lock")
+    with files.explained("lock", path):
+        files.make_folder(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,253 @@
+"""Run a job in the foreground: signals, progress and the result. Also polls its delivery states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from signal import SIGINT
+from typing import TYPE_CHECKING, Any
+
+from msgctl.cli.context import Context
+from msgctl.cli.process import signals_handled_by
+from msgctl.config import profiles
+from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, StoreNotReachedError
+from msgctl.jobs import ending, report
+from msgctl.jobs.ending import Ending, Why
+from msgctl.jobs.report import JOB_FIELDS
+from msgctl.jobs.schedule import time_in
+from msgctl.jobs.sending import Sender
+from msgctl.jobs.settings import Settings
+from msgctl.jobs.states import Poller
+from msgctl.output.result import OwnResult
+from msgctl.store import owners
+from msgctl.store.jobs import Job
+from msgctl.store.schema import CREDIT
+from msgctl.store.sending import LostJobError
+from msgctl.text import clean, plural
+
+if TYPE_CHECKING:
+    from msgctl.output.progress import JobProgress
+
+REFRESH = 0.2
+"""Seconds between two refreshes."""
+MINUTE = 60.0
+STATES_INTERVAL = 10.0
+"""Seconds between two polls of delivery states with --follow."""
+
+
+def send(context: Context, job: Job) -> OwnResult:
+    """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
+
+    Raises ConditionError if another process runs it, or takes it over meanwhile.
+    """
+    settings = Settings.load(job.settings)
+    connect = context.client.sibling  # first, because it fails without a credential
+    state = "scheduled" if job.state == "scheduled" else "active"
+    sending = owners.take(context.store, job.number, state=state)
+    is_resend = bool(sending.job.is_resending)
+    sender = Sender(context.store, sending, settings, connect, context.monotonic)
+    hint = ending.resume_hint(job, context.printer.program)
+    try:
+        _run(context, sender, hint)
+        job, how = sender.finish()
+    except StoreNotReachedError as lost:  # the job is paused, because its owner ends
+        job, how = sender.job, Ending.of(Why.STORE_LOST, lost)
+        job.is_running, job.state = False, ending.state_after(job, how)
+    except LostJobError as lost_job:
+        lost_job.nothing_sent = not sender.sent
+        raise
+    finally:
+        context.carried_out |= sender.sent
+    error = ending.error_of(job, how, context.printer.program)
+    if is_resend and how.why is Why.COMPLETE and not sender.sent:
+        error = None
+        context.note("Nobody was left to resend to; all recipients keep the earlier outcome.")
+    if error is not None:
+        error.nothing_sent = not sender.sent
+    if how.why is Why.CANARY:
+        context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
+    _note_schedule(context, job, how)
+    _note_left_out(context, job)
+    return result(context, job, error, "job end", is_stored=how.why is not Why.STORE_LOST)
+
+
+def result(
+    context: Context, job: Job, failure: MsgctlError | None = None, view: str = "job", *, is_stored: bool = True
+) -> OwnResult:
+    """Return a job as ``job show`` prints it, with its error and the next steps."""
+    document = report.details(context.store, job) if is_stored else report.summary(job)
+    steps = next_steps(context, job, document)
+    return OwnResult(document, JOB_FIELDS, view=view, failures=[failure] if failure else [], hints=steps)
+
+
+def next_steps(context: Context, job: Job, document: dict[str, Any]) -> list[str]:
+    """Return what a person can do next with a job; ``document`` is one of `report.details`."""
+    return ending.next_steps(
+        job,
+        on_its_way=report.on_its_way(document) > 0,
+        undelivered=any(map(report.is_undelivered, document.get("states") or ())),
+        program=context.printer.program,
+    )
+
+
+def replayed(context: Context, job: Job) -> OwnResult:
+    """Return the result of an earlier run of a job, with its error."""
+    error = None
+    if job.shown_state != "scheduled":
+        error = ending.error_of(job, Ending.load(job.ending), context.printer.program)
+    if error is not None:
+        error.nothing_sent = error.replayed = True
+    context.note(f"This is the result of the earlier run of {clean(job.reference)}. Nothing was sent now.")
+    found = result(context, job, error, "job end")
+    return found._replace(documents={**report.details(context.store, job), "replayed": True})
+
+
+def _note_schedule(context: Context, job: Job, how: Ending) -> None:
+    if job.state == "scheduled" and job.due is not None and how.why is Why.CLOSED:
+        note_due(context, job)
+
+
+def note_due(context: Context, job: Job) -> None:
+    """Report when a scheduled job is due, and what sends it."""
+    when = time_in(Settings.load(job.settings).zone, (job.due or 0) / 1000)
+    context.note(f"Scheduled for {when}. To send it, run `msgctl job run-due` from cron every minute.")
+
+
+def _note_left_out(context: Context, job: Job) -> None:
+    if job.excluded and not job.pending:
+        found = plural(job.excluded, "recipient")
+        name = ending.reference(job)
+        context.note(f"Left out {found}: {context.printer.program} job report {name} --only excluded")
+
+
+# --- progress and signals
+
+
+def _run(context: Context, sender: Sender, hint: str) -> None:
+    """Run to the end and show progress: a bar on a terminal, one line a minute elsewhere.
+
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
+    """
+    with _signals(context, sender.stop, hint) as bar:
+        next_line = context.monotonic() + MINUTE
+        sender.start()
+        while not sender.wait(REFRESH):
+            job = sender.job
+            done = job.accepted + job.refused + job.unknown
+            if bar:
+                counts = [(name, getattr(job, name)) for name in ("accepted", "refused", "unknown")]
+                bar.show(done, job.sendable, [*counts, ("credits", job.credits // CREDIT)])
+            elif context.monotonic() >= next_line:
+                next_line = context.monotonic() + MINUTE
+                context.note(f"{done:,} of {job.sendable:,} sent: {ending.counts(job)}")
+
+
+@contextmanager
+def _signals(context: Context, stop: Callable[[Why], None], hint: str) -> Iterator[JobProgress | None]:
+    """Call ``stop`` at the first signal, and raise Interrupted at the second. Yield a bar if there is a terminal."""
+    received: list[int] = []
+    bar = _bar(context)
+
+    def receive(number: int, _: object) -> None:
+        received.append(number)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+        stop(Why.INTERRUPTED if number == SIGINT else Why.TERMINATED)
+        if bar:
+            bar.stop()
+        again = "Press Ctrl-C" if number == SIGINT else "Send the signal"
+        context.note(
+            f"Stopping: waiting for requests in flight. {again} again to stop at once; their outcome will be unknown."
+        )
+
+    try:
+        with signals_handled_by(receive):
+            yield bar
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
+    finally:
+        if bar:
+            bar.stop()
+
+
+def _bar(context: Context) -> JobProgress | None:
+    is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
+    if context.options.quiet or is_dumb or not context.stderr.isatty():
+        return None
+    from msgctl.output.progress import JobProgress
+
+    return JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)
+
+
+# --- delivery states
+
+
+def poll_states(
+    context: Context, job: Job, *, follow: bool = False, until: str | None = None, max_wait: float | None = None
+) -> OwnResult:
+    """Poll the delivery states of a job's messages and return the job, with the errors.
+
+    With ``follow``, poll again for at most ``max_wait`` seconds, until each message is in a final state or in
+    ``until``.
+    """
+    name, program = ending.reference(job), context.printer.program
+    hint = f"Continue: {program} job states {name}"
+    if follow:
+        hint += " --follow"
+    deadline = None if max_wait is None else context.monotonic() + max_wait
+    poller = Poller(context.store, job, context.client.sibling, until=until)
+    with _signals(context, lambda _: poller.stop(), hint) as bar:
+        for _ in poller.run():
+            if bar:
+                bar.show(poller.checked, poller.due, [("failed", poller.failed)])
+        while follow and poller.missing and not poller.is_stopped:
+            left = STATES_INTERVAL if deadline is None else deadline - context.monotonic()
+            if left <= 0:
+                break
+            context.note(f"{plural(poller.missing, 'message')} in progress")
+            context.sleep(min(left, STATES_INTERVAL))
+            for _ in poller.run():
+                pass
+    return result(context, job, _states_error(poller, until, hint, follow=follow), "job polled")
+
+
+def _states_error(poller: Poller, until: str | None, hint: str, *, follow: bool) -> MsgctlError | None:
+    if poller.first_error:
+        failed = plural(poller.failed, "delivery state")
+        return poller.first_error.within(f"{failed} could not be checked. The first")
+    if poller.is_stopped:
+        return Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
+    if not (follow and poller.missing):
+        return None
+    what = f"{plural(poller.missing, 'message')} did not reach {until or 'a final state'} in time"
+    return ConditionError(what, hint, reason="state_not_reached")
+
+
+# --- the account of a job
+
+
+def check_account(context: Context, job: Job) -> None:
+    """Use a job's profile, unless another is selected or the three variables are the job's account.
+
+    Raises ConfigurationError if the account is different.
+    """
+    settings = Settings.load(job.settings)
+    is_named = context.options.profile is not None
+    is_environment = job.profile == profiles.ENVIRONMENT
+    base_url, client, key = (context.environ.get(name) for name in profiles.VARIABLES.values())
+    if is_environment and not (is_named or (base_url and client and key)):
+        raise ConfigurationError(
+            f"The job was started with the environment variables {', '.join(profiles.VARIABLES.values())}",
+            "Set them again, or choose a profile of the same account with -p.",
+            reason="no_credentials",
+        )
+    is_given = base_url and client and key and profiles.account(base_url, client) == job.account
+    if not (is_named or is_given or is_environment):
+        context.use_profile(job.profile)
+    profile = context.profile
+    if profile.account != job.account:
+        raise ConfigurationError(
+            f"The job uses client {settings.client} of {clean(settings.base_url)}, but profile {clean(profile.name)} "
+            f"uses client {profile.client} of {clean(profile.base_url)}",
+            "Choose a profile of the job's account with -p, or set the environment variables it was started with.",
+        )

@@ -1,1 +1,0 @@
-"""Records on this machine: the history of sends, keys of --once, and opt-outs."""

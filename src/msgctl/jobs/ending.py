@@ -1,0 +1,192 @@
+"""How a run of a job ended, and what follows: its state, its error with the exit code, and the next steps.
+
+The store keeps the `Ending`, so that the same command under the same name reports it again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from msgctl.config import profiles
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    NotReachedError,
+    RefusedError,
+    StoreNotReachedError,
+    TurnedAwayError,
+)
+from msgctl.store.jobs import Job
+from msgctl.text import plural
+
+FAILURES_IN_A_ROW = 5
+
+
+class Why(StrEnum):
+    """Why a run ended."""
+
+    COMPLETE = "complete"
+    CANARY = "canary"
+    CLOSED = "the window is closed"
+    INTERRUPTED = "interrupted"
+    TERMINATED = "terminated"
+    ASKED = "another process asked"
+    CREDIT_LIMIT = "credit limit"
+    REFUSED = "five refused requests in a row"
+    UNKNOWN = "five unknown requests in a row"
+    NOT_REACHED = "the service was not reached"
+    RATE_LIMITED = "requests were turned away"
+    STORE_LOST = "the store was lost"
+    CONFIGURATION = "configuration"
+
+
+RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STORE_LOST, Why.CONFIGURATION, Why.CLOSED)
+"""The endings after which a scheduled job stays scheduled."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if there was one."""
+
+    why: Why
+    what: str = ""
+    hint: str = ""
+    reason: str = ""
+
+    @classmethod
+    def of(cls, why: Why, error: MsgctlError | None = None) -> Ending:
+        """Return the ending of a run that was stopped by an error."""
+        if error is None:
+            return cls(why)
+        return cls(why, error.what, error.hint or "", error.reason)
+
+    def dump(self) -> str:
+        """Return the ending as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> Ending | None:
+        """Return the ending in JSON of `dump`; None for a run that was killed."""
+        if not text:
+            return None
+        values = json.loads(text)
+        return cls(**{**values, "why": Why(values["why"])})
+
+
+def state_after(job: Job, ending: Ending) -> str:
+    """Return the state of a job after a run: ``done``, ``scheduled``, ``paused`` or ``cancelled``."""
+    if ending.why is Why.COMPLETE and not job.pending:
+        return "done"
+    if ending.why is Why.ASKED and job.stopping:
+        return job.stopping
+    is_scheduled = job.state == "scheduled" and ending.why in RUN_DUE_CONTINUES
+    return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
+
+
+def counts(job: Job) -> str:
+    """Return the outcomes of a job in words: ``120 accepted, 3 refused``."""
+    numbers = {
+        "accepted": job.accepted,
+        "refused": job.refused,
+        "unknown": job.unknown + job.sending,
+        "pending": job.pending,
+    }
+    return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "accepted")
+
+
+def error_of(job: Job, ending: Ending | None, program: str = "msgctl") -> MsgctlError | None:
+    """Return the error that a run of a job ended with; None for exit code 0."""
+    summary = _summary(job)
+    if job.state == "cancelled":
+        return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
+    hint = _hint(job, ending, program)
+    if ending is None or ending.why in (Why.COMPLETE, Why.CANARY, Why.CLOSED):
+        if job.unknown or (job.refused and job.state == "done"):
+            return ConditionError(summary, hint, reason="not_accepted")
+        return None
+    if ending.why in (Why.INTERRUPTED, Why.TERMINATED):
+        return Interrupted("Interrupted", hint, consequence=summary)
+    what = f"{ending.what.rstrip('.')}. {summary}"
+    if ending.why in (Why.REFUSED, Why.UNKNOWN):
+        what = f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
+    elif ending.why is Why.ASKED:
+        what = f"Another process paused the job. {summary}"
+    error = _ERRORS[ending.why](what, hint)
+    error.reason = _REASONS.get(ending.why, ending.reason)
+    error.consequence = ""
+    return error
+
+
+_ERRORS: Mapping[Why, Callable[[str, str], MsgctlError]] = {
+    Why.ASKED: ConditionError,
+    Why.CREDIT_LIMIT: ConditionError,
+    Why.REFUSED: RefusedError,
+    Why.UNKNOWN: ConditionError,
+    Why.NOT_REACHED: NotReachedError,
+    Why.RATE_LIMITED: TurnedAwayError,
+    Why.STORE_LOST: StoreNotReachedError,
+    Why.CONFIGURATION: ConfigurationError,
+}
+_REASONS = {Why.ASKED: "paused", Why.UNKNOWN: "paused"}
+
+
+def _hint(job: Job, ending: Ending | None, program: str) -> str:
+    """Return the next steps after an error."""
+    resume = resume_hint(job, program)
+    if ending is not None and ending.why is Why.CREDIT_LIMIT:
+        return f"{resume} --max-credits N"
+    hints = [ending.hint if ending else "", resume if job.pending else ""]
+    if job.refused:
+        hints.append(f"Resend to refused recipients: {program} job resend {reference(job)} --only refused")
+    if job.unknown:
+        hints.append(f"List unknown recipients: {program} job report {reference(job)} --only unknown")
+    return "\n".join(filter(None, hints))
+
+
+def _summary(job: Job) -> str:
+    words = counts(job)
+    accepted, _, others = words.partition(", ")
+    noun = plural(job.sendable, "recipient")
+    first = f"{accepted.split()[0]} of {noun} accepted"
+    return f"{first}, {others}" if others else first
+
+
+def reference(job: Job) -> str:
+    """Return how a command line names a job."""
+    return job.id if job.name is None or job.name.startswith("-") else shlex.quote(job.name)
+
+
+def resume_hint(job: Job, program: str = "msgctl") -> str:
+    """Return the hint to resume a job; if its account came from variables, they must be set again."""
+    variables = ""
+    if job.profile == profiles.ENVIRONMENT:
+        variables = f", with {', '.join(profiles.VARIABLES.values())} set"
+    return f"Resume{variables}: {program} job resume {reference(job)}"
+
+
+def next_steps(job: Job, *, on_its_way: bool, undelivered: bool, program: str = "msgctl") -> list[str]:
+    """Return what a person can do next with a job.
+
+    ``on_its_way`` means that it has accepted messages without a final state, ``undelivered`` that some were not
+    delivered.
+    """
+    name = reference(job)
+    if job.is_running:
+        return [f"Check it again: {program} job show {name}"]
+    if job.shown_state == "scheduled":
+        return [f"To send it then, run from cron: {program} job run-due"]
+    steps = [resume_hint(job, program)] if job.shown_state == "paused" else []
+    if job.unknown:
+        steps.append(f"List unknown recipients: {program} job report {name} --only unknown")
+    if job.command in ("sms bulk", "call bulk"):
+        if on_its_way:
+            steps.append(f"Check the delivery: {program} job states {name}")
+        if undelivered:
+            steps.append(f"Resend to them: {program} job resend {name} --only undelivered")
+    return steps or [f"List the recipients: {program} job report {name}"]

@@ -1,0 +1,157 @@
+"""Limits of a running job: its rate, its credits, waits after 429, and failures in a row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from msgctl.errors import ConditionError
+from msgctl.jobs.ending import FAILURES_IN_A_ROW
+from msgctl.store.jobs import Job
+from msgctl.store.results import Charges, Intent, RowOutcome
+from msgctl.store.schema import CREDIT
+from msgctl.text import plural
+
+REQUESTS_PER_SECOND = 5
+"""Requests that a rate allows at least: one request more or less is then 2% of ten seconds."""
+CATCH_UP = 0.1
+"""Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
+
+MAX_WAITS = 5
+"""Waits after 429 without an acceptance between them."""
+MAX_WAIT = 60.0
+MAX_RETRY_AFTER = 600.0
+"""Seconds of ``Retry-After`` that a job waits; for more, it pauses."""
+JITTER = 0.05
+"""The part of a wait that is added at random, so that several jobs do not send at the same moment."""
+
+
+class RateLimiter:
+    """Allows ``rate`` recipients per second (None: any number), evenly.
+
+    Times are in seconds on a monotonic clock, so a change of the machine's clock has no effect.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._next = 0.0
+
+    def batch_size(self, size: int) -> int:
+        """Return how many of ``size`` recipients may share a request."""
+        return size if self._rate is None else max(1, min(size, int(self._rate / REQUESTS_PER_SECOND)))
+
+    def delay(self, now: float) -> float:
+        """Return the seconds until the next request may be sent."""
+        return max(0.0, self._next - now)
+
+    def sent(self, size: int, now: float) -> None:
+        """Count a request to this many recipients."""
+        if self._rate is not None:
+            self._next = max(self._next, now - CATCH_UP) + size / self._rate
+
+
+class Budget:
+    """Keeps a job within ``max_credits``.
+
+    Each segment in flight, and each whose outcome is unknown, may cost as much as the most expensive one so far, and at
+    least 1 credit. An accepted message without a charge, or with a charge of 0, counts as 1 credit per segment. Until
+    a message has been accepted, one request with one recipient is in flight.
+    """
+
+    def __init__(self, max_credits: int, job: Job, charged: Charges) -> None:
+        self._max = max_credits * CREDIT
+        self._price = max(job.highest_price, CREDIT)
+        self._is_known = charged.accepted > 0
+        self._spent = job.credits + charged.uncharged * CREDIT
+        self._unknown = charged.unknown
+        self._in_flight = 0
+
+    def reserve(self, intent: Intent) -> None:
+        """Reserve the segments of a request."""
+        self._in_flight += intent.segments
+
+    def release(self, intent: Intent, rows: Sequence[RowOutcome] = ()) -> None:
+        """Count the charges of a request; without ``rows``, it was not sent."""
+        self._in_flight -= intent.segments
+        for row in rows:
+            self._spent += row.credits or 0
+            if row.outcome == "accepted":
+                self._is_known = True
+                self._spent += 0 if row.credits else intent.cost * CREDIT
+                self._price = max(self._price, -(-(row.credits or 0) // max(intent.cost, 1)))
+            elif row.outcome == "unknown" and not row.credits:
+                self._unknown += intent.cost
+
+    def allows(self, size: int, cost: int) -> int | None:
+        """Return how many of the next recipients, with ``cost`` segments each, may share a request.
+
+        Return None if this depends on a request in flight; 0 means that the limit is reached.
+        """
+        left = self._max - self._spent - (self._in_flight + self._unknown) * self._price
+        number = min(size, max(left, 0) // (max(cost, 1) * self._price))
+        if not self._is_known:
+            if self._in_flight:
+                return None
+            number = min(number, 1)
+        return number if number or not self._in_flight else None
+
+    def reached(self) -> ConditionError:
+        """Return the error that reports why the job is paused."""
+        used = plural(-(-self._spent // CREDIT), "credit")
+        doubt = ""
+        if self._unknown:
+            doubt = f", and up to {-(-self._unknown * self._price // CREDIT):,} more of unknown requests"
+        return ConditionError(
+            f"The next request could exceed --max-credits {self._max // CREDIT:,} ({used} used{doubt})",
+            reason="credit_limit",
+        )
+
+
+class Backoff:
+    """The waits of a job after 429. All its requests wait together.
+
+    A request that was in flight when the wait began belongs to the same wait.
+    """
+
+    def __init__(self) -> None:
+        self._waits = 0
+        self._began = float("-inf")
+        self.until = float("-inf")
+
+    def delay(self, now: float) -> float:
+        """Return the seconds until the next request may be sent."""
+        return max(0.0, self.until - now)
+
+    def accepted(self) -> None:
+        """Count an acceptance."""
+        self._waits = 0
+
+    def turned_away(self, started: float, now: float, retry_after: float | None) -> bool:
+        """Count a request that was sent at ``started`` and got 429. Return whether the job must pause."""
+        if retry_after is not None and retry_after > MAX_RETRY_AFTER:
+            return True
+        if started > self._began:
+            if self._waits == MAX_WAITS:
+                return True
+            seconds = min(2.0**self._waits, MAX_WAIT) if retry_after is None else retry_after
+            self._waits, self._began = self._waits + 1, now
+        elif retry_after is None:
+            return False
+        else:
+            seconds = retry_after
+        self.until = max(self.until, now + seconds * random.uniform(1, 1 + JITTER))  # noqa: S311 (no secret)
+        return False
+
+
+class FailureCounter:
+    """Counts consecutive requests that failed as a whole, in the same way."""
+
+    def __init__(self) -> None:
+        self._kind = ""
+        self._number = 0
+
+    def add(self, kind: str) -> bool:
+        """Count a request: ``refused``, ``unknown``, or an empty string. Return whether the job must stop."""
+        self._number = self._number + 1 if kind == self._kind else 1
+        self._kind = kind
+        return bool(kind) and self._number >= FAILURES_IN_A_ROW

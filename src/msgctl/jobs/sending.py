@@ -1,0 +1,409 @@
+"""Send a job: one thread owns the store and commits batches, and others make the requests.
+
+The writing thread commits waiting outcomes together with the next intents, so that many requests share one sync of the
+disk. It hands out intents only after that commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import NamedTuple
+
+from msgctl.errors import (
+    STORE_ERRORS,
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    StoreNotReachedError,
+    TurnedAwayError,
+    UsageError,
+    no_more,
+    unexpected,
+    without_frames,
+)
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.jobs.ending import Ending, Why, state_after
+from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter
+from msgctl.jobs.schedule import Frequency
+from msgctl.jobs.settings import Settings
+from msgctl.operations import Operation
+from msgctl.store import results
+from msgctl.store.jobs import Job
+from msgctl.store.queue import Limits
+from msgctl.store.results import Intent, RequestOutcome, RowOutcome, millionths
+from msgctl.store.sending import LostJobError, Sending, boot_time
+from msgctl.store.store import Store
+
+MAX_TOGETHER = 20
+"""Maximum threads that share one commit. With more, all would wait for the last one and then send at once."""
+CHECK = 0.5
+"""Maximum seconds between two looks at the store while threads wait for work: somebody may ask the job to stop."""
+KEEP_ALIVE = 10.0
+"""Maximum seconds between two looks at the store while requests are in flight."""
+PAUSE = 1.0
+"""Seconds that a thread waits after a request did not reach the service."""
+MAX_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+MAX_STORED = 256 * 1024
+"""Characters of a response that are stored if it leaves an outcome in doubt."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a request. Without ``rows``, it was not sent; ``error`` may say why.
+
+    ``started`` is when it began, on the monotonic clock.
+    """
+
+    intent: Intent
+    started: float
+    rows: Sequence[RowOutcome] = ()
+    error: MsgctlError | None = None
+    body: str | None = None
+
+    @property
+    def failure(self) -> str:
+        """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
+        found = {row.outcome for row in self.rows}
+        return found.pop() if len(found) == 1 and not found & {"accepted"} else ""
+
+
+class _Message(NamedTuple):
+    """A sender's message to the writer: an outcome, its queue for the next intent, or its end."""
+
+    outcome: Outcome | None = None
+    turn: SimpleQueue[Intent | None] | None = None
+    ended: int = 0
+
+
+class Sender:
+    """Sends the pending recipients of a job that this process owns: `start`, `wait` for the end, and `finish`.
+
+    ``job`` is the row of the job after the last commit, and ``sent`` whether a request of this run left.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sending: Sending,
+        settings: Settings,
+        connect: Callable[[], Client],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``connect`` creates the client of a thread."""
+        self._store = store
+        self._sending = sending
+        self._settings = settings
+        self._connect = connect
+        self._monotonic = monotonic
+        self._operation = settings.performs
+        self._hours = settings.hours(store.clock)
+        self._limiter = RateLimiter(settings.rate)
+        self._size = 1
+        if self._operation.field("phone").several:
+            self._size = self._limiter.batch_size(settings.batch_size)
+        self._backoff = Backoff()
+        self._completed, self._unreached = FailureCounter(), FailureCounter()
+        job = sending.job
+        self._budget: Budget | None = None
+        if settings.max_credits is not None:
+            self._budget = Budget(settings.max_credits, job, results.charges(store, job.number))
+        self._sent_to = job.accepted + job.refused + job.unknown
+        """The recipients whose outcomes are known."""
+        self._canary: int | None = None
+        if settings.canary is not None and self._sent_to < settings.canary and not job.is_resending:
+            self._canary = settings.canary
+        self._frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
+        self._running = min(settings.concurrency, max(1, job.pending))
+        self._in_flight: dict[int, Intent] = {}
+        self._waiting: list[SimpleQueue[Intent | None]] = []
+        self._messages: SimpleQueue[_Message] = SimpleQueue()
+        self._timeout: float | None = 0.0
+        self._unsent: list[Intent] = []
+        self._stopping = Event()
+        self._ended = Event()
+        self._ending: Ending | None = None
+        self._unwritten: list[RequestOutcome] = []
+        self._is_lost = False
+        self._is_done = False
+        self.lost: LostJobError | None = None
+        self.error: MsgctlError | None = None
+        self.sent = False
+
+    @property
+    def job(self) -> Job:
+        """The row of the job after the last commit."""
+        return self._sending.job
+
+    def start(self) -> None:
+        """Start the threads, or as many as the system allows."""
+        bodies = [("store", self._write), *[("sender", self._work)] * self._running]
+        for number, (name, body) in enumerate(bodies):
+            try:
+                Thread(target=body, name=name, daemon=True).start()
+            except RuntimeError:  # "can't start new thread"
+                if number < 2:
+                    self.stop(Why.CONFIGURATION, no_more("threads"))
+                if number == 0:
+                    self._ended.set()
+                self._messages.put(_Message(ended=len(bodies) - number))
+                break
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to this long for all work to be written; return whether it was."""
+        return self._ended.wait(seconds)
+
+    def stop(self, why: Why, error: MsgctlError | None = None) -> None:
+        """Send nothing more, but let requests in flight finish. The first reason counts."""
+        if self._ending is None:
+            self.error, self._ending = error, Ending.of(why, error)
+        self._stopping.set()
+        self._messages.put(_Message())  # wakes the writing thread up
+
+    def finish(self) -> tuple[Job, Ending]:
+        """Give the job up, after `wait`; return it and how the run ended.
+
+        Raises LostJobError if another process has taken the job over, and the errors of the store if it is lost: then
+        the job is paused without this process.
+        """
+        if self.lost is not None:
+            raise self.lost
+        ending = self._ending or Ending(Why.COMPLETE)
+        if self._is_lost:
+            self._sending.reconnect(self._unsent, self._unwritten)
+        state = state_after(self.job, ending)
+        due = self.job.due if state == "scheduled" else None
+        if ending.why is Why.CLOSED:
+            due = self._opening()
+        return self._sending.finish(state, due=due, ending=ending.dump()), ending
+
+    def _opening(self) -> int:
+        opens = self._hours.closed_until(self._store.clock())
+        return self._store.now() if opens is None else int(opens * 1000)
+
+    # --- threads that make requests
+
+    def _work(self) -> None:
+        turn: SimpleQueue[Intent | None] = SimpleQueue()
+        try:
+            client = self._connect()
+            try:
+                self._messages.put(_Message(turn=turn))
+                while (intent := turn.get()) is not None:
+                    outcome = self._send(client, intent)
+                    if isinstance(outcome.error, NotReachedError):
+                        self._messages.put(_Message(outcome))
+                        self._stopping.wait(PAUSE)
+                        self._messages.put(_Message(turn=turn))
+                    else:
+                        self._messages.put(_Message(outcome, turn))
+            finally:
+                client.close()
+        except Exception as error:  # noqa: BLE001 (`finish` reports it)
+            self.stop(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error))
+        finally:
+            self._messages.put(_Message(ended=1))
+
+    def _send(self, client: Client, intent: Intent) -> Outcome:
+        started = self._monotonic()
+        is_valid = boot_time() < intent.expires and not self._backoff.delay(started) and self._hours.is_open()
+        if not is_valid or self._stopping.is_set():
+            return Outcome(intent, started)
+        self.sent = True
+        return send(client, self._operation, self._settings, intent, started)
+
+    # --- the thread that owns the store
+
+    def _write(self) -> None:
+        """Write outcomes until the last sender has ended. After an error, no sender is left waiting."""
+        try:
+            while self._running:
+                outcomes = self._received()
+                try:
+                    self._commit(outcomes)
+                except LostJobError as error:
+                    self.lost = error
+                    self._sending.record_late(_completed(outcomes))
+                    self._abandon(Why.ASKED, error)
+                except STORE_ERRORS as error:
+                    self._keep(outcomes)
+                    why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
+                    self._abandon(why, error)
+        except Exception as error:  # noqa: BLE001 (`finish` reports it)
+            self._abandon(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error))
+        self._ended.set()
+
+    def _abandon(self, why: Why, error: MsgctlError) -> None:
+        """End all senders, after requests in flight have finished."""
+        self.stop(why, error)
+        self._serve([None] * len(self._waiting))
+
+    def _keep(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep outcomes that could not be written for `finish`."""
+        self._is_lost = True
+        self._unwritten += _completed(outcomes)
+        self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
+
+    def _received(self) -> list[Outcome]:
+        """Wait for outcomes, or until waiting senders may get work; return the outcomes."""
+        outcomes = []
+        with suppress(Empty):
+            for number in range(MAX_TOGETHER):
+                outcome, turn, ended = self._messages.get(timeout=0 if number else self._timeout)
+                self._running -= ended
+                if outcome is not None:
+                    outcomes.append(outcome)
+                if turn is not None:
+                    self._waiting.append(turn)
+        return outcomes
+
+    def _commit(self, outcomes: Sequence[Outcome]) -> None:
+        """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
+        if self._is_lost:
+            self._keep(outcomes)
+            self._serve([None] * len(self._waiting))
+            return
+        for outcome in outcomes:
+            self._count(outcome)
+        intents: list[Intent] = []
+        try:
+            with self._sending.batch(self._rules(), wanted=len(self._waiting)):
+                self._sending.record(_completed(outcomes))
+                self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
+                self._intend(intents)
+        except STORE_ERRORS:
+            self._unsent += intents  # perhaps they were stored, although the connection was lost
+            raise
+        if self.job.stopping:
+            self.stop(Why.ASKED)
+        self._in_flight |= {intent.request: intent for intent in intents}
+        self._serve(intents)
+        if not self._in_flight and (self._stopping.is_set() or self._is_done):
+            self._serve([None] * len(self._waiting))
+
+    def _serve(self, intents: Sequence[Intent | None]) -> None:
+        for turn, intent in zip(self._waiting, intents, strict=False):
+            turn.put(intent)
+        del self._waiting[: len(intents)]
+
+    def _rules(self) -> Limits:
+        """Return whom the next requests leave out."""
+        return limits_of(self._settings, self._frequency, self._store.clock())
+
+    def _count(self, outcome: Outcome) -> None:
+        """Count the outcome of a request: failures in a row, waits after 429, and credits."""
+        intent, error = self._in_flight.pop(outcome.intent.request), outcome.error
+        if self._budget:
+            self._budget.release(intent, outcome.rows)
+        if isinstance(error, TurnedAwayError):
+            now = self._monotonic()
+            if self._backoff.turned_away(outcome.started, now, error.retry_after):
+                self.stop(Why.RATE_LIMITED, error)
+        elif isinstance(error, NotReachedError):
+            if self._unreached.add("not reached") or not error.retryable:
+                self.stop(Why.NOT_REACHED, error)
+        elif error is not None and not outcome.rows:
+            self.stop(Why.CONFIGURATION, error)
+        if not outcome.rows:
+            return
+        self._sent_to += len(outcome.rows)
+        self._unreached.add("")
+        if any(row.outcome == "accepted" for row in outcome.rows):
+            self._backoff.accepted()
+        if self._completed.add(outcome.failure):
+            why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
+            self.stop(why, error or OutcomeUnknownError("the response does not show whether it was accepted"))
+
+    def _intend(self, intents: list[Intent]) -> None:
+        """Add the intents of the next requests, as many as senders wait and the limits allow. Called in a batch."""
+        self._timeout, self._is_done = KEEP_ALIVE, False
+        while len(intents) < len(self._waiting) and not (self._stopping.is_set() or self.job.stopping):
+            self._timeout = CHECK
+            now = self._monotonic()
+            if delay := max(self._limiter.delay(now), self._backoff.delay(now)):
+                self._timeout = min(delay, CHECK)
+                return
+            if not self._hours.is_open():
+                self._stop_if_idle(intents, Why.CLOSED)
+                return
+            size = self._allowed(intents)
+            intent = self._sending.intend(size) if size else None
+            if intent is None:
+                return
+            if self._budget:
+                self._budget.reserve(intent)
+            self._limiter.sent(len(intent.lines), now)
+            intents.append(intent)
+
+    def _allowed(self, intents: Sequence[Intent]) -> int:
+        """Return how many recipients the next request may have; 0 if there is none now."""
+        size = self._size
+        if self._canary is not None:
+            in_flight = sum(len(intent.lines) for intent in (*self._in_flight.values(), *intents))
+            size = min(size, self._canary - self._sent_to - in_flight)
+        upcoming = self._sending.upcoming(max(size, 1))
+        if upcoming is None:
+            self._is_done = not intents
+            self._timeout = KEEP_ALIVE
+            return 0
+        if size <= 0:
+            self._stop_if_idle(intents, Why.CANARY)
+            return 0
+        if self._budget is None:
+            return upcoming[0]
+        allowed = self._budget.allows(*upcoming)
+        if allowed == 0:
+            self.stop(Why.CREDIT_LIMIT, self._budget.reached())
+        return allowed or 0
+
+    def _stop_if_idle(self, intents: Sequence[Intent], why: Why) -> None:
+        """Stop unless a request is in flight: it may not be sent, and then somebody else must get the message."""
+        if not (intents or self._in_flight):
+            self.stop(why)
+
+
+def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:
+    """Return whom a job leaves out at a time: opt-outs, repeats, and people who have got enough messages."""
+    channel = settings.performs.channel
+    if frequency is None:
+        return Limits(channel, settings.again)
+    since = int(frequency.since(seconds, settings.zone) * 1000)
+    reason = f"reached the limit of {frequency}"
+    return Limits(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)
+
+
+def _completed(outcomes: Sequence[Outcome]) -> list[RequestOutcome]:
+    """Return the outcomes of requests that were sent, as the store keeps them."""
+    return [RequestOutcome(outcome.intent, outcome.rows, outcome.body) for outcome in outcomes if outcome.rows]
+
+
+def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> Outcome:
+    """Make a request once and return its outcome; nothing is raised."""
+    phones = intent.phones if operation.field("phone").several else intent.phones[0]
+    try:
+        values = {**settings.fixed, **json.loads(intent.parameters), "phone": phones}
+        # One attempt: a request that was not sent is tried again at the job's rate.
+        response = client.send(build(operation, values), timeout=MAX_ATTEMPT)
+    except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
+        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
+        if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
+            return Outcome(intent, started, error=error)
+        outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
+        ids = [each["id"] for each in error.recipients] or [None] * len(intent.lines)
+        rows = [RowOutcome(outcome, found, error=error.message) for found in ids]
+        return Outcome(intent, started, rows, error, error.body or None)
+    rows = [
+        RowOutcome(each.outcome, each.id, each.status, millionths(each.credits), each.error)
+        for each in response.outcomes
+    ]
+    body = None
+    if any(row.outcome != "accepted" for row in rows):
+        body = response.body[:MAX_STORED].decode(errors="replace")
+    return Outcome(intent, started, rows, body=body)

@@ -1,0 +1,208 @@
+"""What a job is: one frozen dataclass, which the store keeps as JSON.
+
+Each job option is one field of `Settings` with its `Option`: commands take their options from the fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+from msgctl import operations, values
+from msgctl.http.request import Value
+from msgctl.jobs.schedule import COLOMBIA, Frequency, SendingHours, Window, described, is_colombian
+from msgctl.operations import Operation
+
+MAX_CREDITS = 10**15
+MAX_CANARY = 10**9
+MAX_CONCURRENCY = 256
+MAX_BATCH = 1000
+MIN_RATE = 0.001
+MAX_RATE = 100_000.0
+
+
+class Option(NamedTuple):
+    """The option of a field: ``parse`` reads its value, and None marks a flag. ``panel`` is its heading in the help.
+
+    ``job resume`` has the option, too, if ``is_changeable``.
+    """
+
+    name: str
+    help: str
+    panel: str
+    metavar: str = ""
+    parse: Callable[[str], Any] | None = None
+    is_changeable: bool = False
+
+
+def _whole(name: str, least: int, most: int) -> Callable[[str], int]:
+    return lambda text: values.whole_number(text, name, least, most)
+
+
+def _limit(text: str) -> str:
+    return str(Frequency.parse(text))
+
+
+def _rate(text: str) -> float:
+    return values.decimal(text, "--rate", MIN_RATE, MAX_RATE)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a job sends, for which account, and by which rules.
+
+    ``fixed`` are the parameters that all requests have, ``columns`` the file's own columns except the phone column.
+    ``zone`` is the time zone of the job; None is that of the machine.
+    """
+
+    operation: str
+    file: str
+    profile: str
+    base_url: str
+    client: int
+    fixed: Mapping[str, Value]
+    columns: Sequence[str] = ()
+    timezone: str | None = None
+    max_credits: Annotated[
+        int | None,
+        Option(
+            "--max-credits",
+            "Pause before the job costs more than N credits. Until the first price is known, messages are sent one at "
+            "a time.",
+            "Safety",
+            "N",
+            _whole("--max-credits", 0, MAX_CREDITS),
+            is_changeable=True,
+        ),
+    ] = None
+    at_most: Annotated[
+        str | None,
+        Option(
+            "--at-most",
+            "Leave out people to whom this account has sent N messages since midnight (N/day) or Monday (N/week). "
+            "All messages in the store count.",
+            "Safety",
+            "LIMIT",
+            _limit,
+        ),
+    ] = None
+    again: Annotated[
+        bool,
+        Option("--again", "Send even to people who got the same message in the last 12 hours.", "Safety"),
+    ] = False
+    canary: Annotated[
+        int | None,
+        Option(
+            "--canary",
+            "Pause after N recipients; `msgctl job resume` continues.",
+            "Safety",
+            "N",
+            _whole("--canary", 1, MAX_CANARY),
+        ),
+    ] = None
+    window: Annotated[
+        str | None,
+        Option(
+            "--window",
+            "Send only at these hours: 08:00-19:00, or co (Colombian law). The time zone is the profile's, or else "
+            "this machine's.",
+            "When",
+            "HOURS",
+            str,
+        ),
+    ] = None
+    days: Annotated[
+        str | None,
+        Option("--days", "With --window: only on these days, for example mon-sat.", "When", "DAYS", str),
+    ] = None
+    at: Annotated[
+        str | None,
+        Option(
+            "--at",
+            "Schedule the job: 2026-12-01 09:00, or 09:00 for the next 09:00. `msgctl job run-due` sends it.",
+            "When",
+            "TIME",
+            str,
+        ),
+    ] = None
+    batch_size: Annotated[
+        int,
+        Option(
+            "--batch-size",
+            "Maximum numbers per request, for recipients of the same text.",
+            "Speed",
+            "N",
+            _whole("--batch-size", 1, MAX_BATCH),
+        ),
+    ] = 100
+    concurrency: Annotated[
+        int,
+        Option(
+            "--concurrency",
+            "Maximum simultaneous requests.",
+            "Speed",
+            "N",
+            _whole("--concurrency", 1, MAX_CONCURRENCY),
+            is_changeable=True,
+        ),
+    ] = 8
+    rate: Annotated[
+        float | None,
+        Option(
+            "--rate",
+            "Maximum recipients per second.",
+            "Speed",
+            "N",
+            _rate,
+            is_changeable=True,
+        ),
+    ] = None
+
+    @property
+    def performs(self) -> Operation:
+        """The operation of each request."""
+        return next(each for each in operations.OPERATIONS if each.name == self.operation)
+
+    @property
+    def command(self) -> str:
+        """The command that created the job."""
+        return f"{self.operation.split()[0]} bulk"
+
+    @property
+    def zone(self) -> str | None:
+        """The name of the job's time zone; None is that of the machine."""
+        return COLOMBIA if self.window and is_colombian(self.window) else self.timezone
+
+    @property
+    def window_in_words(self) -> str | None:
+        """The window in words: ``Mon-Sat 08:00-19:00``."""
+        return None if self.window is None else described(self.window, self.days)
+
+    def hours(self, clock: Callable[[], float]) -> SendingHours:
+        """Return the hours at which the job may send. Raises UsageError and ConfigurationError."""
+        window = None if self.window is None else Window.parse(self.window, self.days)
+        return SendingHours(window, self.zone, clock)
+
+    def dump(self) -> str:
+        """Return the settings as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> Settings:
+        """Return the settings in JSON of `dump`."""
+        return cls(**json.loads(text))
+
+
+_HINTS = get_type_hints(Settings, include_extras=True)
+OPTIONS: Mapping[str, Option] = {
+    field.name: each
+    for field in fields(Settings)
+    for each in getattr(_HINTS[field.name], "__metadata__", ())
+    if isinstance(each, Option)
+}
+"""The options of a job by the names of their fields, in the order of the help."""
+TYPES: Mapping[str, Any] = {name: _HINTS[name].__origin__ for name in OPTIONS}
+"""The types of the options' values."""
+DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Settings) if field.name in OPTIONS}
