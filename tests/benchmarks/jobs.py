@@ -1,9 +1,8 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
 Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
-exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no ledger; it
-needs `pip install aiohttp requests`. ``shared`` compares a shared store with a local one; it runs only if it is named,
-and needs the URL of a PostgreSQL database in SHARED_DATABASE. The ledgers are in TMPDIR; with a disk in memory (tmpfs),
+exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no record; it
+needs `pip install aiohttp requests`. The stores are in TMPDIR; with a disk in memory (tmpfs),
 the rates say little. The server measures the rates, from the first request to the last, so they do not include reading
 the file and writing the report.
 
@@ -22,20 +21,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from jobs.ledgers import SPEC, write
-from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.model import RequestResult
-from msgctl.jobs.store import Store
-
-from msgctl.jobs.reader import Row
-from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
+from msgctl.config import profiles
+from msgctl.jobs.settings import Settings
+from msgctl.store import jobs, owners, recipients
+from msgctl.store.jobs import NewJob
+from msgctl.store.queue import Limits
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.store import open_store
 
 BATCH = 100
 CONNECTIONS = 64
@@ -102,8 +100,8 @@ def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
         yield folder, *run(server, folder, "sms", "bulk", str(folder / "people.csv"), "-m", TEXT, *OPTIONS)
 
 
-def run(server: Server, folder: Path, *arguments: str, shared: str = "") -> tuple[float, float]:
-    """Run the tool, perhaps with a shared store; return its maximum memory in MiB and its time in seconds."""
+def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
+    """Run the tool; return its maximum memory in MiB and its time in seconds."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
     environ |= {
         "HOME": str(folder),
@@ -111,7 +109,6 @@ def run(server: Server, folder: Path, *arguments: str, shared: str = "") -> tupl
         "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": "key",
-        "MSGCTL_STORE": shared,
     }
     command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()
@@ -171,47 +168,12 @@ def scripts() -> None:
                 )
 
 
-def shared() -> None:
-    """Compare sends with a local store and with a shared store."""
-    stores = {"local": "", "shared": os.environ["SHARED_DATABASE"]}
-    with responding() as server, tempfile.TemporaryDirectory() as name:
-        times: dict[str, list[float]] = {store: [] for store in stores}
-        for number in range(20):
-            for store, url in stores.items():
-                to = f"{57_300_000_0000 + number}"
-                times[store].append(run(server, Path(name), "sms", "send", to, "-m", TEXT, "--json", shared=url)[1])
-        typical = {store: sorted(found)[len(found) // 2] * 1000 for store, found in times.items()}
-        print(f"one send (median of 20): {typical['local']:.0f} ms, with a shared store {typical['shared']:.0f} ms")
-    for seconds in (0.05, 0.0):
-        with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
-            people = Path(name, "people.csv")
-            lines = (f"{57_300_000_0000 + 7 * each},Ana {each}\n" for each in range(100_000))
-            people.write_text("phone,name\n" + "".join(lines), encoding="ascii")
-            line = (
-                "sms",
-                "bulk",
-                str(people),
-                "-m",
-                "Hola {name}",
-                "--concurrency",
-                str(CONNECTIONS),
-                "--yes",
-                "--again",
-            )
-            took = {store: run(server, Path(name), *line, "--quiet", shared=url)[1] for store, url in stores.items()}
-            print(
-                f"100,000 personalised messages, {seconds * 1000:.0f} ms each: {took['local']:.1f} s, "
-                f"with a shared store {took['shared'] / took['local']:.2f} times as long"
-            )
-
-
 def memory() -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
     with responding() as server:
         for number in (100_000, 1_000_000):
             with job(server, number) as (folder, sent, seconds):
-                (ledger,) = folder.rglob("jobs/*.sqlite3")
-                told, reading = run(server, folder, "job", "report", ledger.stem, "-o", "csv")
+                told, reading = run(server, folder, "job", "report", "--last", "-o", "csv")
             print(
                 f"  {number:9,} recipients: {sent:.1f} MiB reading and sending in {seconds:.1f} s, "
                 f"{told:.1f} MiB for the report in {reading:.1f} s"
@@ -274,28 +236,31 @@ def fastest(server: Server, folder: Path, line: Sequence[str]) -> tuple[float, f
 
 def fill(server: Server, folder: Path, days: int) -> None:
     """Make finished jobs with ten recipients each and one text, the newest an hour ago."""
-    store = Store(folder / "msgctl" / "jobs")
-    spec = replace(SPEC, base_url=f"http://127.0.0.1:{server.port}/api/v1", client=1, profile="environment")
-    for number in range(JOBS):
-        created = time.time() - 3600 - days * 86_400 * number / JOBS
-        path = store.path(store.new_id(created))
-        write(path, [Row(line, f"57300{10 * number + line:07}", (TEXT,)) for line in range(2, 12)], spec)
-        with contextlib.closing(Ledger(path, clock=partial(float, created))) as ledger:
-            with ledger.transaction():
-                intent = ledger.intend(BATCH)
+    base_url = f"http://127.0.0.1:{server.port}/api/v1"
+    settings = Settings("sms send", "people.csv", profiles.ENVIRONMENT, base_url, 1, {})
+    account = profiles.account(base_url, 1)
+    now = time.time()
+    with contextlib.closing(open_store(folder / "msgctl" / "store.sqlite3", clock=lambda: now)) as store:
+        for number in range(JOBS):
+            now = time.time() - 3600 - days * 86_400 * (JOBS - number) / JOBS
+            job = jobs.create(store, NewJob(account, profiles.ENVIRONMENT, "sms bulk", settings.dump()))
+            people = [NewRecipient(line, f"57300{10 * number + line:07}", 1) for line in range(2, 12)]
+            recipients.add(store, job, [NewContent(1, json.dumps({"sms": TEXT}), b"text", 1)], people)
+            jobs.publish(store, job, state="active", digest=b"")
+            sending = owners.take(store, job)
+            with sending.batch(Limits("sms")):
+                intent = sending.intend(BATCH)
             assert intent
-            with ledger.transaction():
-                ledger.record(RequestResult(intent, [RecipientOutcome(each, ACCEPTED) for each in intent.phones]))
-        os.utime(path, (created, created))
+            with sending.batch(Limits("sms")):
+                sending.record([RequestOutcome(intent, [RowOutcome("accepted")] * 10)])
+            sending.finish("done")
 
 
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
     others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "limit": limit, "many": many}
     for name in names or ("latency", "bare", *others):
-        if name == "shared":
-            shared()
-        elif name in others:
+        if name in others:
             others[name]()
         else:
             speed({"latency": 0.05, "bare": 0.0}[name])

@@ -1,0 +1,7 @@
+"""The stores of `store`: every test of this directory runs with SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from store.conftest import clock, location
+
+__all__ = ["clock", "location"]

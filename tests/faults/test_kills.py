@@ -1,0 +1,154 @@
+"""Jobs that are killed at any statement, or that several processes want: everyone is sent to, and only once."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from faults.sender import FakeClient, arrived, check, new_job, send, send_with
+from msgctl.errors import MsgctlError, TurnedAwayError
+from msgctl.store import jobs, owners, people
+from msgctl.store.store import Store, open_store
+from store.processes import child
+
+NUMBER = 60
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_job_that_is_killed_at_any_statement_is_continued(location: str, tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        for _ in range(8):
+            process = child(
+                location,
+                lambda other: send_with(other, job, arrivals),
+                statements=dice.randrange(1, 60),
+            )
+            os.waitpid(process, 0)
+        if jobs.get(store, job).state != "done":
+            send(location, job, arrivals)
+        check(store, job, arrivals, NUMBER)
+
+
+def test_two_processes_that_want_a_job_send_it_once(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        processes = [child(location, lambda other: send_with(other, job, arrivals)) for _ in range(3)]
+        for process in processes:
+            os.waitpid(process, 0)
+        check(store, job, arrivals, NUMBER)
+        assert jobs.get(store, job).state == "done"
+
+
+def test_two_jobs_with_the_same_message_send_it_to_each_person_once(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        both = [new_job(store, NUMBER) for _ in range(2)]
+        processes = [child(location, partial(_send, job, arrivals)) for job in both]
+        for process in processes:
+            os.waitpid(process, 0)
+        times = arrived(arrivals)
+        assert (len(times), max(times.values())) == (NUMBER, 1)
+        found = [jobs.get(store, job) for job in both]
+        assert sum(job.accepted for job in found) == sum(job.excluded for job in found) == NUMBER
+
+
+def test_a_job_that_is_cancelled_from_another_process_sends_nothing_more(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, 3000 // 100 * 8)
+        process = child(location, lambda other: send_with(other, job, arrivals, client=Slow))
+        while not arrived(arrivals):
+            time.sleep(0.01)
+        while owners.ask_to_stop(store, job, "cancelled").is_running:
+            time.sleep(0.01)
+        os.waitpid(process, 0)
+        found, before = jobs.get(store, job), arrived(arrivals)
+        assert (found.state, found.sending, found.accepted) == ("cancelled", 0, len(before))
+        assert found.pending > 0
+
+
+def _send(job: int, arrivals: Path, store: Store) -> None:
+    send_with(store, job, arrivals)
+
+
+class Slow(FakeClient):
+    """A service that takes a while."""
+
+    def fail(self) -> MsgctlError | None:
+        time.sleep(0.1)
+        return None
+
+
+def test_a_person_who_opts_out_while_a_job_runs_gets_nothing_after_a_second(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, 100)
+        process = child(location, lambda other: send_with(other, job, arrivals, client=Slow))
+        while not arrived(arrivals):
+            time.sleep(0.01)
+        everyone = [f"57300{line:07}" for line in range(100)]
+        people.add_optouts(store, [(phone, people.ALL) for phone in everyone])
+        time.sleep(1)
+        before = arrived(arrivals)
+        os.waitpid(process, 0)
+        assert arrived(arrivals) == before
+        assert jobs.get(store, job).excluded == 100 - len(before)
+
+
+class Crowded(FakeClient):
+    """A service that turns every third request away for now."""
+
+    asked = 0
+
+    def fail(self) -> MsgctlError | None:
+        Crowded.asked += 1
+        if Crowded.asked % 3:
+            return None
+        error = TurnedAwayError("slow down", reason="rate_limited")
+        error.retry_after = 0.01
+        return error
+
+
+def test_requests_that_are_turned_away_are_made_again(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        assert send_with(store, job, arrivals, client=Crowded).state == "done"
+        check(store, job, arrivals, NUMBER)
+
+
+def test_a_job_that_is_taken_over_sends_nothing_more_and_keeps_true_outcomes(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+
+    class TakenOver(FakeClient):
+        """Another process takes the job over while the first request is in flight."""
+
+        def fail(self) -> MsgctlError | None:
+            if not taken:
+                taken.append(1)
+                with closing(open_store(location, timeout=20)) as other:
+                    other.db.change("UPDATE job SET owner = NULL WHERE number = ?", (job,))
+                    owners.take(other, job)
+            return None
+
+    taken: list[int] = []
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        with pytest.raises(MsgctlError) as caught:
+            send_with(store, job, arrivals, client=TakenOver)
+        assert caught.value.reason == "running_elsewhere"
+        assert _outcomes(store, job)["accepted"] == len(arrived(arrivals))
+
+
+def _outcomes(store: Store, job: int) -> dict[str, int]:
+    return dict(store.db.rows("SELECT outcome, count(*) FROM result WHERE job = ? GROUP BY outcome", (job,)))

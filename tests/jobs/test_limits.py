@@ -1,0 +1,95 @@
+"""The limits of a running job: credits, waits after 429, and failures in a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, FailureCounter
+from msgctl.store.jobs import COLUMNS, Job
+from msgctl.store.results import Charges, Intent, RowOutcome
+from msgctl.store.schema import CREDIT
+
+JOB = replace(Job(*[0] * len(COLUMNS.split(","))), id="20261121-362e8c", name=None)
+
+
+def intent(recipients: int, cost: int = 1) -> Intent:
+    return Intent(1, 1, 1, "{}", cost, range(recipients), ["573001234567"] * recipients, 0, 0)
+
+
+def paid(credits: float | None, number: int = 1) -> list[RowOutcome]:
+    return [RowOutcome("accepted", credits=None if credits is None else int(credits * CREDIT))] * number
+
+
+def budget(most: int, *, accepted: int = 0, uncharged: int = 0, unknown: int = 0, spent: int = 0) -> Budget:
+    return Budget(most, replace(JOB, credits=spent * CREDIT), Charges(accepted, uncharged, unknown))
+
+
+def test_one_recipient_is_in_flight_until_the_first_price_is_known() -> None:
+    limit = budget(100)
+    assert limit.allows(50, 1) == 1
+    limit.reserve(intent(1))
+    assert limit.allows(50, 1) is None
+    limit.release(intent(1), paid(2))
+    assert limit.allows(50, 1) == 49
+
+
+def test_a_batch_becomes_smaller_if_it_then_fits() -> None:
+    assert budget(10, accepted=1, spent=4).allows(50, 2) == 3
+
+
+def test_segments_in_flight_count_with_the_highest_price() -> None:
+    limit = budget(10, accepted=1)
+    limit.reserve(intent(1))
+    limit.release(intent(1), paid(3))
+    limit.reserve(intent(2))
+    assert limit.allows(5, 1) is None, "one in flight may cost less, or may be refused"
+    limit.release(intent(2), [RowOutcome("refused")] * 2)
+    assert limit.allows(5, 1) == 2
+
+
+def test_a_charge_of_nothing_counts_as_one_credit_for_each_segment() -> None:
+    for charge in (0, None):
+        limit = budget(3)
+        limit.reserve(intent(1, 2))
+        limit.release(intent(1, 2), paid(charge))
+        assert limit.allows(5, 1) == 1
+    assert budget(3, accepted=1, uncharged=2).allows(5, 1) == 1
+
+
+def test_an_unknown_request_may_have_been_charged() -> None:
+    assert budget(3, accepted=1, unknown=2).allows(5, 1) == 1
+    assert budget(3, accepted=1, unknown=3).allows(5, 1) == 0
+
+
+def test_at_the_limit_nothing_more_is_allowed() -> None:
+    assert budget(4, accepted=1, spent=4).allows(5, 1) == 0
+    assert budget(0).allows(5, 1) == 0
+
+
+def test_requests_that_were_in_flight_belong_to_the_same_wait() -> None:
+    waits = Backoff()
+    assert not any(waits.turned_away(started=9.9, now=10.0 + each / 100, retry_after=None) for each in range(60))
+    assert 11 <= waits.until <= 11.06
+
+
+def test_waits_become_longer_until_a_message_is_accepted() -> None:
+    waits, now = Backoff(), 0.0
+    for seconds in (1, 2, 4, 8, 16):
+        assert not waits.turned_away(now, now + 0.1, None)
+        assert seconds <= waits.delay(now + 0.1) <= seconds * 1.05
+        now = waits.until + 0.1
+    assert waits.turned_away(now, now + 0.1, None), f"{MAX_WAITS} waits"
+    waits.accepted()
+    assert not waits.turned_away(now, now + 0.1, None)
+    assert waits.delay(now + 0.1) <= 1.05
+
+
+def test_a_wait_of_more_than_ten_minutes_pauses_the_job() -> None:
+    assert not Backoff().turned_away(0, 1, MAX_RETRY_AFTER)
+    assert Backoff().turned_away(0, 1, MAX_RETRY_AFTER + 1)
+
+
+def test_five_failures_in_a_row_stop_the_job() -> None:
+    failures = FailureCounter()
+    kinds = ["refused"] * 4 + [""] + ["unknown"] * 4 + ["refused"] * 5
+    assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
