@@ -101,7 +101,6 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(full_disk: Shell) -> 
     assert full_disk.run(PHONES)[1] == "phone\n573001234567\n"
 
 
-@pytest.mark.xfail(strict=False, reason="a repeated --name does not continue its job yet")
 def test_the_daily_job_can_be_repeated(shell: Shell, tmp_path: Path) -> None:
     _, _, command = recipe("A JOB EVERY DAY ON KUBERNETES").partition("[sh, -c, '")
     command = command.partition("']")[0].replace("/data", shlex.quote(str(tmp_path)))
