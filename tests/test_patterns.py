@@ -32,6 +32,7 @@ _parser: Any = re._parser  # type: ignore[attr-defined]
 READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
 """Files whose patterns read only texts of msgctl itself."""
 INSERTED = {
+    "http/redaction.py:_parameters": "key",
     "sandbox/endpoints.py:_with_links": "http://127\\.0\\.0\\.1:8000/s/",
     "store/postgresql.py:__init__": "db\\.example",
     "store/postgresql.py:create": "now",
@@ -122,9 +123,9 @@ def example_of(kind: str, value: Any) -> str:
         case "IN":
             return letter(value)
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-            return example(value[2]) * max(value[0], 1)
+            return example(value[2]) * int(max(value[0], 1))
         case "SUBPATTERN":
-            return str(example(value[3]))
+            return example(value[3])
         case "ATOMIC_GROUP":
             return example(value)
         case "BRANCH":
