@@ -370,10 +370,6 @@ OPERATIONS = (
 )
 
 
-REPEAT_SECONDS = 86400.0
-"""Time during which the same message to the same person is a repeat."""
-
-
 def message_digest(operation: Operation, values: Mapping[str, object], content: str) -> bytes:
     """Return a digest of the message that a recipient gets, to recognize a repeat.
 

@@ -206,11 +206,6 @@ def country_of(digits: str | None) -> str | None:
     return region if region and region.isalpha() else None
 
 
-def price_area(digits: str) -> str:
-    """Return the country that decides a number's price (ISO 3166-1 alpha-2), or the first digits if it is unknown."""
-    return country_of(digits) or digits[:3]
-
-
 def _written(text: str) -> tuple[str, bool]:
     """Return the digits of a text, and whether it has an international prefix. Raises InvalidPhoneError."""
     if text.isascii() and text.isdecimal():  # the usual case

@@ -152,3 +152,23 @@ def test_a_job_that_is_taken_over_sends_nothing_more_and_keeps_true_outcomes(loc
 
 def _outcomes(store: Store, job: int) -> dict[str, int]:
     return dict(store.db.rows("SELECT outcome, count(*) FROM result WHERE job = ? GROUP BY outcome", (job,)))
+
+
+def test_a_job_whose_process_is_killed_before_it_is_cancelled_never_sends_again(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        process = child(location, lambda other: send_with(other, job, arrivals, client=Slow))
+        while not arrived(arrivals):
+            time.sleep(0.01)
+        owners.ask_to_stop(store, job, "cancelled")
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+        before = arrived(arrivals)
+        if jobs.get(store, job).state != "cancelled":  # its process may have been faster
+            assert jobs.get(store, job).shown_state == "cancelled"
+            with pytest.raises(MsgctlError):
+                send_with(store, job, arrivals)
+            owners.ask_to_stop(store, job, "cancelled")
+        assert jobs.get(store, job).state == "cancelled"
+        assert arrived(arrivals) == before

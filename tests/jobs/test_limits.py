@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, FailureCounter
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent, RowOutcome
 from msgctl.store.schema import CREDIT
 
-JOB = replace(Job(*[0] * len(COLUMNS.split(","))), id="20261121-362e8c", name=None)
+_ZEROS: Any = [0] * len(COLUMNS.split(","))
+JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None)
 
 
 def intent(recipients: int, cost: int = 1) -> Intent:

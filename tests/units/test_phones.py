@@ -224,10 +224,6 @@ def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
     assert american.international("Ana") == "Ana"
 
 
-def test_the_price_of_a_number_depends_on_its_country_or_else_its_first_digits() -> None:
-    assert [phones.price_area(text) for text in ("573001234567", "80012345678", "87654")] == ["CO", "800", "876"]
-
-
 def test_the_name_of_a_country_fits_into_a_sentence() -> None:
     names = {"CO": "Colombia", "US": "the United States", "XK": "XK", "001": "an international service"}
     assert {region: phones.country_name(region) for region in names} == names

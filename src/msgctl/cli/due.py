@@ -59,7 +59,7 @@ def _due(context: Context) -> list[Job]:
     due = jobs.listed(store, states=("scheduled",), due_before=store.now())
     chosen = context.options.profile
     return sorted(
-        (job for job in due if not job.is_running and chosen in (None, job.profile)),
+        (job for job in due if job.shown_state == "scheduled" and chosen in (None, job.profile)),
         key=lambda job: (job.due or 0, job.number),
     )
 

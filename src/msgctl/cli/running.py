@@ -53,6 +53,10 @@ def send(context: Context, job: Job) -> OwnResult:
     except StoreNotReachedError as lost:  # the job is paused, because its owner ends
         job, how = sender.job, Ending.of(Why.STORE_LOST, lost)
         job.is_running, job.state = False, ending.state_after(job, how)
+    except Interrupted:  # the store is in use by a thread that this process abandons
+        with (other := context.with_profile(context.options.profile)).stack:
+            owners.ask_to_stop(other.store, job.number, "paused")
+        raise
     except LostJobError as lost_job:
         lost_job.nothing_sent = not sender.sent
         raise

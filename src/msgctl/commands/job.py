@@ -122,7 +122,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     running.check_account(context, job)
     if job.is_running:
         raise owners.running_elsewhere(job)
-    if job.state == "cancelled":
+    if job.shown_state == "cancelled":
         raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
     settings = replace(Settings.load(job.settings), **options.values())
     if context.options.dry_run:

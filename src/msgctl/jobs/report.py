@@ -77,7 +77,7 @@ def summary(job: Job) -> dict[str, Any]:
             requests=job.requests,
             credits=as_credits(job.credits) or 0,
             machine=job.machine,
-            due=None if job.due is None else timestamp(job.due / 1000),
+            due=timestamp(job.due / 1000) if job.due is not None and job.shown_state == "scheduled" else None,
             created=timestamp(job.created / 1000),
             updated=timestamp(job.updated / 1000),
         )

@@ -13,8 +13,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.tables import SIGNS, Flow, console, state
-from msgctl.text import clean, day_and_time, plural
+from msgctl.output.tables import Flow, console, state
+from msgctl.text import clean, plural
 
 NARROW = 70
 """Minimum columns of a terminal for a job's rate and remaining time."""
@@ -25,7 +25,6 @@ class JobProgress(Progress):
 
     def __init__(self, stream: TextIO, *, color: bool, monotonic: Callable[[], float]) -> None:
         self._counts: Sequence[tuple[str, int]] = ()
-        self._opens: float | None = None
         out = console(stream, color=color)
         super().__init__(
             SpinnerColumn(style="busy"),
@@ -42,21 +41,15 @@ class JobProgress(Progress):
         )
         self._task = self.add_task("", total=0)
 
-    def show(self, done: int, of: int, counts: Sequence[tuple[str, int]], opens: float | None = None) -> None:
-        """Draw how far the job is, or that it waits until its window ``opens``, in seconds since 1970."""
-        self._counts, self._opens = counts, opens
+    def show(self, done: int, of: int, counts: Sequence[tuple[str, int]]) -> None:
+        """Draw how far the job is."""
+        self._counts = counts
         self.update(self._task, completed=done, total=of)
         self.start()
         self.refresh()
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        if self._opens is not None:
-            waiting = Text(f"{SIGNS['busy']} waiting until {day_and_time(self._opens)}", "busy")
-            yield Flow([waiting, Text("Ctrl-C pauses", "dim")], " · ")
-            if not any(number for _, number in self._counts):
-                return
-        else:
-            yield self.make_tasks_table(self.tasks)
+        yield self.make_tasks_table(self.tasks)
         counts = [
             Text(plural(number, "credit"), "dim") if name == "credits" else state(name, number)
             for name, number in self._counts

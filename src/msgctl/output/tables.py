@@ -48,7 +48,7 @@ _KINDS = {
         "bad": "refused invalid missing",
         "warn": "unknown paused warning partial",
         "busy": "running waiting scheduled",
-        "off": "skipped not-sent pending duplicate blocked excluded",
+        "off": "skipped not-sent pending cancelled duplicate blocked excluded",
     }.items()
     for word in words.split()
 }

@@ -58,17 +58,6 @@ def _make_directory(path: Path) -> None:
                 raise
 
 
-def read_limited(path: Path, limit: int) -> bytes:
-    """Return the content of a file of any owner, which may be endless. Raises ConfigurationError."""
-    with explained("read", path), path.open("rb") as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise ConfigurationError(
-            f"{shown(path)} is larger than {limit // 2**20} MiB, the limit", "Specify another file."
-        )
-    return content
-
-
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, so that processes change it one after the other.
@@ -125,16 +114,6 @@ def _take(descriptor: int, wait: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(PAUSE)
-
-
-def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock of a file. Raises ConfigurationError."""
-    with explained("lock", path), suppress(FileNotFoundError), path.open("rb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def write(path: Path, content: bytes) -> None:

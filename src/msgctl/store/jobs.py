@@ -71,9 +71,14 @@ class Job:
 
     @property
     def shown_state(self) -> str:
-        """The state for people: ``running``, or ``paused`` for a job whose owner has died."""
+        """The state for people: ``running``, or ``paused`` for a job whose owner has died.
+
+        If its owner was asked to end in a state and died first, it is that state.
+        """
         if self.is_running:
             return "running"
+        if self.stopping:
+            return self.stopping
         return "paused" if self.state == "active" else self.state
 
     @property

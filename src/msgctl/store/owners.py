@@ -34,7 +34,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         if job.is_running:
             raise running_elsewhere(job)
         _check_exists(job)
-        if job.state == "cancelled":
+        if "cancelled" in (job.state, job.stopping):
             raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
         changed = db.change(
             """UPDATE job SET owner = ?, machine = ?, epoch = epoch + 1, state = ?, stopping = NULL, ending = '',
