@@ -93,6 +93,29 @@ def unreachable_store(_service: Service, _tool: Tool, environment: pytest.Monkey
     environment.setenv("MSGCTL_STORE", "postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2")
 
 
+def job_removed(service: Service, tool: Tool, *_: object) -> None:
+    service.always(respond({"status": "queued", "id": "message1"}))
+    assert tool(*BULK, "--name", "day").code == 0
+    assert tool("job", "remove", "day", "--yes").code == 0
+
+
+def job_cancelled(service: Service, tool: Tool, *_: object) -> None:
+    service.always(respond({"status": "queued", "id": "message1"}))
+    assert tool(*BULK, "--name", "day", "--batch-size", "1", "--canary", "1").code == 0
+    assert tool("job", "cancel", "day", "--yes").code == 0
+
+
+def not_toml(service: Service, tool: Tool, environment: pytest.MonkeyPatch, home: Path) -> None:
+    readable_by_others(service, tool, environment, home)
+    (home / "config.toml").write_text("profiles = ")
+    (home / "config.toml").chmod(0o600)
+
+
+def five_people(service: Service, _tool: Tool, _environment: pytest.MonkeyPatch, home: Path) -> None:
+    (home / "people.csv").write_text("phone\n" + "".join(f"57300123456{digit}\n" for digit in range(6)))
+    service.always(respond({"status": "in doubt"}))
+
+
 def down(_service: Service, _tool: Tool, environment: pytest.MonkeyPatch, _home: Path) -> None:
     environment.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:1/api/v1")
 
@@ -167,17 +190,15 @@ CASES = (
         True,
         no_links,
     ),
+    Case("job_removed", 6, (*BULK, "--name", "day"), True, job_removed),
+    Case("cancelled", 6, (*BULK, "--name", "day", "--batch-size", "1", "--canary", "1"), True, job_cancelled),
+    Case("paused", 6, (*BULK, "--batch-size", "1", "--concurrency", "1"), False, five_people),
+    Case("configuration", 3, SEND, True, not_toml),
     Case("no_message", 6, ("-p", "sandbox", "sandbox", "inbox", "--wait", "0.1"), True, nothing),
 )
 
-ELSEWHERE = {
-    "configuration": "tests/config",
-    "running_elsewhere": "tests/stories",
-    "paused": "tests/jobs",
-    "cancelled": "tests/stories",
-    "job_removed": "tests/stories",
-}
-"""Reasons that need several processes or runs, and the tests that show them."""
+ELSEWHERE = {"running_elsewhere": "tests/store and tests/stories"}
+"""Reasons that need several processes, and the tests that show them."""
 
 
 LATER: dict[str, str] = {}
