@@ -15,7 +15,7 @@ def test_checking_states_can_be_killed_and_continued(counter: CountingServer, ne
     counter.state = lambda message: "queued" if message.endswith("0") else "delivered"
     bulk = new_bulk(600)
     assert bulk.begin().end().code == 0
-    running = bulk.states("--concurrency", "2")
+    running = bulk.states()
     counter.wait_for_questions(300)
     running.kill()
     stopped_after = len(counter.questions)

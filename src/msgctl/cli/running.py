@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from msgctl.cli.context import Context
 from msgctl.cli.process import signals_handled_by
 from msgctl.config import profiles
-from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, StoreNotReachedError
+from msgctl.errors import (
+    STORE_ERRORS,
+    ConditionError,
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    StoreNotReachedError,
+)
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.report import JOB_FIELDS
@@ -44,14 +51,16 @@ def send(context: Context, job: Job) -> OwnResult:
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     sending = owners.take(context.store, job.number, state=state)
-    is_resend = bool(sending.job.is_resending)
+    is_resend, is_stored = bool(sending.job.is_resending), True
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     hint = ending.resume_hint(job, context.printer.program)
     try:
         _run(context, sender, hint)
         job, how = sender.finish()
-    except StoreNotReachedError as lost:  # the job is paused, because its owner ends
-        job, how = sender.job, Ending.of(Why.STORE_LOST, lost)
+    except STORE_ERRORS as lost:  # the job is paused, because its owner ends
+        is_stored = False
+        why = Why.STORE_LOST if isinstance(lost, StoreNotReachedError) else Why.CONFIGURATION
+        job, how = sender.job, Ending.of(why, lost)
         job.is_running, job.state = False, ending.state_after(job, how)
     except Interrupted:  # the store is in use by a thread that this process abandons
         with (other := context.with_profile(context.options.profile)).stack:
@@ -72,7 +81,7 @@ def send(context: Context, job: Job) -> OwnResult:
         context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
     _note_schedule(context, job, how)
     _note_left_out(context, job)
-    return result(context, job, error, "job end", is_stored=how.why is not Why.STORE_LOST)
+    return result(context, job, error, "job end", is_stored=is_stored)
 
 
 def result(
