@@ -1,4 +1,4 @@
-"""A bulk send by processes that can be killed, and its ledger compared with what the server received."""
+"""A bulk send by processes that can be killed, and its report compared with what the server received."""
 
 from __future__ import annotations
 

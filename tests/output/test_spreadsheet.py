@@ -71,7 +71,7 @@ def test_the_header_can_be_left_out(book: Path) -> None:
 def test_a_file_is_written_completely_or_not_at_all(book: Path, tmp_path: Path) -> None:
     def broken() -> Iterator[dict[str, Any]]:
         yield from ROWS
-        raise ConfigurationError("The ledger is damaged")
+        raise ConfigurationError("The store is damaged")
 
     for content in (None, "before"):
         if content:

@@ -1,5 +1,6 @@
-"""Bulk sends as jobs: a file of recipients becomes a ledger, one SQLite file per job, which is sent request by request.
+"""Bulk sends as jobs: a file of recipients becomes rows in the store, which are sent request by request.
 
-`reader` and `template` read the user's file and message, `importer` writes them to a `ledger`, `runner` sends them and
-checks delivery states, and `report` summarizes the results. Nothing here prints.
+`reader` and `template` read the user's file and message, and `importer` writes them to the store. `settings` is what a
+job is, `plan` what it is about to do, and `ending` how it ended. `sending` makes the requests within the `limits` and
+the hours of `schedule`, `states` polls delivery states, and `report` summarizes the results. Nothing here prints.
 """

@@ -72,8 +72,12 @@ class SQLite(Database):
         except sqlite3.Error as error:
             self._raise(error)
         self._db = db
-        # FULL makes each commit durable. With the default, a power cut may undo the last commits of a log.
-        self.change("PRAGMA synchronous = FULL")
+        try:
+            # FULL makes each commit durable. With the default, a power cut may undo the last commits of a log.
+            self.change("PRAGMA synchronous = FULL")
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def _create(self) -> None:
