@@ -47,6 +47,7 @@ def _contexts(context: Context) -> Iterator[Context]:
         return
     for name in context.config.profiles:
         other = context.with_profile(name)
+        context.stack.enter_context(other.stack)
         with suppress(ConfigurationError):
             if str(other.store_location) not in known:
                 known.add(str(other.store_location))
