@@ -201,21 +201,7 @@ ELSEWHERE = {"running_elsewhere": "tests/store and tests/stories"}
 """Reasons that need several processes, and the tests that show them."""
 
 
-LATER: dict[str, str] = {}
-"""Reasons that do not come true yet."""
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case,
-            id=case.reason,
-            marks=[pytest.mark.xfail(reason=LATER[case.reason], strict=True)] if case.reason in LATER else [],
-        )
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize("case", CASES, ids=[case.reason for case in CASES])
 def test_an_error_has_its_reason(
     case: Case, service: Service, tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

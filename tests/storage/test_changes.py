@@ -55,6 +55,7 @@ class World:
     def strays(self) -> list[Path]:
         """Return files that no command will ever use again."""
         kept = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
+        kept |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
         return [path for path in self.home.rglob("*") if path.is_file() and path.name not in kept]
 
 
