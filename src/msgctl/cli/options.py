@@ -220,8 +220,13 @@ class Country(OptionGroup):
         except phones.InvalidPhoneError:
             return phones.as_typed(text).digits
 
-    def all(self, context: Context, texts: Iterable[str], *, sms: bool = False) -> tuple[str, ...]:
-        """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
+    def all(
+        self, context: Context, texts: Iterable[str], *, sms: bool = False, other_text: str = "the message with -m TEXT"
+    ) -> tuple[str, ...]:
+        """Return the digits of several numbers, each once; an argument may be a comma-separated list.
+
+        ``other_text`` is where a word among the numbers belongs, for the hint.
+        """
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
         for text in texts:
@@ -231,7 +236,7 @@ class Country(OptionGroup):
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
                 raise UsageError(
                     f"{quote(text)} is not a phone number",
-                    "Give only numbers here, and the message with -m TEXT, in quotes.",
+                    f"Give only numbers here, and {other_text}, in quotes.",
                 )
             for part in parts:
                 number = self.one(context, part, sms=sms)
