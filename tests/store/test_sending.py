@@ -110,6 +110,15 @@ def test_nobody_gets_more_messages_than_at_most(store: Store) -> None:
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
 
 
+def test_a_job_paused_by_a_person_is_not_taken_as_a_scheduled_one(store: Store) -> None:
+    job, _ = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
+    owners.ask_to_stop(store, job.number, "paused")  # after `job run-due` has listed it
+    with pytest.raises(ConditionError) as error:
+        owners.take(store, job.number, state="scheduled")
+    assert error.value.reason == "running_elsewhere"
+    assert jobs.get(store, job.number).state == "paused"
+
+
 def test_a_running_job_cannot_be_taken(store: Store, location: str) -> None:
     job = published(store, [ANA])
     ready, go = os.pipe(), os.pipe()

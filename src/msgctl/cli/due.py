@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from msgctl import jsontext
 from msgctl.cli import running
 from msgctl.cli.context import Context
-from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError
+from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs.ending import counts
 from msgctl.output.result import Format, OwnResult, RawResult
 from msgctl.storage import files
@@ -26,17 +26,30 @@ def run(context: Context) -> RawResult | None:
     a failure of the result, and the other jobs are still sent.
     """
     failures: list[MsgctlError] = []
-    stores = list(_contexts(context))
-    if not any(_due(each) for each in stores):
-        return None
+    due = _all_due(context, failures)
+    if not due:
+        return RawResult(b"", failures) if failures else None
     with _only_one() as is_alone:
-        for each in stores if is_alone else ():
-            for job in _due(each):
-                failures += _run(each, job)
-                context.carried_out |= each.carried_out
-                if any(isinstance(failure, Interrupted) for failure in failures):
-                    return RawResult(b"", failures)
+        for store_context, job in due if is_alone else ():
+            failures += _run(store_context, job)
+            context.carried_out |= store_context.carried_out
+            if any(isinstance(failure, Interrupted) for failure in failures):
+                break
+    if context.carried_out:
+        for failure in failures:
+            failure.nothing_sent = False  # it is about the whole run
     return RawResult(b"", failures) if failures else None
+
+
+def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Context, Job]]:
+    """Return the due jobs of all stores with the context of each, and add the error of each store without access."""
+    due: list[tuple[Context, Job]] = []
+    for store_context in _contexts(context):
+        try:
+            due += [(store_context, job) for job in _due(store_context)]
+        except STORE_ERRORS as error:
+            failures.append(error.replaced(consequence="its jobs were not sent"))
+    return due
 
 
 def _contexts(context: Context) -> Iterator[Context]:

@@ -42,7 +42,7 @@ from msgctl.text import clean, plural
 app = group("Check, resume and report on bulk sends.")
 
 POLL = 0.1
-"""Seconds between two looks at a job that another process is stopping."""
+"""Seconds between two checks of a job that another process is stopping."""
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
 JobNames = Annotated[
     list[str] | None, typer.Argument(metavar="[JOB]...", help="Job IDs or names.", autocompletion=job_names)

@@ -45,9 +45,9 @@ from msgctl.store.store import Store
 MAX_TOGETHER = 20
 """Maximum threads that share one commit. With more, all would wait for the last one and then send at once."""
 CHECK = 0.5
-"""Maximum seconds between two looks at the store while threads wait for work: somebody may ask the job to stop."""
+"""Maximum seconds between two checks of the store while threads wait for work: another process may stop the job."""
 KEEP_ALIVE = 10.0
-"""Maximum seconds between two looks at the store while requests are in flight."""
+"""Maximum seconds between two checks of the store while requests are in flight."""
 PAUSE = 1.0
 """Seconds that a thread waits after a request did not reach the service."""
 MAX_ATTEMPT = 3600.0
@@ -134,7 +134,6 @@ class Sender:
         self._is_lost = False
         self._is_done = False
         self.lost: LostJobError | None = None
-        self.error: MsgctlError | None = None
         self.sent = False
 
     @property
@@ -163,7 +162,7 @@ class Sender:
     def stop(self, why: Why, error: MsgctlError | None = None) -> None:
         """Send nothing more, but let requests in flight finish. The first reason counts."""
         if self._ending is None:
-            self.error, self._ending = error, Ending.of(why, error)
+            self._ending = Ending.of(why, error)
         self._stopping.set()
         self._messages.put(_Message())  # wakes the writing thread up
 

@@ -22,7 +22,7 @@ from msgctl.text import clean
 from msgctl.values import quote
 
 POLL = 0.05
-"""Seconds between two looks at a key that another process uses."""
+"""Seconds between two checks of a key that another process uses."""
 
 
 @dataclass(frozen=True, slots=True)

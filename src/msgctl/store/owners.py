@@ -23,8 +23,9 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
     """Become the owner of a job, or of a job whose owner died, and return its rows to send.
 
     ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
-    that an earlier owner left in flight become unknown. Raises ConditionError (``running_elsewhere``, ``job_removed``)
-    and UsageError for a cancelled job.
+    that an earlier owner left in flight become unknown. Raises ConditionError (``running_elsewhere``, ``job_removed``),
+    the first even for a job that is no longer ``scheduled``: a person may have paused it. Raises UsageError for a
+    cancelled job.
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
@@ -34,6 +35,13 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         if job.is_running:
             raise running_elsewhere(job)
         _check_exists(job)
+        if state == "scheduled" and job.state != "scheduled":
+            raise ConditionError(
+                f"Another process has changed the job {clean(job.reference)}: it is {job.shown_state} now",
+                f"Check it: msgctl job show {clean(job.reference)}",
+                consequence="nothing was sent",
+                reason="running_elsewhere",
+            )
         if "cancelled" in (job.state, job.stopping):
             raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
         changed = db.change(
