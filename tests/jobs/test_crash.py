@@ -83,8 +83,9 @@ def _stops_for_want_of_room(bulk: Bulk, counter: CountingServer) -> None:
         done = running().end()
         assert done.code == 3, done.err
         assert "Cannot use" in done.err or "could not be written" in done.err
-        assert (bulk.id in done.err) is not ("nothing was sent" in done.err)
-        assert ("nothing was sent" in done.err) is (len(counter.dispatches) == arrived)
+        assert bulk.id in done.err or "nothing was sent" in done.err
+        if "nothing was sent" in done.err:
+            assert len(counter.dispatches) == arrived
         outcomes = assert_true(bulk, counter)
         assert outcomes["pending"] > 0
         assert outcomes["unknown"] <= 2 * CONCURRENCY * BATCH
