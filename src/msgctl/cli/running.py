@@ -122,9 +122,9 @@ def _note_schedule(context: Context, job: Job, how: Ending) -> None:
 
 
 def note_due(context: Context, job: Job) -> None:
-    """Report when a scheduled job is due, and what sends it."""
+    """Report when a scheduled job is due."""
     when = time_in(Settings.load(job.settings).zone, (job.due or 0) / 1000)
-    context.note(f"Scheduled for {when}. To send it, run `msgctl job run-due` from cron every minute.")
+    context.note(f"Scheduled for {when}.")
 
 
 def _note_left_out(context: Context, job: Job) -> None:

@@ -145,7 +145,7 @@ def _hint(job: Job, ending: Ending | None, program: str) -> str:
     if job.refused:
         hints.append(f"Resend to refused recipients: {program} job resend {reference(job)} --only refused")
     if job.unknown:
-        hints.append(f"List unknown recipients: {program} job report {reference(job)} --only unknown")
+        hints.append(f"List recipients with unknown outcome: {program} job report {reference(job)} --only unknown")
     return "\n".join(filter(None, hints))
 
 
@@ -180,10 +180,10 @@ def next_steps(job: Job, *, on_its_way: bool, undelivered: bool, program: str = 
     if job.is_running:
         return [f"Check it again: {program} job show {name}"]
     if job.shown_state == "scheduled":
-        return [f"To send it then, run from cron: {program} job run-due"]
+        return [f"To send it then, run from cron every minute: {program} job run-due"]
     steps = [resume_hint(job, program)] if job.shown_state == "paused" else []
     if job.unknown:
-        steps.append(f"List unknown recipients: {program} job report {name} --only unknown")
+        steps.append(f"List recipients with unknown outcome: {program} job report {name} --only unknown")
     if job.command in ("sms bulk", "call bulk"):
         if on_its_way:
             steps.append(f"Check the delivery: {program} job states {name}")
