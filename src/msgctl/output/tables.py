@@ -134,7 +134,7 @@ def hint(text: str) -> Text:
 
 TYPED = 20
 """Rows that determine whether a column has numbers."""
-MIN_FOLDED = 12
+MIN_FOLDED = 8
 """Minimum width of the text as long as other columns need not be folded."""
 BLOCK = 100
 """Rows per block: a long table is drawn in blocks with the same widths, to limit memory."""
