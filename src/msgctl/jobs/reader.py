@@ -31,7 +31,7 @@ MAX_COLUMNS = 1000
 
 _PHONE_NAME = re.compile(
     "(?:n[uú]mero(?:de)?)?"
-    "(?:phones?|telephone|tel|mobile|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
+    "(?:phones?|telephone|tel|mobile|cel|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
     "(?:number|n[uú]mero)?"
 )
 """The name of a column of phone numbers, with its words joined: mobile, phone_number, Teléfono móvil."""
