@@ -309,7 +309,7 @@ URL_STATISTIC = Operation(
         Field(
             "category",
             "--category",
-            "Show one category; region, city, brand, model, browser and lang need a premium URL.",
+            "Show one category (the last six need a premium URL).",
             required=False,
             choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
         ),

@@ -24,7 +24,7 @@ MIN_DIGITS, MAX_DIGITS = 3, 15
 MIN_NATIONAL, MAX_NATIONAL = 7, 11
 """A number without + and with more digits probably includes its country code."""
 
-NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
+NAME_COUNTRY = "If it is a national number, add its country, such as --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
 
 _WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")

@@ -97,7 +97,7 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
 
 def test_the_error_for_an_invalid_number_quotes_it_and_the_hint_ends_with_the_way_to_send_anyway() -> None:
     full = "Write it with + and its country code, for example '+57 300 123 4567'."
-    national = "If it is a national number, name its country with --country-code CO."
+    national = "If it is a national number, add its country, such as --country-code CO."
     for text, country, hint in (
         ("1234567890", "CO", full),
         ("+999 1234567", None, full),

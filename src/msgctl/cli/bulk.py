@@ -288,18 +288,18 @@ class Bulk:
             )
         if tally.messages:
             return None
-        return self._nobody(tally, left_out)
+        return self._no_recipients(tally, left_out)
 
-    def _nobody(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError:
-        """Return the error for a file of people who are all left out."""
+    def _no_recipients(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError:
+        """Return the error for a file whose recipients are all left out."""
         if tally.repeats:
             others = [jobs.get(self._context.store, number) for number in tally.repeats_of]
             named = [f"job {clean(each.reference)}" for each in others if each.id and each.removed is None]
             by = named[0] if named else "an earlier send"
             return UsageError(
-                f"Nobody is left to send to: {by} has sent this message to {plural(tally.repeats, 'recipient')} in "
-                "the last 12 hours",
-                "To send it again, add --again.",
+                f"No recipients are left: {by} sent this message to {plural(tally.repeats, 'recipient')} in the last "
+                "12 hours",
+                "To send it to them again, add --again.",
                 consequence="nothing was sent",
                 reason="repeats",
             )
@@ -359,7 +359,7 @@ class Bulk:
         return running.send(context, job)
 
     def _note_options(self, job: Job) -> None:
-        """Report options whose values are not those of the job: they have no effect."""
+        """Print a note for each option that differs from the job's own setting: it has no effect."""
         own = Settings.load(job.settings)
         for name, option in OPTIONS.items():
             given, kept = getattr(self._settings, name), getattr(own, name)

@@ -186,7 +186,7 @@ class Context:
             return Path(location).expanduser().absolute()
         except RuntimeError:
             raise ConfigurationError(
-                f'The path of the store begins with an unknown user: "{shorten(location)}"', "Give an absolute path."
+                f'The path of the store begins with an unknown user: "{shorten(location)}"', "Use an absolute path."
             ) from None
 
     @cached_property
@@ -216,10 +216,11 @@ class Context:
 
             backend = SandboxBackend(self.emulator, self.sleep)
             transport = partial(NetworkTransport, self.profile.base_url, backend)
+            note = "sandbox: not really sent" if self.effect is Effect.SENDS else "sandbox: simulated"
             if self.printer.shows_verdicts:
-                self.printer.aside = "(sandbox: not really sent)"
+                self.printer.aside = f"({note})"
             else:
-                self.note("sandbox: simulated, nothing is really sent")
+                self.note(note)
         client = Client(
             self.profile.base_url,
             credential,

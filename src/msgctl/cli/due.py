@@ -1,4 +1,4 @@
-"""`msgctl job run-due`: send the scheduled jobs whose time has come, one after the other."""
+"""`msgctl job run-due`: send the scheduled jobs that are due, one after the other."""
 
 from __future__ import annotations
 

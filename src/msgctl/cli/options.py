@@ -332,8 +332,7 @@ class SendOptions(OptionGroup):
         typer.Option(
             "--once",
             metavar="KEY",
-            help="Send at most once per key, among all runs that use the same store; later runs print the first "
-            "result.",
+            help="Send at most once per key. Later runs with the same store print the first result.",
             parser=parser(once_key),
             rich_help_panel=SAFETY,
         ),
@@ -357,7 +356,7 @@ class WaitOptions(OptionGroup):
     wait: Annotated[
         bool,
         typer.Option(
-            "--wait", help="Wait until every message is delivered; exit 6 if one is not.", rich_help_panel=DELIVERY
+            "--wait", help="Wait until every message is delivered; exit with 6 if one is not.", rich_help_panel=DELIVERY
         ),
     ] = False
     max_wait: Annotated[
@@ -452,7 +451,7 @@ def _job_name(text: str) -> str:
     if len(text) <= MAX_NAME and _JOB_NAME.fullmatch(text) and not _JOB_ID.fullmatch(text):
         return text
     raise UsageError(
-        f"--name must contain only letters, digits, -, _ and ., and not be the form of an ID, not {quote(text)}",
+        f'--name must contain only letters, digits, "-", "_" and ".", and must not look like an ID, not {quote(text)}',
         "For example: --name orders-2026-11-21",
     )
 

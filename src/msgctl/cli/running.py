@@ -75,7 +75,7 @@ def send(context: Context, job: Job) -> OwnResult:
     error = ending.error_of(job, how, context.printer.program)
     if is_resend and how.why is Why.COMPLETE and not sender.sent:
         error = None
-        context.note("Nobody was left to resend to; all recipients keep the earlier outcome.")
+        context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     if error is not None:
         error.nothing_sent = not sender.sent
     if how.why is Why.CANARY:

@@ -103,10 +103,10 @@ def api(
 ) -> RawResult | OwnResult:
     """Make any request with the profile's credentials.
 
-    Use it for endpoints msgctl has no command for. The parameters are sent in the query of a GET request or beside
-    --input, else as a form. Client and key are added where the service expects them. The body of the response is
-    printed unchanged. A non-success status exits with 1, with 4 if the request was turned away for now, or with 5 if it
-    may have been carried out. A success whose body is a refusal also exits with 1.
+    Use it for endpoints without a command. The parameters are sent in the query of a GET request or beside --input,
+    else as a form. Client and key are added where the service expects them. The body of the response is printed
+    unchanged. A non-success status exits with 1, with 4 if the request was turned away for now, or with 5 if it may
+    have been carried out. A success whose body is a refusal also exits with 1.
 
     GET requests may be retried; all other requests are sent only once.
     """

@@ -49,6 +49,6 @@ def check(
     left = Decimal(response.document["status"])
     failures: list[MsgctlError] = []
     if left < minimum:
-        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, under {minimum:,}"
-        failures = [ConditionError(what, "Top up before sending more.", reason="low_balance", **response.attached())]
+        what = f"{left:,} {'credit' if left == 1 else 'credits'} left, fewer than {minimum:,}"
+        failures = [ConditionError(what, "Top up before you send more.", reason="low_balance", **response.attached())]
     return result._replace(failures=failures)

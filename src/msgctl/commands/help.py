@@ -34,8 +34,8 @@ def help(  # noqa: A001
 def commands(ctx: typer.Context) -> OwnResult:
     """Describe every command, its options and its output.
 
-    With --json, a program that knows only this description can use all of msgctl. `effect` says what a command does to
-    the service: it reads, changes or sends something; a local command makes no request.
+    With --json, a program that knows only this description can use all of msgctl. `effect` is reads, changes or
+    sends, for the effect on the service, and local for a command that makes no request.
     """
     from msgctl.reference.description import describe, document
 

@@ -37,13 +37,14 @@ USUAL_LIMIT = 20
 MAX_LISTED = 1_000_000
 
 app = group(
-    """Messages that were sent, and their results.
+    """Show messages that were sent, and their results.
 
     Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
-    verification messages (never their codes) and blocked numbers. A store in a database has those of all machines.
+    verification messages (never their codes) and blocked numbers. A PostgreSQL store contains the entries of all
+    machines.
 
-    The outcome is accepted, refused, or unknown: the request was sent, but it is not known whether the service carried
-    it out. With -p, only what was sent with that profile. Days begin at midnight of this machine's time zone.
+    The outcome is accepted, refused or unknown. Unknown means that the service may have carried out the request. With
+    -p, list only the entries of that profile. Days begin at midnight in this machine's time zone.
     """
 )
 
@@ -137,8 +138,8 @@ def clear(
 ) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
-    For 90 days, msgctl keeps what protects people: --once keys, names and digests of jobs, and the numbers, digests
-    and times of messages. Opt-outs stay until you remove them.
+    For 90 days, the store keeps only the data that prevents repeats: --once keys, names and digests of jobs, and
+    numbers, digests and times of messages. Opt-outs stay until you remove them.
     """
     profile = context.profile
     start = None if before is None else _start(before)

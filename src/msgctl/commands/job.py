@@ -53,7 +53,7 @@ class Which(OptionGroup):
     """The job to use."""
 
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
-    last: Annotated[bool, typer.Option("--last", help="Use the newest job of this machine that has begun.")] = False
+    last: Annotated[bool, typer.Option("--last", help="Use the newest job that began on this machine.")] = False
 
     def found(self, context: Context) -> Job:
         """Return the job. Raises UsageError."""
@@ -66,7 +66,7 @@ class Which(OptionGroup):
             return find(context, self.job)
         job = jobs.last(context.store, machine=context.store.machine)
         if job is None:
-            raise UsageError("No job of this machine has begun", "List the jobs: msgctl job list")
+            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
         return job
 
 
@@ -112,8 +112,8 @@ def show(context: Context, which: Which) -> OwnResult:
 def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnResult:
     """Resume a job without sending to anyone twice.
 
-    Pending messages are sent. Before the time of a scheduled job, msgctl asks first. Outside its window, the job is
-    scheduled for the time when it opens.
+    It sends the pending messages. If a scheduled job is not due yet, msgctl asks first. If the window is closed, it
+    schedules the job for the time when the window opens.
     """
     from msgctl.cli import running
 
@@ -162,10 +162,10 @@ def _keep_scheduled(context: Context, job: Job, settings: Settings, opens: float
     output=JOB_FIELDS,
 )
 def run_due(context: Context) -> RawResult | None:
-    """Send the scheduled jobs whose time has come, of all profiles.
+    """Send the scheduled jobs of all profiles that are due.
 
-    Run it from cron: it prints nothing if nothing is due, and overlapping runs never send a job twice. A job stays
-    scheduled outside its window, if the service cannot be reached, or if the process is killed. Ctrl-C pauses it.
+    Run it from cron: it prints nothing if no job is due, and overlapping runs never send a job twice. A job stays
+    scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it.
     """
     from msgctl.cli import due
 
@@ -190,8 +190,8 @@ def report(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help=f"Only these recipients: {', '.join(OUTCOMES)}; or of the accepted: {', '.join(DELIVERIES)} "
-            "(repeatable; commas separate several).",
+            help=f"Only recipients with these outcomes ({', '.join(OUTCOMES)}), or accepted ones with these "
+            f"delivery states ({', '.join(DELIVERIES)}). Repeatable, or separated by commas.",
             parser=Choices((*OUTCOMES, *DELIVERIES), "outcome"),
         ),
     ] = None,
@@ -284,8 +284,8 @@ def resend(
 ) -> OwnResult:
     """Resend to a job's refused, undelivered or unknown recipients, as another attempt in the same job.
 
-    The question fixes the recipients. If the run is interrupted, `msgctl job resume` continues it. Check the delivery
-    states first: msgctl job states.
+    Check the delivery states first: msgctl job states. Recipients are chosen when msgctl asks for confirmation. If the
+    run is interrupted, `msgctl job resume` continues it.
     """
     from msgctl.cli import running
 
@@ -349,7 +349,8 @@ def remove(
 ) -> OwnResult:
     """Delete jobs that are done or cancelled, and their recipients.
 
-    For 90 days, the store keeps what protects people: names and digests of jobs, numbers and times of messages.
+    For 90 days, the store keeps only the data that prevents repeats: names and digests of jobs, and numbers, digests
+    and times of messages.
     """
     context.check_fields(JOB_FIELDS)
     if bool(job) is (before is not None):

@@ -106,8 +106,8 @@ def import_(
 ) -> TextResult:
     """Add the numbers of a file to the opt-out list, all or none.
 
-    If the file has a column "channel", its values count: sms, call, chatapp or all. --channel is for empty cells, and
-    for files without this column.
+    If the file has a column "channel", it contains the channel of each number: sms, call, chatapp or all. --channel
+    applies to empty cells, and to files without this column.
     """
     from msgctl.jobs.reader import name_of, values_in
     from msgctl.store import people

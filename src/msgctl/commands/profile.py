@@ -172,7 +172,8 @@ class Preferences(OptionGroup):
         typer.Option(
             "--word",
             metavar="KIND=TEXT",
-            help=f"Add a text of the service that means KIND: {', '.join(WORDS)} (repeatable). KIND= removes them.",
+            help=f"Add a word of the service and its meaning: {', '.join(WORDS)} (repeatable). KIND= removes the "
+            "added words.",
             parser=parser(_word),
             rich_help_panel=PREFERENCES,
         ),
@@ -222,9 +223,8 @@ def add(
         bool, typer.Option("--force", help="Replace an existing profile.", rich_help_panel=SAFETY)
     ] = False,
 ) -> Result | None:
-    """Save an account. Prompts for what is missing; the key stays hidden.
-
-    The key cannot be an option, because every user of a machine can see the arguments of a command.
+    """Save an account. It prompts for missing values and does not show the key. No option takes the key, because every
+    user of a machine can see the arguments of a command.
     """
     _check_new(context.config, name, force=force)
     settings = options.given(allow_http=False)
@@ -257,7 +257,7 @@ def add(
     "msgctl profile set main --word 'delivered=RECEIVED'",
 )
 def set_(context: Context, name: Name, *, options: AccountOptions, preferences: Preferences) -> Result:
-    """Change settings of a profile, or its key. Only what you give is changed."""
+    """Change settings of a profile, or its key. Settings that you omit stay the same."""
     _refuse_sandbox(name)
     stored = profiles.stored(context.config, name)
     settings = options.given(allow_http=stored.settings.get("allow_http") is True) | preferences.given()
@@ -320,7 +320,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
     if missing := [option for option, is_given in required.items() if not is_given]:
         raise UsageError(
             f"Missing {'option' if len(missing) == 1 else 'options'}: {', '.join(missing)}",
-            "On a terminal, msgctl asks for what is missing.",
+            "On a terminal, msgctl prompts for missing options.",
         )
 
 

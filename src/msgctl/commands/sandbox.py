@@ -96,7 +96,7 @@ def inbox(
         typer.Option(
             "--wait",
             metavar="SECONDS",
-            help="Wait for a message; exit 6 if none arrives.",
+            help="Wait for a message; exit with 6 if none arrives.",
             parser=_wait,
         ),
     ] = None,
@@ -134,7 +134,7 @@ def click(
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:
-    """Make visits to a short URL.
+    """Simulate visits to a short URL.
 
     The device, and the country if you omit it, are random.
     """
@@ -227,8 +227,8 @@ def responses(
 def reset(context: Context, base_url: BaseUrl = None) -> None:
     """Delete everything in the sandbox.
 
-    This removes messages, codes, blocked numbers, short URLs and their clicks. Credits, faults, clock and responses
-    become what they were when the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
+    This removes messages, codes, blocked numbers, short URLs and their clicks. It also restores the credits, faults,
+    clock and responses with which the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
     """
     from msgctl.sandbox import emulator
 

@@ -254,8 +254,8 @@ class Sandbox(NamedTuple):
 def serve(context: Context, *, port: Port = 8520, listening: Listening, account: Account, behaviour: Behaviour) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 
-    As soon as it accepts connections, it prints the address of its inbox page, the base URL and the variables to
-    export. It writes one log line per request on standard error.
+    Once it accepts connections, it prints the address of its inbox page, the base URL and the variables to export. It
+    writes one log line per request on standard error.
     """
     log = (lambda _: None) if context.options.quiet else _log
     sandbox = _opened(context, port, log, listening, account, behaviour)
@@ -291,10 +291,10 @@ def run_beside(
     account: Account,
     behaviour: Behaviour,
 ) -> None:
-    """Run a command beside a sandbox that is served until the command ends.
+    """Serve a sandbox while a command runs.
 
-    The command gets the sandbox's address, client and key in the three variables, and an empty store that is deleted at
-    the end. Its exit code is the exit code of `sandbox exec`.
+    The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY, and uses an empty store, which
+    is deleted at the end. `sandbox exec` exits with the command's exit code.
     """
     log = _log if context.options.verbose else (lambda _: None)
     sandbox = _opened(context, port, log, listening, account, behaviour)

@@ -109,7 +109,7 @@ def watch(
         max_wait_option("Maximum seconds to wait."),
     ] = 300,
 ) -> ServiceResult | OwnResult:
-    """Wait until each message reaches a state; exit 6 if one does not."""
+    """Wait until each message reaches a state; exit with 6 if one does not."""
     targets = messages.targets(context)
     if context.options.dry_run:
         return _described(context, targets)

@@ -109,7 +109,7 @@ def verify(
     *,
     numbers: Numbers,
 ) -> Result:
-    """Verify a code; exit 1 if it is wrong.
+    """Verify a code; exit with 1 if it is wrong.
 
     Without --code, msgctl asks for the code on a terminal.
     """

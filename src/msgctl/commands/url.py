@@ -176,9 +176,9 @@ def bulk(
         typer.Option("--to", metavar="LONG_URL", help="Where the links lead; {column} works in its path and query."),
     ],
 ) -> OwnResult:
-    """Make sure that each row of a file has a short URL, and print the file with a column "link".
+    """Create a short URL for each row of a file, and print the file with a column "link".
 
-    A link is created only if the service has none with its name, so you can run the command again.
+    Short URLs that exist already are used again, so you can safely repeat the command.
     """
     from msgctl.jobs.links import look_up_values, short_url
 
@@ -213,7 +213,7 @@ def clicks(
     since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None,
     until: Annotated[date | None, date_option("--until", UNTIL.help)] = None,
 ) -> OwnResult:
-    """Count the clicks on the short URL of each row of a file, and print the file with a column "clicks"."""
+    """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
     from msgctl.jobs.links import clicks as count
 
     today = context.today()

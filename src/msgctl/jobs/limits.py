@@ -100,7 +100,7 @@ class Budget:
         used = plural(-(-self._spent // CREDIT), "credit")
         doubt = ""
         if self._unknown:
-            doubt = f", and up to {-(-self._unknown * self._price // CREDIT):,} more of unknown requests"
+            doubt = f", and up to {-(-self._unknown * self._price // CREDIT):,} more by unknown requests"
         return ConditionError(
             f"The next request could exceed --max-credits {self._max // CREDIT:,} ({used} used{doubt})",
             reason="credit_limit",

@@ -215,7 +215,7 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
 def _invalid(row: InvalidRow, name: str) -> FileError:
     return FileError(
         f"Line {row.line} of {name}: {row.phone}: {row.reason}",
-        "Fix or remove it. Name the country of national numbers with --country-code CO.",
+        "Fix or remove it. National numbers need a country, such as --country-code CO.",
     )
 
 
@@ -392,12 +392,12 @@ def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample:
     if index is None or (asked is None and _is_phone(columns[index])):
         if any(map(_is_phone, columns)):
             raise NoTableError(
-                f"the first line of {file} contains a phone number, but must name the columns",
+                f"the first line of {file} contains a phone number instead of column names",
                 "Add a header line, for example: phone,name",
             )
         raise NoTableError(
             f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
-            'Rename the column of the phone numbers to "phone", or name it with --phone-column NAME.',
+            'Rename the column with the phone numbers to "phone", or use --phone-column NAME.',
         )
     return index
 

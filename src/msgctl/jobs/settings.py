@@ -69,8 +69,7 @@ class Settings:
         int | None,
         Option(
             "--max-credits",
-            "Pause before the job costs more than N credits. Until the first price is known, messages are sent one at "
-            "a time.",
+            "Pause before the job costs more than N credits. Sends one message at a time until it knows the price.",
             "Safety",
             "N",
             _whole("--max-credits", 0, MAX_CREDITS),
@@ -81,8 +80,8 @@ class Settings:
         str | None,
         Option(
             "--at-most",
-            "Leave out people to whom this account has sent N messages since midnight (N/day) or Monday (N/week). "
-            "All messages in the store count.",
+            "Maximum messages per person: N/day (since midnight) or N/week (since Monday). Counts all messages of "
+            "the account in the store.",
             "Safety",
             "LIMIT",
             _limit,
@@ -106,8 +105,8 @@ class Settings:
         str | None,
         Option(
             "--window",
-            "Send only at these hours: 08:00-19:00, or co (Colombian law). The time zone is the profile's, or else "
-            "this machine's.",
+            "Send only during these hours, such as 08:00-19:00 in the profile's time zone, or co for the hours of "
+            "Colombian law.",
             "When",
             "HOURS",
             str,
@@ -121,7 +120,7 @@ class Settings:
         str | None,
         Option(
             "--at",
-            "Schedule the job: 2026-12-01 09:00, or 09:00 for the next 09:00. `msgctl job run-due` sends it.",
+            "Schedule the job for this time: 2026-12-01 09:00, or the next 09:00. `msgctl job run-due` sends it.",
             "When",
             "TIME",
             str,
@@ -131,7 +130,7 @@ class Settings:
         int,
         Option(
             "--batch-size",
-            "Maximum numbers per request, for recipients of the same text.",
+            "Maximum recipients per request; only recipients of the same message share one.",
             "Speed",
             "N",
             _whole("--batch-size", 1, MAX_BATCH),

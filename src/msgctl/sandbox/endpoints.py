@@ -111,7 +111,7 @@ def about(_emulator: Emulator) -> Document:
     "GET",
     "/inbox",
     "Return the messages that phones received, newest last.",
-    _optional("phone", help="only this number, in any spelling"),
+    _optional("phone", help="only this number, in any format"),
     _optional("after", help="only messages after this one: its ID, or a time"),
     _WAIT,
     messages=list[Document],
@@ -140,7 +140,7 @@ def _after(db: Connection, after: str) -> tuple[str, float]:
 @_endpoint(
     "POST",
     "/click",
-    "Make visits to a short URL.",
+    "Simulate visits to a short URL.",
     _field("name", help="name of the short URL"),
     _number("count", help="number of visits, 1 if omitted", least=1, most=MAX_CLICKS),
     _optional("country", help="country of the visitors, random if omitted"),
@@ -148,7 +148,7 @@ def _after(db: Connection, after: str) -> tuple[str, float]:
     clicks=int,
 )
 def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None = None) -> Document:
-    """Make visits now; the other fields of the visitors are random."""
+    """Simulate visits now; the other fields of the visitors are random."""
     if country is not None:
         country = country.upper()
         if not _COUNTRY.fullmatch(country):

@@ -97,7 +97,7 @@ def held(
             if wait is None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             elif not _take(descriptor, wait):
-                what = f"Another program holds {shown(path)}"
+                what = f"Another program has locked {shown(path)}"
                 raise HeldError(what, "Try again when it is done.", consequence=consequence)
         yield descriptor
     finally:

@@ -84,7 +84,7 @@ class Sending:
         raise LostJobError(
             f"Another process on {clean(machine or 'another machine')} has taken over the job "
             f"{clean(self.job.reference)}",
-            f"Look at it: msgctl job show {clean(self.job.reference)}",
+            f"Check it: msgctl job show {clean(self.job.reference)}",
             consequence="this one sends nothing more",
             reason="running_elsewhere",
         )
