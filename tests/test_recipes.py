@@ -1,21 +1,27 @@
-"""The recipes of the manual work, even if something is wrong."""
+"""The recipes of the manual work, and none of them loses an alarm if something is wrong."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from msgctl.reference import manual
+from support.disks import mounted
 from support.service import Service, respond
 from support.shell import Shell
 
 PAGE = manual.part("recipes")
 PHONES = "msgctl sandbox inbox -o csv --fields phone"
+NO_WRITES = "trap '' XFSZ; ulimit -f 0"
 
 
 def recipe(title: str) -> str:
@@ -29,76 +35,151 @@ BALANCE = recipe("AN ALARM FOR LOW CREDITS")
 DISK = recipe("AN ALARM FOR A FULL DISK")
 PROMETHEUS = recipe("CREDITS IN PROMETHEUS")
 NAGIOS = recipe("CREDITS IN NAGIOS")
+CRON = re.findall(r"\$HOME/.local/bin/(.*)", recipe("SCHEDULED JOBS AND OLD RECORDS"))[:2]
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+class Alarms(NamedTuple):
+    """The results of the recipes: printed text, exit code of the plugin, file of metrics, and the disk alarm."""
+
+    balance: str
+    nagios: int
+    metrics: str
+    disk: tuple[int, str]
 
 
-@pytest.fixture
-def full_disk(shell: Shell) -> Shell:
+def alarms(shell: Shell, before: str = ":") -> Alarms:
+    """Run the four recipes that raise an alarm, each after a line of shell code."""
+    balance, nagios, _, disk = (shell.run(f"{before}\n{each}", "sh") for each in (BALANCE, NAGIOS, PROMETHEUS, DISK))
+    metrics = shell.run("cat msgctl.prom 2> /dev/null || true")[1]
+    return Alarms(balance[1], nagios[0], metrics, disk)
+
+
+def prepared(folder: Path) -> Shell:
+    """Return a shell on a machine whose disk is almost full, and where nothing sleeps."""
+    shell = Shell(folder)
+    shell.variables["XDG_STATE_HOME"] = str(folder / "state")
     shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
     shell.program("sleep", "echo slept")
     return shell
 
 
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return prepared(tmp_path)
+
+
+@pytest.fixture
+def on_full_disk(tmp_path: Path) -> Iterator[tuple[Shell, str]]:
+    """A shell on a full disk, or else one that cannot write to files after a line of shell code."""
+    with ExitStack() as stack:
+        try:
+            disk = stack.enter_context(mounted(tmp_path / "disk", "1m"))
+        except pytest.skip.Exception:
+            yield prepared(tmp_path / "disk"), NO_WRITES
+        else:
+            shell = prepared(disk.path)
+            disk.fill()
+            yield shell, ":"
+
+
 @pytest.mark.parametrize(("credits_left", "nagios"), [(100, 0), (99, 2)])
 def test_alarms_report_a_low_balance(credits_left: int, nagios: int, shell: Shell) -> None:
     shell.run(f"msgctl sandbox credit {credits_left}")
-    assert shell.run(BALANCE, "sh") == (0, "Credits are running low\n" if nagios else "")
-    assert shell.run(NAGIOS, "sh")[0] == nagios
-    assert shell.run(PROMETHEUS, "sh") == (0, "")
-    assert shell.run("cat msgctl.prom")[1] == f"msgctl_up 1\nmsgctl_credits {credits_left}\n"
+    shown = f"msgctl_up 1\nmsgctl_credits {credits_left}\n"
+    assert alarms(shell) == ("Credits are running low\n" if nagios else "", nagios, shown, (0, ""))
 
 
 def test_alarms_distinguish_a_service_that_is_not_reached(shell: Shell) -> None:
     shell.unreachable()
-    assert shell.run(BALANCE, "sh") == (0, "")
-    assert shell.run(NAGIOS, "sh")[0] == 3
-    shell.run(PROMETHEUS, "sh")
-    assert shell.run("cat msgctl.prom")[1] == "msgctl_up 0\n"
+    balance, nagios, metrics, (code, printed) = alarms(shell)
+    assert (balance, nagios, metrics) == ("", 3, "msgctl_up 0\n")
+    assert (code, printed.count("slept")) == (4, 3)
 
 
 def test_alarms_report_a_refused_key(shell: Shell, service: Service) -> None:
     service.always(respond({"error": 1, "msg": "Unauthorized"}, 401))
     shell.unreachable()
     shell.variables["MSGCTL_BASE_URL"] = service.base_url
-    assert "The balance is not known: Error" in shell.run(BALANCE, "sh")[1]
-    assert shell.run(NAGIOS, "sh")[0] == 3
+    balance, nagios, metrics, (code, printed) = alarms(shell)
+    assert "The balance is not known: Error" in balance
+    assert (nagios, metrics) == (3, "msgctl_up 0\n")
+    assert (code, "Error" in printed, "slept" in printed) == (1, True, False)
 
 
 def test_alarms_report_a_missing_command(shell: Shell) -> None:
-    shell.program("msgctl", "exit 127")
-    assert "The balance is not known" in shell.run(BALANCE, "sh")[1]
-    assert shell.run(NAGIOS, "sh")[0] == 3
+    shell.program("msgctl", "echo 'msgctl: not found' >&2; exit 127")
+    balance, nagios, metrics, disk = alarms(shell)
+    assert balance == "The balance is not known: msgctl: not found\n"
+    assert (nagios, metrics) == (3, "msgctl_up 0\n")
+    assert disk == (127, "msgctl: not found\n")
 
 
-@pytest.mark.parametrize("home", ["export HOME=/nowhere", "unset HOME"])
-def test_the_balance_alarm_works_without_a_home(home: str, shell: Shell) -> None:
+def test_alarms_report_a_full_disk(on_full_disk: tuple[Shell, str], service: Service) -> None:
+    shell, before = on_full_disk
+    service.always(respond({"status": "99"}))
     shell.unreachable()
-    assert shell.run(f"unset XDG_STATE_HOME XDG_CONFIG_HOME; {home}\n{BALANCE}", "sh") == (0, "")
+    shell.variables["MSGCTL_BASE_URL"] = service.base_url
+    balance, nagios, metrics, (code, printed) = alarms(shell, before)
+    assert (balance, nagios, metrics) == ("Credits are running low\n", 2, "")
+    assert code == 3
+    assert "nothing was sent" in printed
 
 
-def test_the_disk_alarm_is_sent_once_a_day_by_each_host(full_disk: Shell) -> None:
+def test_alarms_report_that_there_is_no_state_directory(shell: Shell, service: Service) -> None:
+    service.always(respond({"status": "99"}))
+    shell.unreachable()
+    shell.variables |= {"MSGCTL_BASE_URL": service.base_url, "XDG_STATE_HOME": "/dev/null/state"}
+    balance, nagios, metrics, (code, printed) = alarms(shell)
+    assert (balance, nagios) == ("Credits are running low\n", 2)
+    assert metrics == "msgctl_up 1\nmsgctl_credits 99\n"
+    assert code == 3
+    assert "nothing was sent" in printed
+
+
+def test_alarms_work_without_a_home(shell: Shell) -> None:
+    shell.run("msgctl sandbox credit 99")
+    shown = "msgctl_up 1\nmsgctl_credits 99\n"
+    assert alarms(shell, "unset HOME") == ("Credits are running low\n", 2, shown, (0, ""))
+
+
+def test_a_metric_is_not_kept_if_the_new_one_cannot_be_written(shell: Shell) -> None:
+    assert shell.run(PROMETHEUS, "sh")[0] == 0
+    assert shell.run(f"{NO_WRITES}\n{PROMETHEUS}", "sh")[0] == 0
+    assert shell.run("ls *.prom* 2> /dev/null || true")[1] == ""
+
+
+def test_the_disk_alarm_is_sent_once_a_day_by_each_host(shell: Shell) -> None:
     for host in ("alpha", "alpha", "beta"):
-        full_disk.program("uname", f"echo {host}")
-        assert full_disk.run(DISK, "sh")[0] == 0
-    assert full_disk.run(PHONES)[1] == "phone\n" + "573001234567\n" * 2
+        shell.program("uname", f"echo {host}")
+        assert shell.run(DISK, "sh")[0] == 0
+    assert shell.run(PHONES)[1] == "phone\n" + "573001234567\n" * 2
 
 
-def test_the_disk_alarm_is_tried_three_times(full_disk: Shell) -> None:
-    full_disk.unreachable()
-    code, printed = full_disk.run(DISK, "sh")
-    assert (code, printed.count("slept")) == (4, 3)
-
-
-def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(full_disk: Shell) -> None:
-    full_disk.run("msgctl sandbox fault drop:next=1:/send-sms")
+def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None:
+    shell.run("msgctl sandbox fault drop:next=1:/send-sms")
     for _ in range(2):
-        code, printed = full_disk.run(DISK, "sh")
+        code, printed = shell.run(DISK, "sh")
         assert (code, "slept" in printed) == (5, False)
-    assert full_disk.run(PHONES)[1] == "phone\n573001234567\n"
+    assert shell.run(PHONES)[1] == "phone\n573001234567\n"
+
+
+def test_cron_is_silent_if_nothing_is_due_and_reports_faults(shell: Shell) -> None:
+    run_due, clear = CRON
+    assert shell.run(run_due, "sh") == (0, "")
+    assert shell.run(clear, "sh")[0] == 0
+    shell.variables["XDG_STATE_HOME"] = "/dev/null/state"
+    for line in CRON:
+        code, printed = shell.run(line, "sh")
+        assert (code, "Error" in printed) == (3, True)
+
+
+def test_tests_run_beside_a_sandbox(shell: Shell) -> None:
+    command = recipe("TESTS IN CONTINUOUS INTEGRATION")
+    shell.program("pytest", 'msgctl -q balance --json > /dev/null && echo "$MSGCTL_BASE_URL"')
+    code, printed = shell.run(command, "sh")
+    assert (code, printed.startswith("http://127.0.0.1:")) == (0, True)
+    shell.program("pytest", "exit 127")
+    assert shell.run(command, "sh")[0] == 127
 
 
 def test_the_daily_job_can_be_repeated(shell: Shell, tmp_path: Path) -> None:
@@ -122,3 +203,9 @@ def test_the_login_accepts_the_right_code(shell: Shell) -> None:
         child.expect_exact(verdict)
         child.expect(pexpect.EOF)
         child.close()
+
+
+def test_the_login_denies_access_if_the_service_is_not_reached(shell: Shell) -> None:
+    shell.unreachable()
+    script = f"printf '573001234567\\n' | {{ {recipe('A LOGIN WITH A CODE')} }}"
+    assert shell.run(script, "sh")[1].endswith("Access denied\n")

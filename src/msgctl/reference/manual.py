@@ -10,6 +10,7 @@ A blank line ends a block. A block begins with:
 - ``- text``: a list item; further lines are indented by two spaces.
 - ``: term``: a term, explained in the following lines, which are indented by two spaces.
 - four spaces: an example, printed as it is.
+- ``| a | b | c |``: a row of a table with three columns; the first row is the header.
 - ``%include NAME``: the text of ``pages/NAME.txt``.
 - anything else: a paragraph; a backslash at the end of a line breaks it.
 
@@ -61,8 +62,8 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
         section = sections.get(name, 1)
         others = ", ".join(f"`{other}`({number})" for other, number in sections.items() if other != name)
         title = f'.TH {_literal(name.upper())} {section} {DATE} "msgctl {__version__}" "msgctl manual"'
-        # ".ad l": text is not justified
-        head = [title, ".ad l", ".SH NAME", rf"{_literal(name)} \- {_inline(about)}"]
+        # The first line makes man(1) run tbl(1). ".ad l": text is not justified.
+        head = ["'\\\" t", title, ".ad l", ".SH NAME", rf"{_literal(name)} \- {_inline(about)}"]
         written[f"{name}.{section}"] = "\n".join([*head, *_roff("\n\n".join([*blocks, "# SEE ALSO", others]))]) + "\n"
     return written
 
@@ -179,6 +180,8 @@ def _roff(text: str) -> Iterator[str]:
             yield from [*break_before, ".RS 4", ".EX", *example, ".EE", ".RE"]
         elif block.startswith(("- ", ": ")):
             yield from _list(block)
+        elif block.startswith("| "):
+            yield from _table(block)
         else:
             yield from [*break_before, "\n.br\n".join(map(_paragraph, block.split("\\\n")))]
 
@@ -190,6 +193,15 @@ def _list(block: str) -> Iterator[str]:
         else:
             term, _, text = item.removeprefix(": ").partition("\n")
             yield from [".TP", _paragraph(term), _paragraph(text)]
+
+
+def _table(block: str) -> Iterator[str]:
+    """Yield a table of tbl(1), which fits 80 columns."""
+    header, *rows = ([_paragraph(cell) for cell in row.strip("|").split(" | ")] for row in block.split("\n"))
+    yield from [".TS", "lb lb lb", "lw(22n) lw(21n) lw(22n).", "\t".join(header)]
+    for row in rows:
+        yield from ["_", "\t".join(f"T{{\n{cell}\nT}}" for cell in row)]
+    yield ".TE"
 
 
 def _paragraph(text: str) -> str:
