@@ -316,7 +316,7 @@ def _deciding(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 # None of the lists has a word of only these letters and digits, except "bad".
-_USUAL_ID = re.compile(r"(?=[0a-f-]*[1-9])(?:[0-9]{6,64}|(?=[0-9-]*[a-f])[0-9a-f-]{6,64})\Z")
+_USUAL_ID = re.compile(r"(?=[0a-z-]*[1-9])(?:[a-z]?[0-9]{6,64}|(?=[0-9-]*[a-f])[0-9a-f-]{6,64})\Z")
 
 
 class _Record:
@@ -656,7 +656,6 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
 
 _CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?", re.ASCII)
 _NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
-_CHARGED = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
 
 
 def credits_left(document: Any) -> Decimal | None:
@@ -673,21 +672,3 @@ def credits_left(document: Any) -> Decimal | None:
     pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
     text = named[0].strip()
     return Decimal(text) if pattern.fullmatch(text) else None
-
-
-def charged(text: str | None) -> int | None:
-    """Return the credits that a response reports for a recipient; None if they are not a plausible whole number."""
-    found = _CHARGED.fullmatch(text) if text else None
-    return None if found is None or (found[2] or "").strip("0") else int(found[1])
-
-
-def charge(found: RecipientOutcome, estimate: int) -> tuple[int, int]:
-    """Return the credits charged for a recipient, and the credits that count if the response reports no charge.
-
-    0 is not a price, so the estimate counts. A refused recipient costs nothing.
-    """
-    paid = charged(found.credits) or 0
-    if paid or found.outcome == REFUSED:
-        return paid, 0
-    fraction = _CHARGED.fullmatch(found.credits) if found.credits else None
-    return 0, max(estimate, int(fraction[1]) + 1 if fraction and fraction[2] else 0)
