@@ -36,7 +36,7 @@ ADDRESS_HINT = (
     "allow: allow the public IP address of this machine, or of its proxy."
 )
 OVERDUE = 600_000
-"""Milliseconds after which a scheduled job is overdue, although nothing has sent it."""
+"""Milliseconds after its due time when a scheduled job is overdue."""
 BALANCE = request.build(ops.BALANCE, {})
 
 
@@ -50,7 +50,7 @@ class Finding:
 
 
 class NotCheckedError(Exception):
-    """A check needs something that an earlier check did not find."""
+    """An earlier check, on which this one depends, has failed."""
 
 
 class Machine:
@@ -59,7 +59,7 @@ class Machine:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.failed: list[str] = []
-        """The names of the checks that have failed with an error; others may need what they did not find."""
+        """The names of the checks that have failed with an error; other checks may depend on them."""
         context.warns_without_store = False
 
     def needs(self, *checks: str) -> None:
@@ -135,7 +135,7 @@ def check_key(machine: Machine) -> Finding:
 
 
 def check_store(machine: Machine) -> Finding:
-    """Check that msgctl can read what it remembers: history, --once keys, opt-outs and jobs."""
+    """Check that msgctl can use the store, and that no job is overdue."""
     machine.needs("file", "profile")
     from msgctl.store import jobs
 

@@ -16,7 +16,7 @@
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
         └── Cancelled     130   the user answered no to a question
 
-An error is composed once, where it is found. `msgctl.cli.errors` alone turns it into a message and an exit code. A
+An error is composed once, where it is found. Only `msgctl.cli.errors` converts it to a message and an exit code. A
 caller that has more details raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
 """
 
@@ -107,15 +107,15 @@ class MsgctlError(Exception):
 
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
     reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
-    succeed a little later (a refused connection), and false if it will not (an untrusted certificate).
-    ``nothing_sent`` is true if it is certain that no request was sent. ``replayed`` is true if the error is that of an
-    earlier run with the same key or name.
+    succeed a little later (a refused connection), and false if it will not (an untrusted certificate). ``nothing_sent``
+    is true if it is certain that no request was sent. ``replayed`` is true if the error comes from an earlier run with
+    the same key or name.
 
     If the service responded, ``http_status`` is the status, and ``record`` contains the service's own ``error`` and
     ``msg``, unchanged. ``body`` is the text of the response, at most 4,000 characters, with the key redacted; history
     and jobs store it. ``document`` is its JSON, or None. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that left the outcome in doubt, after the
-    kind of words that it could be added to in a profile.
+    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that made the outcome unknown, preceded
+    by the kind of words that it probably belongs to.
     """
 
     kind: ClassVar[str] = "error"
@@ -280,7 +280,7 @@ class ConditionError(MsgctlError):
 
 
 class Interrupted(MsgctlError):  # noqa: N818 (InterruptedError is Python's own)
-    """Stopped by a signal; the message says whether a request had been sent."""
+    """Stopped by a signal; the message reports whether a request had been sent."""
 
     kind = "interrupted"
     exit_code = 130
@@ -303,7 +303,7 @@ def no_more(what: str) -> ConfigurationError:
 
 
 def without_frames(error: MsgctlError) -> MsgctlError:
-    """Return an error that is kept, without its traceback, whose frames contain the whole response."""
+    """Return an error without its traceback, whose frames would keep the whole response in memory."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 

@@ -28,7 +28,7 @@ class ShapeError(ValueError):
 
 
 class _Raw(str):
-    """A finished piece of JSON text, between values that are not written yet."""
+    """A piece of JSON text that is already written, between values that are not."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def escape(text: str, *, ascii_only: bool = False) -> str:
-    """Return JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
+    """Escape unsafe characters (or all beyond ASCII) in JSON text as ``\\uXXXX``; its value stays the same."""
     if text.isascii() and "\x7f" not in text:
         return text
 

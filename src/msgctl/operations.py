@@ -115,11 +115,11 @@ PLAIN_CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
 PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
 MAX_RETRIES = 3
 CHANNELS = {"sms": "SMS", "call": "calls", "chatapp": "chat-app messages"}
-"""The channels that a person can opt out of, and what a message calls them."""
+"""The channels that a person can opt out of, and their names in messages."""
 
 
 def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:
-    """Return fields of a response; a field that is given by name is a string."""
+    """Return the fields of a response; a field without a type is a string."""
     return tuple(ResponseField(one) if isinstance(one, str) else one for one in each)
 
 

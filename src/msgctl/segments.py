@@ -141,7 +141,7 @@ def to_gsm7(text: str) -> Gsm7Text:
 
 
 def _joined(pieces: list[str | None]) -> str:
-    """Join the pieces of a text. None is a symbol that was left out; one of the spaces around it goes, too."""
+    """Join the pieces of a text. None is a symbol that was left out; one of the spaces around it is removed, too."""
     text = [""]
     is_gap = False
     for piece in filter(lambda piece: piece != "", pieces):
@@ -159,7 +159,7 @@ def _joined(pieces: list[str | None]) -> str:
 
 
 def saved_by_gsm7(text: str) -> int:
-    """Return how many segments `to_gsm7` saves for a text: none if the text cannot be written in GSM-7."""
+    """Return how many segments `to_gsm7` saves for a text; 0 if the text cannot be written in GSM-7."""
     if _ALPHABET.issuperset(text):
         return 0
     size = count(text)

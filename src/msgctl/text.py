@@ -1,4 +1,4 @@
-"""Make untrusted text safe to show.
+"""Make untrusted text safe to print.
 
 Text from the service, a file or the command line may contain escape sequences that move the cursor, retitle the window
 or write to the clipboard, and characters that change the direction of the text around them.

@@ -170,7 +170,7 @@ def prose(text: str, name: str = "The message", hint: str | None = None) -> str:
 
 
 def _printable(text: str, name: str, allowed: str, hint: str | None) -> str:
-    """Return the text if it has no control character but those ``allowed``. Undecodable bytes are lone surrogates."""
+    """Return the text if it has no control characters except ``allowed``. Undecodable bytes are lone surrogates."""
     if not text.strip():
         raise UsageError(f"{name} is empty", hint)
     if text.isprintable():  # the usual case, much faster than checking each character

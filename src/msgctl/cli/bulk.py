@@ -230,7 +230,7 @@ class Bulk:
         prompts.confirm(self._context, question, "nothing was sent")
 
     def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
-        """Report the rows that are left out, and what may be a mistake."""
+        """Print notes about rows that are left out, and about likely mistakes."""
         context = self._context
         no_country = self._no_country(plan.recipients)
         if no_country and not is_refused:
@@ -261,7 +261,7 @@ class Bulk:
             context.warn(f"about {plural(plan.credits, 'credit')} needed, {plan.balance:,} left")
 
     def _fault(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError | None:
-        """Return the error for a file with invalid rows, or without anybody to send to."""
+        """Return the error for a file with invalid rows, or without recipients."""
         number = tally.messages + tally.left_out + sum(rows.number for rows in left_out.values())
         if not number:
             return FileError(f"{self._file} has no recipients, only a header", "Add one line per recipient.")
@@ -342,7 +342,7 @@ class Bulk:
         return running.result(context, job, view="job end")
 
     def _earlier(self, job: Job) -> OwnResult:
-        """Continue a job that stopped, or return the result of a job that did not, under the same name."""
+        """Continue the job that has this name, or return its result if it has not stopped."""
         context = self._context
         if job.is_running:
             raise owners.running_elsewhere(job)

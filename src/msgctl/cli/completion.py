@@ -1,6 +1,6 @@
 """Completion of command lines: Typer's scripts, and names of profiles and jobs.
 
-The scripts run msgctl with ``_MSGCTL_COMPLETE`` set, which makes Typer print what can follow.
+The scripts run msgctl with ``_MSGCTL_COMPLETE`` set, which makes Typer print the possible completions.
 """
 
 from contextlib import suppress
@@ -23,7 +23,7 @@ _FIRST_TAB = '[[ $funcstack[1] != _msgctl ]] || _msgctl_completion "$@"'
 
 
 def complete(command: Any, context: Any) -> NoReturn:
-    """Print what can follow the command line of a shell, and end the process."""
+    """Print the possible completions of a shell's command line, and end the process."""
     _TYPER.completion_init()
     command.main([], "msgctl", obj=context)
     raise AssertionError("Typer ends the process")

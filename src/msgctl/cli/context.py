@@ -150,7 +150,7 @@ class Context:
 
     @cached_property
     def optional_store(self) -> "Store | None":
-        """The store for a command that continues without it: None, with a warning, if it cannot be used."""
+        """The store for a command that can do without it; None, with a warning, if it cannot be used."""
         if "store" in vars(self):
             return self.store
         try:
@@ -169,7 +169,7 @@ class Context:
     def store_location(self) -> str | Path | None:
         """The URL or path of the store in MSGCTL_STORE or the profile; None for the usual file.
 
-        The sandbox has a store of its own.
+        The sandbox has a separate store.
         """
         location = self.environ.get("MSGCTL_STORE", "")
         try:
@@ -241,7 +241,7 @@ class Context:
     # --- printing
 
     def check_fields(self, columns: Iterable[str]) -> None:
-        """Check --fields before anything is done. Raises UsageError."""
+        """Check --fields before a request is made. Raises UsageError."""
         if self.options.fields:
             from msgctl.output import fields
 

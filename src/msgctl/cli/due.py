@@ -22,7 +22,7 @@ from msgctl.text import clean
 def run(context: Context) -> RawResult | None:
     """Send the due jobs, the longest overdue first, and print a line about each.
 
-    Return None if none is due, or if another run-due is at work on this machine. If a job cannot be sent, the error is
+    Return None if none is due, or if another run-due is running on this machine. If a job cannot be sent, the error is
     a failure of the result, and the other jobs are still sent.
     """
     failures: list[MsgctlError] = []
@@ -42,7 +42,7 @@ def run(context: Context) -> RawResult | None:
 
 
 def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Context, Job]]:
-    """Return the due jobs of all stores with the context of each, and add the error of each store without access."""
+    """Return the due jobs of all stores, each with its context. Add the errors of stores that cannot be used."""
     due: list[tuple[Context, Job]] = []
     for store_context in _contexts(context):
         try:
@@ -53,7 +53,7 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
 
 
 def _contexts(context: Context) -> Iterator[Context]:
-    """Yield a context for each store of this machine: that of the run, and those of stored profiles."""
+    """Yield a context for each store of this machine: the store of this run, and the stores of other profiles."""
     known = {str(context.store_location)}
     yield context
     if context.options.profile is not None:
@@ -108,7 +108,7 @@ def _print(context: Context, job: Job, found: OwnResult) -> None:
 
 @contextmanager
 def _only_one() -> Iterator[bool]:
-    """Yield whether no other run-due is at work on this machine."""
+    """Yield whether this is the only run-due on this machine."""
     path = files.state("run-due.lock")
     with files.explained("lock", path):
         files.make_folder(path.parent)

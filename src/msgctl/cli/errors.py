@@ -51,7 +51,7 @@ MEANINGS = {
 
 
 def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
-    """Return an error with the command that adds the word that left the outcome in doubt to the profile."""
+    """Add a hint to an error: the command that adds its unknown word to the profile."""
     if error.word is None:
         return error
     kind, word = error.word
@@ -103,7 +103,7 @@ _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DO
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
-    """Return an error of the parser as a UsageError."""
+    """Convert an error of the command-line parser to a UsageError."""
     if isinstance(error, UnknownCommandError):
         return _no_command(error.ctx, error.name)
     ctx = getattr(error, "ctx", None)

@@ -1,4 +1,4 @@
-"""The command tree, and one run of it: its result or error is printed in one place, with one exit code."""
+"""Build the command tree, and run one command line: print its result or error, and return its exit code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build() -> Any:
 
 
 def run(arguments: Sequence[str], context: Context) -> int:
-    """Run one command line and return its exit code. Nothing else turns an error into a message or a code.
+    """Run one command line and return its exit code. No other function converts an error to a message or an exit code.
 
     Raises KeyboardInterrupt if even the end of the run is interrupted.
     """
@@ -100,5 +100,5 @@ def _run(arguments: Sequence[str], context: Context) -> int:
 
 
 def _not_again(context: Context) -> str | None:
-    """Return the advice after a request whose result was lost; a job has no operation of its own."""
+    """Return the advice for a request whose result could not be printed; a job has no single operation."""
     return NOT_AGAIN.get(context.operation.effect if context.operation else Effect.SENDS)

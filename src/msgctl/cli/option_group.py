@@ -1,4 +1,4 @@
-"""The one way to declare options that belong together, or that several commands share."""
+"""Groups of options that belong together, or that several commands share."""
 
 from dataclasses import dataclass
 from typing import Any, dataclass_transform

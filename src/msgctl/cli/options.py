@@ -1,4 +1,4 @@
-"""The options and arguments that several commands share, and how they are read."""
+"""The options and arguments that several commands share, with their parsers."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -167,7 +167,7 @@ COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
 
 
 class Country(OptionGroup):
-    """How phone numbers are read by commands that do not send to them."""
+    """Options for phone numbers, in commands that do not send to them."""
 
     country_code: CountryCode = None
     no_number_check = False
@@ -225,7 +225,7 @@ class Country(OptionGroup):
     ) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list.
 
-        ``other_text`` is where a word among the numbers belongs, for the hint.
+        ``other_text`` is the advice for a word among the numbers.
         """
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
@@ -257,13 +257,13 @@ NoNumberCheck = Annotated[
 
 
 class StoredNumbers(Country):
-    """How phone numbers are read that may have been used without a check."""
+    """Options for phone numbers that may have been used without a check."""
 
     no_number_check: NoNumberCheck = False
 
 
 class Numbers(Country):
-    """How phone numbers to send to are read."""
+    """Options for phone numbers of recipients."""
 
     no_number_check: NoNumberCheck = False
     unchecked = "To send to it anyway, add --no-number-check."
@@ -271,7 +271,7 @@ class Numbers(Country):
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers. Raises ConfigurationError for a profile that cannot be used.
 
-        Otherwise, the error would name the number, not the profile.
+        Otherwise, the error would mention the number instead of the profile.
         """
         try:
             return self.code(context)
@@ -405,7 +405,7 @@ class Source(OptionGroup):
 
 
 def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:
-    """Return a group with some of the options of `Settings`; in a ``is_change``, none has a default."""
+    """Return a group with some of the options of `Settings`. With ``is_change``, they have no defaults."""
     annotations: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name in names:
@@ -457,7 +457,7 @@ def _job_name(text: str) -> str:
 
 
 class JobRules(OptionGroup):
-    """The name of a job, whom it leaves out, and a test of its message."""
+    """Options of bulk commands beside `Settings`: the name, excluded numbers, and a test of the message."""
 
     name: Annotated[
         str | None,

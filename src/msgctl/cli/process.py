@@ -104,8 +104,8 @@ class Sink(io.FileIO):
 def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     """Return standard input, output and error of this process, and set them in ``sys``.
 
-    A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
-    file opened later becomes standard output. Characters that an encoding lacks are written as escapes.
+    A closed stream (``>&-``) becomes empty input, or output that is discarded. Its descriptor stays in use, so that no
+    connection or file opened later becomes standard output. Characters that an encoding lacks are written as escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream: TextIO | None = getattr(sys, name)

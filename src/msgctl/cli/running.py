@@ -95,7 +95,7 @@ def result(
 
 
 def next_steps(context: Context, job: Job, document: dict[str, Any]) -> list[str]:
-    """Return what a person can do next with a job; ``document`` is one of `report.details`."""
+    """Return hints for the next steps with a job; ``document`` comes from `report.details`."""
     return ending.next_steps(
         job,
         on_its_way=report.on_its_way(document) > 0,

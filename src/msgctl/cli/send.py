@@ -38,7 +38,7 @@ def send_message(
 ) -> Result:
     """Make a request that sends, at most once per key; with --wait, also track its messages.
 
-    The phones were read like ``numbers``. Raises UsageError for numbers that have opted out.
+    ``numbers`` are the options with which the phones were read. Raises UsageError for numbers that have opted out.
     """
     if options.resend_unknown and options.once is None:
         raise UsageError("--resend-unknown needs --once KEY")
@@ -96,7 +96,7 @@ def perform(
     channel: str | None = None,
     may_repeat: bool = False,
 ) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, its intent and outcome are in the store.
+    """Make a request. If it sends something or blocks a number, store its intent and its outcome.
 
     It is sent at most once under ``key``. People who have opted out of ``channel`` are refused. Later jobs count the
     same message to these people as a repeat, unless ``may_repeat``.
@@ -158,7 +158,7 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 
 def judged(request: Request, response: Response) -> ServiceResult:
-    """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
+    """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
     found = response.outcomes
     named: dict[str, list[str]] = {}
     for each in found:

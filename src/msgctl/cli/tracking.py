@@ -42,7 +42,7 @@ class Target(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The ``latest`` response, its ``states`` or the failure of each message, by message id.
+    """The ``latest`` response and the ``states`` of each message, by message ID.
 
     ``errors`` contains the errors of messages whose last check failed.
     """
@@ -131,7 +131,7 @@ def _show(
     accepted: Iterable[RecipientOutcome],
     states: Mapping[tuple[str | None, str | None], str | None],
 ) -> None:
-    """Print the last state of each message, in place of the display that is gone."""
+    """Print the last state of each message, after the live display has ended."""
     from msgctl.output.tables import Column, listing
 
     rows = [{"phone": each.phone, "state": states.get((each.id, each.phone)) or "unknown"} for each in accepted]
@@ -207,7 +207,7 @@ def _check(context: Context, target: Target, seen: Seen, deadline: float, until:
 
 
 def _say_changed(say: Callable[[str], None], id: str, error: MsgctlError, said: dict[str, str]) -> None:
-    """Print the error of a check, unless the last one printed for the message was the same. ``said`` has these."""
+    """Print the error of a check, unless it is the last error of this message in ``said``."""
     if said.get(id) != error.message:
         said[id] = error.message
         say(f"{shorten(id, 60)}: {error.message}; trying again")

@@ -111,7 +111,8 @@ class Command(_WithGlobalOptions, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, after refusing an option that would become the value of another.
 
-        Typer accepts any text as a value, and some of its errors lack the context, which refers to the command's help.
+        Typer accepts any text as a value. Some of its errors lack the context, which the hint about the command's help
+        needs.
         """
         if ctx.resilient_parsing:  # a shell completes the command line
             return super().parse_args(ctx, args)
@@ -170,7 +171,9 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup, epilog: str = "") -> typer.Typer:
-    """Return a new group of commands. Without a command it shows its help; ``help`` begins with its one line."""
+    """Return a new group of commands. Without a command it shows its help. The first line of ``help`` is its
+    summary.
+    """
     app = typer.Typer(cls=cls, help=help, epilog=epilog, add_completion=False, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app

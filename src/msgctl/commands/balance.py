@@ -1,4 +1,4 @@
-"""`msgctl balance`: credits left."""
+"""`msgctl balance`: the credits that are left."""
 
 from typing import Annotated
 

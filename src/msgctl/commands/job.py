@@ -142,7 +142,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 
 
 def _keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
-    """Schedule a job whose window is closed for the time when it opens, unless its own time is later."""
+    """Schedule a job for the time when its window opens, unless the job is due later."""
     from msgctl.cli import running
 
     due = max(int(opens * 1000), job.due or 0)

@@ -43,7 +43,7 @@ def _time_zone(text: str) -> str:
 
 
 class Word(NamedTuple):
-    """A text of the service and its kind, one of `WORDS`; an empty text removes the added texts of the kind."""
+    """A word of the service and its kind, one of `WORDS`. An empty text removes the added words of the kind."""
 
     kind: str
     text: str
@@ -96,7 +96,7 @@ class AccountOptions(OptionGroup):
     ] = None
 
     def given(self, *, allow_http: bool) -> Document:
-        """Return the base URL and the client that were given. Raises UsageError."""
+        """Return the base URL and the client in the options. Raises UsageError."""
         if self.key_command is not None and self.key_stdin:
             raise UsageError("Use either --key-command or --key-stdin, not both")
         settings: Document = {}
@@ -111,7 +111,7 @@ class AccountOptions(OptionGroup):
         return self.key_stdin or self.key_command is not None
 
     def key(self, context: Context) -> Document:
-        """Read the key or ask for it, and return its setting. Raises UsageError and Cancelled."""
+        """Read the key or prompt for it, and return its setting. Raises UsageError and Cancelled."""
         if self.key_command is not None:
             return {"key_command": self.key_command}
         key = prompts.read_key(context, from_stdin=self.key_stdin)
@@ -180,7 +180,7 @@ class Preferences(OptionGroup):
     ] = None
 
     def given(self) -> Document:
-        """Return the settings that were given, except ``words``."""
+        """Return the settings in the options, except ``words``."""
         settings = {
             "country_code": self.country_code,
             "app_name": self.app_name,
@@ -191,7 +191,7 @@ class Preferences(OptionGroup):
         return {setting: value for setting, value in settings.items() if value is not None}
 
     def words(self, before: Mapping[str, Any]) -> Document:
-        """Return the setting ``words`` after the changes, nothing without changes."""
+        """Return the changed setting ``words``; empty if nothing changes."""
         if not self.word:
             return {}
         words = {kind: [*texts] for kind, texts in before.items()}
@@ -301,7 +301,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
 
 
 def _ask_for_missing(context: Context, settings: Document) -> None:
-    """Ask on the terminal for missing settings until the profile is usable. Raises Cancelled."""
+    """Prompt for missing settings until the profile is usable. Raises Cancelled."""
     base_url = partial(_base_url, allow_http=False)
     questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
     for question, convert in questions.items():
@@ -325,7 +325,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
-    """Return the balance, requested with the unsaved profile. After an error, nothing is saved."""
+    """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
     context.profile = Profile(name, "-p", settings, f"profile {name}").checked()
     try:
         return run(context, build(ops.BALANCE, {}))

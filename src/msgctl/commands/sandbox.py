@@ -246,10 +246,9 @@ def reset(context: Context, base_url: BaseUrl = None) -> None:
 
 
 class _Sandbox:
-    """The sandbox's own endpoints, in this process or on a server. They need no credentials, and none are sent.
-
-    Another server may be at the address. So the first request checks that it is a sandbox, and no other request is sent
-    to any other server. Responses are limited and checked like the service's responses.
+    """The sandbox's own endpoints, in this process or on a server. They need no credentials, so none are sent. Another
+    server may be at the address, so the first request checks that it is a sandbox. Responses are limited and checked
+    like the service's responses.
     """
 
     def __init__(self, context: Context, base_url: str | None) -> None:
@@ -301,8 +300,8 @@ class _Sandbox:
 def _served_at(context: Context, base_url: str | None) -> str | None:
     """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
 
-    The default profile does not count: it may be the real service's. MSGCTL_BASE_URL needs no account, because no key
-    is sent.
+    The default profile is ignored, because it may belong to the real service. MSGCTL_BASE_URL needs no account, because
+    no key is sent.
     """
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     source, url = "--base-url", base_url

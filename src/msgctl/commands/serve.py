@@ -246,7 +246,7 @@ class Sandbox(NamedTuple):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which programs and msgctl find the server; the key is not a secret."""
+        """The variables through which programs and msgctl find the server; the key is not a secret."""
         account = self.account
         return {"MSGCTL_BASE_URL": self.base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
 
@@ -301,7 +301,7 @@ def run_beside(
     with files.explained("use", Path(tempfile.gettempdir())):
         folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
     environ = {**context.environ, **sandbox.variables, "MSGCTL_STORE": str(Path(folder, "store.sqlite3"))}
-    # Until all records are in the store, others are in the state directory.
+    # The in-process sandbox of the command gets a new state, too.
     environ["XDG_STATE_HOME"] = folder
     environ.pop("MSGCTL_PROFILE", None)
     thread = threading.Thread(target=sandbox.server.serve_forever, args=[sandbox.respond], daemon=True)

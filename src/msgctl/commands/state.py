@@ -44,7 +44,7 @@ class MessageIds(OptionGroup):
     )
 
     def targets(self, context: Context) -> list[Target]:
-        """Return the messages, each id once, after checking --fields."""
+        """Check --fields, and return the messages, each ID once."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:

@@ -31,7 +31,7 @@ class CodeRecipient(OptionGroup):
     ] = None
 
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
-        """Return the parameters of all these operations: phone, application and country. Raises UsageError."""
+        """Return the parameters that these operations share: phone, application and country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
         name = self.app_name or setting(context, "app_name", lambda text: values.short_text(text, "--app-name"))
         if name is None:

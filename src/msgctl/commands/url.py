@@ -115,7 +115,7 @@ class LinkFile(OptionGroup):
     skip_hidden: SkipHidden = False
 
     def read(self, context: Context, new_column: str, long_url: str | None = None) -> "Table":
-        """Return the rows with their links. Raises UsageError, even for a row that cannot have a link."""
+        """Return the rows with their links. Raises UsageError, such as for a row that cannot have a link."""
         from msgctl.jobs.formats import FileError
         from msgctl.jobs.links import LinkTemplate
         from msgctl.jobs.reader import InvalidRow, find_column, name_of, opened
@@ -236,7 +236,7 @@ def _described(context: Context, requests: Sequence[Request]) -> OwnResult:
 def _with_column(context: Context, table: Table, find: "Callable[[Client, Link], object]") -> OwnResult:
     """Return the rows with the value that ``find`` returns for each link, as csv unless -o was given.
 
-    A row whose value is not found has an empty cell, and its error is a failure of the result.
+    If a value is not found, its cell is empty, and the error is a failure of the result.
     """
     if not context.options.has_format:
         context.options.format = Format.CSV

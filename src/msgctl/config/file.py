@@ -1,4 +1,4 @@
-"""The configuration file: profiles in TOML, and any other content, which is kept."""
+"""The configuration file: profiles in TOML. Changes keep all other content."""
 
 from __future__ import annotations
 

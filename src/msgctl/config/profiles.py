@@ -179,7 +179,7 @@ class Profile:
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:
-        """The service's own texts that the profile adds, by `WORDS`."""
+        """The words of the service that the profile adds, by their kind in `WORDS`."""
         return {name: tuple(words) for name, words in (self.get("words") or {}).items()}
 
     def get(self, setting: str, *, required: bool = False) -> Any:
@@ -264,7 +264,7 @@ def _is(names: Sized) -> str:
 
 
 def _joined(names: Iterable[str]) -> str:
-    """Return names as a sentence has them: ``A, B and C``."""
+    """Return a list of names in words: ``A, B and C``."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -434,8 +434,8 @@ def account(base_url: str, client: int | str) -> str:
 def ascii_host(host: str) -> str:
     """Return a host in lower case and in ASCII, the form for lookups (IDNA 2003, RFC 3490).
 
-    Raises ValueError if there is no such form, or if it is the form of another name (a sharp s becomes ss), so that the
-    key is only sent to the host as written.
+    Raises ValueError if there is no such form, or if it would be another name (a sharp s becomes ss), so that the key
+    is only sent to the host as written.
     """
     host = host.lower()
     if host.isascii():

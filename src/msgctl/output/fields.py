@@ -22,8 +22,10 @@ METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", 
 """The columns of click statistics, one row per metric."""
 
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
-"""A cell that a spreadsheet would run as a formula. +57-300 is a formula; +57300 is a number; +57 300 123-4567 is text,
-because only a space separates two of its numbers."""
+"""A cell that a spreadsheet would run as a formula.
+
++57-300 is a formula, and +57300 is a number. +57 300 123-4567 is text, because a space separates two of its numbers.
+"""
 
 Row = Mapping[str, Any]
 

@@ -25,7 +25,7 @@ LEFT_OUT = {
     "excluded": "excluded",
     "blank": "blank",
 }
-"""The counts of rows that are left out, each with its word."""
+"""The counts of rows that are left out, each with its description."""
 
 WIDEST_BAR = 80
 MAX_EXAMPLE = 200
@@ -51,12 +51,12 @@ def _state(job: Document, now: float) -> Text:
 
 
 def is_overdue(job: Document, now: float) -> bool:
-    """Return whether the time of a scheduled job has passed and nothing has sent it."""
+    """Return whether a scheduled job is past its due time."""
     return job["state"] == "scheduled" and bool(job["due"]) and datetime.fromisoformat(job["due"]).timestamp() <= now
 
 
 def columns(jobs: Iterable[Document], now: float) -> list[Column]:
-    """Return the columns of a list of jobs: the least missed are hidden first."""
+    """Return the columns of a list of jobs, with the order in which a narrow table hides them."""
     jobs = [*jobs]
     return [
         Column("job", kind="strong"),
@@ -93,7 +93,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
 
 
 def result_parts(job: Document, width: int, least: int = 2) -> Iterator[RenderableType]:
-    """Return the bar of a job with its counts, if there are at least this many: the verdict shows a single count."""
+    """Return the bar of a job with its counts. A single count is omitted, because the verdict shows it."""
     yield bar(job, min(width, WIDEST_BAR))
     found = [name for name in OUTCOMES if job[name]]
     if len(found) >= least:
@@ -114,7 +114,7 @@ def verdict(job: Document) -> tuple[str, ...]:
 
 
 def plan_parts(plan: Document, host: str = "", scheduled: str = "") -> Iterator[RenderableType]:
-    """Return what is about to be sent to the service on a ``host``. ``scheduled`` is the time of a scheduled job."""
+    """Return the summary before sending to the service on a ``host``. ``scheduled`` is the time of a scheduled job."""
     account = (f"account {cell(plan['profile'])}", *([cell(host)] if host else []))
     about = (_source(plan), *account)
     yield Flow([Text(each, "bold" if each == about[0] else "dim") for each in about], " · ")
@@ -153,7 +153,7 @@ def bar(job: Document, width: int) -> Text:
 
 
 def _recipients(document: Document, sent_to: int) -> Text:
-    """Return how many rows are sent to, and why the others are not: ``5 of 7   2 left out: 1 invalid, 1 blank``."""
+    """Return the number of recipients, and why other rows are left out: ``5 of 7 2 left out: 1 invalid, 1 blank``."""
     counts = {name: document.get(name) or 0 for name in LEFT_OUT}
     counts["excluded"] -= counts["opted_out"] + counts["repeats"] + counts["over_limit"]
     left_out = sum(counts.values())
@@ -164,7 +164,7 @@ def _recipients(document: Document, sent_to: int) -> Text:
 
 
 def _limit(document: Document) -> list[tuple[str, Text]]:
-    """Return the line about the messages that a person may get, if the job limits them."""
+    """Return the line about the limit of messages per person, if the job has one."""
     if not document.get("at_most"):
         return []
     most, _, period = document["at_most"].partition("/")

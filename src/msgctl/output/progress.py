@@ -42,7 +42,7 @@ class JobProgress(Progress):
         self._task = self.add_task("", total=0)
 
     def show(self, done: int, of: int, counts: Sequence[tuple[str, int]]) -> None:
-        """Draw how far the job is."""
+        """Draw the progress of the job."""
         self._counts = counts
         self.update(self._task, completed=done, total=of)
         self.start()

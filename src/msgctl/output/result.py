@@ -72,4 +72,4 @@ class RawResult(NamedTuple):
 
 
 Result = ServiceResult | OwnResult | TextResult | RawResult
-"""The result of a command. Its ``failures`` are reported after it; the first one decides the exit code."""
+"""The result of a command. Its ``failures`` are printed after it, and the first one determines the exit code."""

@@ -92,7 +92,7 @@ def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], heade
     if len(columns) > MAX_COLUMNS:
         raise UsageError(f"A sheet of Excel has at most {MAX_COLUMNS:,} columns, not {len(columns):,}", USE_CSV)
     try:
-        # Closing the workbook also removes what it keeps on disk until then.
+        # Closing the workbook also removes its temporary files.
         with (
             TemporaryDirectory() as directory,
             closing(Workbook(file, {"constant_memory": True, "tmpdir": directory})) as book,
@@ -132,7 +132,7 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool) 
 
 
 def _moment(text: str) -> datetime | None:
-    """Return the time that a text is, if it is one."""
+    """Return the time in a text, or None if the text is not a time."""
     with suppress(ValueError):  # there is no 30 February
         return datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
     return None

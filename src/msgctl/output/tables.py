@@ -241,7 +241,7 @@ def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: i
 
 
 class _Size:
-    """The values of a column so far: how wide they are, and whether there are any, or different ones."""
+    """The values of a column so far: their width, and whether any are set or different."""
 
     def __init__(self) -> None:
         self.widest = 0

@@ -53,7 +53,7 @@ def _newest(row: Row) -> Any:
 MAX_BARS = 120
 """Maximum columns of a table with bars, even on a wider terminal."""
 MAX_TEXT = 200_000
-"""Characters of the text in all rows that a terminal shows of responses; each row may have `MIN_TEXT`."""
+"""Maximum characters of text that a terminal shows for all rows together; each row may have `MIN_TEXT`."""
 MIN_TEXT = 200
 
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")

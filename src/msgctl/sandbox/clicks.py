@@ -1,4 +1,4 @@
-"""Clicks on short URLs: how they are stored and counted, and invented visitors."""
+"""Store and count clicks on short URLs, and invent visitors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Days = tuple[str, str]
 """The first and the last day of a statistic, both included, as ``YYYY-MM-DD``."""
 
 Visitor = dict[str, str]
-"""The fields of `VISITOR` that are known."""
+"""The fields of `VISITOR` that invented visitors have."""
 
 
 def add(db: sqlite3.Connection, url: sqlite3.Row, at: float, visitors: Iterable[Visitor]) -> None:
@@ -48,7 +48,7 @@ def statistic(
 ) -> tuple[int, list[dict[str, dict[str, object]]]]:
     """Return the clicks on a URL, and one element for each property of each category.
 
-    Days and hours are in the order of time, the others in that of their clicks.
+    Days and hours are in chronological order, and the others are sorted by their clicks.
     """
     query = "SELECT count(*) FROM clicks WHERE url = ? AND date BETWEEN ? AND ?"
     (total,) = db.execute(query, (url, *days)).fetchone()

@@ -43,7 +43,7 @@ CLIENT = 1
 KEY = "sandbox"
 MAX_REQUESTS = 200
 MAX_KEPT = 8000
-"""Characters of a request's path, query and body that are kept for the inbox page."""
+"""Maximum characters of a request's path, query and body that are stored for the inbox page."""
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
@@ -146,8 +146,8 @@ class Emulator:
     ``allowed`` are the networks that may use the API (empty: all), as in the account's security menu. ``redact``
     removes keys from the requests on the inbox page. After a reset, ``begin`` changes the settings again.
 
-    Raises ConfigurationError, here and from whatever uses the state, if the file is not a sandbox state, comes from
-    another version of msgctl, or cannot be read or written.
+    Everything that uses the state raises ConfigurationError if the file is not a sandbox state, comes from another
+    version of msgctl, or cannot be read or written.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Emulator:
             self._db.row_factory = sqlite3.Row
 
     def _draw_again(self) -> None:
-        """Begin the random values, which a seed makes repeatable."""
+        """Restart the random values, which a seed makes repeatable."""
         self.random = SystemRandom() if self._seed is None else Random(self._seed)  # noqa: S311 - not a secret
         self.chance = Random(self._seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
 
@@ -209,7 +209,7 @@ class Emulator:
         return bool(is_faulty)
 
     def allows(self, address: str) -> bool:
-        """Return whether clients at an address may make requests to the operations."""
+        """Return whether clients at an address may make API requests."""
         if not self._allowed:
             return True
         found = ip_address(address.partition("%")[0])
@@ -286,7 +286,7 @@ class Emulator:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def reset(self) -> None:
-        """Delete everything, and begin as at the start."""
+        """Delete everything, and restore the initial settings."""
         with self.writing() as db:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours

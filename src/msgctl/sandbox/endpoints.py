@@ -335,7 +335,7 @@ def _url(db: Connection, row: Row) -> Document:
 
 
 def _pattern(phone: str) -> str:
-    """Return an SQL pattern for a phone number in any spelling; a national one lacks the country code."""
+    """Return an SQL pattern for a phone number in any format, with or without the country code."""
     typed = "".join(char for char in phone if char in "+0123456789")
     digits = typed.removeprefix("+").removeprefix("00")
     if not (digits.isdecimal() and 5 <= len(digits) <= 15):
@@ -355,7 +355,7 @@ def _moment(text: str) -> float:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Respond to a request for a short URL or one of the sandbox's own endpoints; a refusal is 400, 404 or 405."""
+    """Respond to a request for a short URL or one of the sandbox's own endpoints; an error is 400, 404 or 405."""
     try:
         return _visit(emulator, request) if request.path.startswith(VISITS) else _carry_out(emulator, request)
     except UsageError as error:

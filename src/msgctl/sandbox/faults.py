@@ -21,7 +21,7 @@ from msgctl.sandbox.protocol import (
 MAX_DELAY = 3600.0
 MAX_NEXT = 999_999
 KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
-"""The kinds of fault, as a SPEC begins."""
+"""The kinds of fault, with which a SPEC begins."""
 
 SYNTAX = (
     "Use KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. "
@@ -51,7 +51,9 @@ INSTEAD = {
     "html": SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
     "reject": SandboxResponse(UNKNOWN_ERROR, b""),
 }
-"""Responses that replace the operation. With the other faults it is carried out, and only its response is affected."""
+"""Responses that replace the operation. With other faults, the operation is carried out, and only its response
+changes.
+"""
 
 _BREAKDOWN = json_response({"error": 1000, "msg": "Error interno del sistema"}, UNKNOWN_ERROR)
 """The response of a service that breaks down after it has carried out a request."""
@@ -93,7 +95,7 @@ def parse(spec: str) -> Fault:
 
 
 def replace_all(emulator: Emulator, *specs: str) -> None:
-    """Set exactly these faults. Raises UsageError, with nothing changed, if one cannot be read."""
+    """Replace all faults. Raises UsageError, and changes nothing, if one cannot be read."""
     rows = [(spec, parse(spec).next) for spec in specs]
     with emulator.writing() as db:
         db.execute("DELETE FROM faults")
@@ -101,7 +103,7 @@ def replace_all(emulator: Emulator, *specs: str) -> None:
 
 
 def stored(emulator: Emulator) -> list[str]:
-    """Return the faults that are set, with the number of requests that are left for each."""
+    """Return the faults that are set, with the remaining number of requests of each."""
     with emulator.reading() as db:
         rows = db.execute("SELECT spec, remaining FROM faults ORDER BY number").fetchall()
     return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]

@@ -88,7 +88,7 @@ class Scope(NamedTuple):
 class SentMessage(NamedTuple):
     """One message to one number: a row of the table ``messages``.
 
-    ``text`` is what the phone receives; ``shown`` is what responses repeat of it, with a code masked.
+    ``text`` is the message on the phone; ``shown`` is the message in responses, with a code masked.
     """
 
     id: str
@@ -110,7 +110,7 @@ class SentMessage(NamedTuple):
     number: int | None = None
 
     def states(self, *, is_observed: bool = False) -> tuple[str, ...]:
-        """Return the states that the message goes through, changing once per second."""
+        """Return the states of the message, one for each second."""
         if is_observed:
             # Some routes never report more than "sent".
             is_silent = self.kind != CALL and self.phone.endswith("3") and not self.blocked
@@ -123,7 +123,7 @@ class SentMessage(NamedTuple):
         return ("queued", "ringing", "voicemail") if self.voicemail and states[-1] == "not-answered" else states
 
     def reached(self, now: float, *, is_observed: bool = False) -> tuple[str, ...]:
-        """Return the states until now, the current one last."""
+        """Return the states so far, the current one last."""
         states = self.states(is_observed=is_observed)
         # The clock may have been set back.
         age = max((now - self.created) / SECONDS_PER_STATE, 0)
@@ -262,7 +262,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[
 
 
 def _check_speech(given: Given) -> None:
-    """Refuse a call that has neither speech nor audio, or both (API, "POST /call/send")."""
+    """Refuse a call with neither speech nor audio, or with both (API, "POST /call/send")."""
     spoken = [name for name in ("message", "voice") if name in given]
     if "audio-code" in given:
         if spoken:
@@ -277,7 +277,7 @@ def _check_speech(given: Given) -> None:
 
 
 def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
-    """Send a chat-app message: a code for an app name, else a template."""
+    """Send a chat-app message: a code if there is an app name, or else a template."""
     template = given.get("template", DEFAULT_TEMPLATE)
     if template == MISSING_TEMPLATE:
         raise Refusal("INVALID_TEMPLATE", f"template: {quoted(template)} does not exist", parameter="template")

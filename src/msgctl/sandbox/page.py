@@ -16,7 +16,7 @@ from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, Redact, SandboxReq
 from msgctl.text import timestamp
 
 MAX_SHOWN = 2000
-"""Characters of a request's path and parameters that the page shows."""
+"""Maximum characters of a request's path and parameters on the page."""
 
 _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
@@ -88,7 +88,7 @@ def _redacted(text: str, redact: Redact) -> str:
 
 
 def _rule(path: str, refusal: Reason) -> str:
-    """Return the rule that a refused request broke, in words of the API."""
+    """Return the rule of the API that a refused request broke."""
     operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
     if operation is None:
         return f"The operations are below {BASE_PATH}: " + ", ".join(each.path for each in OPERATIONS)

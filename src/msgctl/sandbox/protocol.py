@@ -1,7 +1,7 @@
 """The requests and responses of the sandbox, without their transport, and the parser of parameters.
 
-Everything is read strictly. The API specifies only the format of dates (``YYYY-MM-DD``); the other rules are the
-emulator's.
+All input is checked strictly. The API specifies only the format of dates (``YYYY-MM-DD``); the other rules are the
+emulator's own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""
 
 MAX_FIELDS = 1000
-"""Parameters in a query or a form; more would delay other clients."""
+"""Maximum parameters in a query or a form; more would delay other clients."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 JSON_TYPE = "application/json"
@@ -88,7 +88,7 @@ class Reason(NamedTuple):
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
     """A refused request: the fields ``error`` and ``msg`` of the error record, and the HTTP status.
 
-    The texts contain a word of failure and none that would leave a doubt, so that msgctl reports a refusal.
+    The texts clearly describe a failure, so that msgctl reports a refusal.
 
     ``parameter`` is the name of the parameter that breaks a rule, if there is one.
     """
@@ -171,7 +171,9 @@ CREDENTIALS = {
 
 
 class Pattern(NamedTuple):
-    """The format of a parameter: a pattern for all of it, the rule in words, and a check that raises ValueError."""
+    """The format of a parameter: a pattern for the whole value, the rule in words, and a check that raises
+    ValueError.
+    """
 
     pattern: str
     rule: str

@@ -27,16 +27,16 @@ from msgctl.sandbox.protocol import (
 from msgctl.text import shorten
 
 IDLE_SECONDS = 30.0
-"""Seconds that a connection may be idle between two requests, that a body may take, and a response."""
+"""Maximum seconds between two requests, for reading a body, and for writing a response."""
 
 HEADER_SECONDS = 10.0
-"""Seconds that the headers of a request may take, however slowly they arrive."""
+"""Maximum seconds for reading the headers of a request."""
 
 PIECE = 64 * 1024
 """Bytes that are read at once."""
 
 MAX_DRAINED = 8 * MAX_BODY
-"""Bytes of a request over the limits that are read and discarded, so that its sender gets to read the response."""
+"""Bytes of a too large request that are read and discarded, so that the client can read the response."""
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
 """A function that responds to a request from an address, or raises ConfigurationError."""
@@ -175,7 +175,7 @@ class _Connection:
         self._http.receive_data(data)
 
     async def _discard(self) -> None:
-        """Discard the rest of a request. If it stayed unread, the system could drop the response."""
+        """Discard the rest of a request. Otherwise, the system could drop the response."""
         self._writer.write_eof()
         left = MAX_DRAINED
         while left > 0 and (data := await self._reader.read(PIECE)):
@@ -190,7 +190,7 @@ class _Connection:
         return event
 
     async def _body(self) -> bytes:
-        """Return the body; one that is too large becomes one byte more than allowed, and the connection closes."""
+        """Return the body. Of a body that is too large, return one byte more than allowed, and close the connection."""
         body = bytearray()
         while isinstance(event := await self._event(), h11.Data):
             body += event.data
@@ -199,7 +199,7 @@ class _Connection:
         return bytes(body)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request that names another server, or comes from a web page of another origin."""
+        """Refuse a request with another Host, or from a web page of another origin."""
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if name not in self._hosts:

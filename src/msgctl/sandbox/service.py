@@ -25,10 +25,7 @@ from msgctl.sandbox.protocol import (
 
 
 def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> SandboxResponse:
-    """Respond to a request from an address, with the faults that are set for operations.
-
-    Raises nothing but ConfigurationError.
-    """
+    """Respond to a request from an address; faults apply to operations. Raises only ConfigurationError."""
     is_own = request.path == PAGE or request.path.startswith(OWN_PATH)
     if request.path == PAGE:
         response = _page(request)
@@ -58,7 +55,7 @@ def _page(request: SandboxRequest) -> SandboxResponse:
 
 
 class SandboxBackend(httpcore.NetworkBackend):
-    """The network of httpcore on which there is only an emulator, in this process."""
+    """A network of httpcore that connects to an emulator in this process."""
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
         self._emulator = emulator
@@ -93,7 +90,7 @@ class _Stream(httpcore.NetworkStream):
         pass
 
     def _response(self, seconds: float) -> bytes:
-        """Return the bytes of the response to the request that was written, at most this many seconds later."""
+        """Return the bytes of the response to the written request, within this many seconds."""
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
         request, body = SandboxRequest("", ""), b""
@@ -110,7 +107,7 @@ class _Stream(httpcore.NetworkStream):
         return wire.encoded(self._http, response, has_body=request.method != "HEAD")
 
     def _waited_for(self, request: SandboxRequest) -> SandboxResponse:
-        """Return the response to a request that may wait for news."""
+        """Return the response to a request that may wait for a message."""
         started = time.monotonic()
         response = respond(self._emulator, request)
         while response.wait > time.monotonic() - started:

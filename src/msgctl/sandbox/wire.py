@@ -1,4 +1,4 @@
-"""HTTP/1.1 as the sandbox speaks it, on a connection or in this process: h11 parses requests and writes responses."""
+"""HTTP/1.1 for the sandbox, on a connection or in this process: h11 parses requests and writes responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import h11
 from msgctl.sandbox.protocol import CLOSING, SandboxRequest, SandboxResponse
 
 MAX_HEADERS = 64 * 1024
-"""Bytes of the request line and the headers, apart from those that arrive last."""
+"""Maximum bytes of the request line and the headers, without the last read."""
 
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
@@ -30,9 +30,9 @@ def request(head: h11.Request) -> SandboxRequest:
 
 
 def encoded(http: h11.Connection, response: SandboxResponse, *, is_whole: bool = True, has_body: bool = True) -> bytes:
-    """Return the bytes of a response, broken by its faults.
+    """Return the bytes of a response, damaged by its faults.
 
-    The connection then closes after some faults, and unless the request was read whole (``is_whole``).
+    The connection closes after some faults, and if the request was not read completely (``is_whole``).
     """
     closing = CLOSING & {*response.faults}
     if "garbage" in closing:
