@@ -3,12 +3,12 @@
 It follows the API, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
 imports nothing of `http`, so that client and emulator cannot share a mistake.
 
-`service.respond` turns a `protocol.SandboxRequest` into a `protocol.SandboxResponse`, and keeps everything in one
-SQLite file: `protocol.read` checks the parameters, `handlers` has one function for each record, one transaction for
-each operation. `service.SandboxBackend` puts it in place of the network, `server` offers it over HTTP, and
-`endpoints` contains the controls for ``msgctl sandbox`` and programs.
+`service.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.read` checks the
+parameters, and `handlers` has one function for each record. Each operation is one transaction in an SQLite file.
+`service.SandboxBackend` replaces the network, `server` offers the sandbox over HTTP, and `endpoints` contains the
+controls for ``msgctl sandbox`` and programs.
 
-Details that the API does not specify are invented; do not rely on them with the real service:
+Details that the API does not specify are invented:
 
 - Credits: 1000 at the start. An SMS costs one for each segment, a call and a chat-app message cost one, a verification
   code costs what its SMS, call or chat-app message costs. Undelivered messages are charged as well.

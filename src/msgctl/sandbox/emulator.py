@@ -186,7 +186,7 @@ class Emulator:
         """Changes that this process made, and requests that it responded to."""
         self._one_at_a_time = Lock()
         with STATE.explained(path):
-            self._db = STATE.open(path, create=True)
+            self._db = STATE.open(path)
             with suppress(sqlite3.OperationalError):  # another process sets it at this moment
                 self._db.execute("PRAGMA journal_mode = WAL")
             # A power cut may lose the last commits; the death of the process loses none.

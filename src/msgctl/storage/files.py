@@ -105,7 +105,7 @@ def held(
 
 
 def _take(descriptor: int, wait: float) -> bool:
-    """Wait for a lock. Return whether it was taken before another process held it for too long. Raises OSError."""
+    """Wait for a lock, at most this long. Return whether it was taken. Raises OSError."""
     deadline = time.monotonic() + wait
     while True:
         with suppress(BlockingIOError):
@@ -202,7 +202,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 
 def state(name: str) -> Path:
-    """Return a file or directory in the platform's state directory, such as ``history.sqlite3``.
+    """Return a file or directory in the platform's state directory, such as ``store.sqlite3``.
 
     Raises ConfigurationError if there is no home directory.
     """
