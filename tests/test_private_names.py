@@ -15,9 +15,7 @@ import pytest
 import msgctl
 
 SOURCE = Path(msgctl.__file__).parent
-REASONS: dict[str, str] = {
-    "httpx._main": "Importing it is prevented: it is the command line of httpx, and takes 40 ms to load.",
-}
+REASONS: dict[str, str] = {}
 """The private names that the source uses, each with the reason."""
 
 _NAMED_TUPLE = ("_replace", "_asdict", "_fields", "_make")

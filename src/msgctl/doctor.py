@@ -27,7 +27,7 @@ from msgctl.storage import files
 from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
-    import httpx
+    from msgctl.http.transport import RawResponse
 
 DOCTOR_FIELDS = ("check", "status", "found", "fix")
 
@@ -68,7 +68,7 @@ class Machine:
             raise NotCheckedError(f"not checked: {failed[0]} failed")
 
     @cached_property
-    def response(self) -> httpx.Response:
+    def response(self) -> RawResponse:
         """The response to the one request. Raises NotCheckedError with --dry-run, and MsgctlError."""
         if self.context.options.dry_run:
             raise NotCheckedError("left out by --dry-run")
@@ -159,7 +159,7 @@ def check_service(machine: Machine) -> Finding:
         return Finding("simulated in this process")
     began = monotonic()
     response = machine.response
-    return Finding(f"responded with status {response.status_code} in {(monotonic() - began) * 1000:.0f} ms")
+    return Finding(f"responded with status {response.status} in {(monotonic() - began) * 1000:.0f} ms")
 
 
 def check_credentials(machine: Machine) -> Finding:

@@ -20,7 +20,7 @@ import pytest
 import trustme
 
 from msgctl import __version__
-from msgctl.http import transport
+from msgctl.http.network import tls_context
 from support.names import know_no_names
 from support.proxy import Proxy, proxying
 from support.service import Service, drop, raw, reset, respond, running
@@ -331,7 +331,7 @@ def network(tell: Teller, service: Service) -> None:
             patch.setenv("MSGCTL_BASE_URL", secured.base_url)
             tell.run("balance", about="an unknown authority")
             authority.cert_pem.write_to_path("ca.pem")
-            transport._tls_context.cache_clear()  # a run of these tests before this one had another file of this name
+            tls_context.cache_clear()  # a run of these tests before this one had another file of this name
             patch.setenv("SSL_CERT_FILE", "ca.pem")
             tell.run("balance", about="the certificate of another")
             assert secured.connections == 2, "a certificate is not tried again"

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from conftest import KEY
-from msgctl.http.transport import proxy_for
+from msgctl.http.network import proxy_for
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
 from support.proxy import Proxy, proxying

@@ -11,7 +11,7 @@ from msgctl import operations as ops
 from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, TurnedAwayError, UnreadableError
 from msgctl.http.request import build
 from msgctl.http.response import CHECK_A_SEND, CHECK_CREDENTIALS_TOO, MAX_BODY, Response, parse
-from msgctl.http.transport import finished
+from msgctl.http.transport import RawResponse
 from msgctl.jsontext import load_json
 from msgctl.operations import OPERATIONS, Effect, Operation
 
@@ -49,7 +49,7 @@ def parsed(
 ) -> Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    response = finished(status, raw, content, {"fault": fault, "lost": True} if fault else {})
+    response = RawResponse(status, raw, content, fault, is_lost=bool(fault))
     needed = {field.name: VALUES[field.name] for field in operation.fields if field.required}
     return parse(build(operation, needed), response, base_url, **more)
 

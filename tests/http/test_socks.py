@@ -24,7 +24,11 @@ from msgctl.http.request import build
 from support.proxy import Proxy, proxying
 from support.service import Behaviour, Service, drop, respond, running, silent
 
-pytestmark = pytest.mark.usefixtures("trusted")
+pytestmark = [
+    pytest.mark.usefixtures("trusted"),
+    # httpcore leaves the connection to a proxy that refuses to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 HOST = "service.invalid"
 BASE_URL = f"https://{HOST}:8080/api/v1"

@@ -121,7 +121,7 @@ BULK = ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--again")
 PLACES = {
     "msgctl.config.profiles.Profile.credential": SEND,
     "msgctl.http.client.Client.send": SEND,
-    "msgctl.http.transport.NetworkTransport.handle_request": SEND,
+    "msgctl.http.transport.Transport.send": SEND,
     "msgctl.http.client.parse": SEND,
     "msgctl.store.once.end": SEND,
     "msgctl.output.printer.Printer.print": SEND,

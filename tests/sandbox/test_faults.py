@@ -12,7 +12,7 @@ from msgctl.config.profiles import Credential
 from msgctl.errors import OutcomeUnknownError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import build
-from msgctl.http.transport import NetworkTransport
+from msgctl.http.transport import Transport
 from msgctl.operations import BALANCE as READ_BALANCE
 from msgctl.operations import SEND_SMS
 from msgctl.sandbox.emulator import BASE_URL, Emulator
@@ -131,7 +131,7 @@ def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
 @pytest.fixture
 def client(emulator: Emulator) -> Client:
     backend = SandboxBackend(emulator, sleep=lambda _: None)
-    return Client(BASE_URL, Credential(1, "sandbox"), timeout=5, transport=partial(NetworkTransport, BASE_URL, backend))
+    return Client(BASE_URL, Credential(1, "sandbox"), timeout=5, transport=partial(Transport, BASE_URL, backend))
 
 
 @pytest.mark.parametrize("fault", ["drop", "reject", "garbage", "truncate", "delay=3600"])

@@ -211,11 +211,11 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.http.transport import NetworkTransport
+            from msgctl.http.transport import Transport
             from msgctl.sandbox.service import SandboxBackend
 
             backend = SandboxBackend(self.emulator, self.sleep)
-            transport = partial(NetworkTransport, self.profile.base_url, backend)
+            transport = partial(Transport, self.profile.base_url, backend)
             note = "sandbox: not really sent" if self.effect is Effect.SENDS else "sandbox: simulated"
             if self.printer.shows_verdicts:
                 self.printer.aside = f"({note})"

@@ -128,7 +128,7 @@ def api(
         context.client.parse(request, response)
     except MsgctlError as error:
         failures = [error]
-    return RawResult(response.content, failures=failures)
+    return RawResult(response.body, failures=failures)
 
 
 def _operation(verb: str, path: str, *, has_body: bool) -> Operation:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import typer
 
@@ -31,7 +31,7 @@ from msgctl.storage import files
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    import httpx
+    from msgctl.http.transport import RawResponse
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -253,7 +253,7 @@ class _Sandbox:
 
     def __init__(self, context: Context, base_url: str | None) -> None:
         """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
-        from msgctl.http.transport import NetworkTransport
+        from msgctl.http.transport import Transport
         from msgctl.sandbox.endpoints import NAME
         from msgctl.sandbox.service import SandboxBackend
 
@@ -261,38 +261,42 @@ class _Sandbox:
         backend = None
         if url is None:
             url, backend = profiles.SANDBOX_URL, SandboxBackend(context.emulator, context.sleep)
-        self._transport = context.stack.enter_context(closing(NetworkTransport(url, backend)))
-        parts = urlsplit(url)
-        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._transport = context.stack.enter_context(closing(Transport(url, backend)))
         self._seconds = context.options.timeout
         try:
             about = self.ask("GET", "")
         except (UsageError, OutcomeUnknownError):
             about = {}
         if about.get("sandbox") != NAME:
-            raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
+            raise ConfigurationError(f"No sandbox at {shorten(self._transport.origin)}", START)
 
     def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
         """Return the response of the endpoint at a path under ``/sandbox``; fields that are None are not sent.
 
         Raises UsageError if a field is wrong.
         """
+        from msgctl.http.transport import NoResponseError
         from msgctl.sandbox.endpoints import ENDPOINTS
         from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
 
         fields = {name: value for name, value in fields.items() if value is not None}
         if "" in fields.values():
             raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
-        seconds = self._seconds + fields.get("wait", 0)
-        url, headers, content = self._origin + OWN_PATH + path, {"Accept": JSON_TYPE}, b""
+        target, headers, content = OWN_PATH + path, {"Accept": JSON_TYPE}, b""
         if method == "POST":
             headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
         elif fields:
-            url += "?" + urlencode(fields, errors="replace")
+            target += "?" + urlencode(fields, errors="replace")
+        request = self._transport.request(method, target, headers, content)
         try:
-            response = serve.fetch(self._transport, method, url, headers, content, seconds, "the sandbox")
+            response = self._transport.send(request, self._seconds + fields.get("wait", 0))
+            fault = response.fault
         except NotReachedError:
-            raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
+            raise NotReachedError(f"No sandbox at {shorten(self._transport.origin)}", START) from None
+        except NoResponseError as error:
+            fault = str(error)
+        if fault:
+            raise OutcomeUnknownError(f"No response from the sandbox: {fault}", "Try again.")
         (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, OWN_PATH + path))
         return _document(response, endpoint.returns)
 
@@ -315,19 +319,19 @@ def _served_at(context: Context, base_url: str | None) -> str | None:
     return url
 
 
-def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str, Any]:
+def _document(response: RawResponse, returns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
     from msgctl.sandbox.endpoints import BAD_REQUEST
 
     try:
-        document = json.loads(response.content)
+        document = json.loads(response.body)
     except (ValueError, RecursionError):
         document = None
-    if isinstance(document, dict) and response.status_code != 200:
+    if isinstance(document, dict) and response.status != 200:
         reason = shorten(str(document.get("msg")), MAX_REASON)
-        if response.status_code == BAD_REQUEST:
+        if response.status == BAD_REQUEST:
             raise UsageError(reason)
-        raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {reason}", CHECK_VERSION)
+        raise OutcomeUnknownError(f"The sandbox responded with {response.status}: {reason}", CHECK_VERSION)
     if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
         raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)
     return document

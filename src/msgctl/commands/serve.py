@@ -26,7 +26,7 @@ from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, number_option, parser, text_option
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
-from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.settings import MAX_CREDITS
 from msgctl.output.result import TextResult
 from msgctl.sandbox.responses import NAMES
@@ -34,8 +34,6 @@ from msgctl.storage import files
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    import httpx
-
     from msgctl.sandbox.emulator import Emulator, Network
     from msgctl.sandbox.protocol import Redact
     from msgctl.sandbox.server import Respond, Server
@@ -385,34 +383,6 @@ def redacting(key: str) -> Redact:
 def exports(variables: Mapping[str, str]) -> str:
     """Return the lines that export variables in a shell."""
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
-
-
-def fetch(
-    transport: httpx.BaseTransport,
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    content: bytes,
-    seconds: float,
-    whose: str,
-) -> httpx.Response:
-    """Make one request and return its whole response, whatever its status. Raises MsgctlError."""
-    import httpx
-
-    from msgctl.http.transport import describe
-
-    extensions: dict[str, Any] = {"timeout": httpx.Timeout(seconds).as_dict()}
-    try:
-        request = httpx.Request(method, url, headers=headers, content=content, extensions=extensions)
-        response = transport.handle_request(request)
-        fault = response.extensions.get("fault")
-    except httpx.InvalidURL as error:
-        raise UsageError(f"Cannot reach {whose}: {error}") from None
-    except httpx.HTTPError as error:
-        fault = describe(error, seconds)
-    if fault:
-        raise OutcomeUnknownError(f"No response from {whose}: {fault}", "Try again.")
-    return response
 
 
 def _log(line: str) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from urllib.parse import urlsplit
 
-import httpx
+import httpcore
 
-from msgctl.config.profiles import Credential, ascii_host, percent_encoded
+from msgctl.config.profiles import Credential, percent_encoded
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     Interrupted,
@@ -29,7 +30,7 @@ from msgctl.errors import (
 from msgctl.http.redaction import redact, redact_body, redact_parameters
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, parse, without_response
-from msgctl.http.transport import NetworkTransport, describe, finished, header_lines
+from msgctl.http.transport import NoResponseError, RawResponse, Transport
 from msgctl.operations import Effect
 from msgctl.text import clean
 
@@ -42,8 +43,6 @@ MAX_LOGGED_CHARACTERS = 4000
 """Limits under -vv, separately for the headers and the body of a request or response."""
 _parsing = Lock()
 """Held while a response is redacted or parsed: its parsed JSON takes up to 32 times as much memory as its text."""
-_large_bodies = BoundedSemaphore(16)
-"""Held from when a body becomes large until it is parsed, so that the threads of a job do not add up."""
 
 
 class Client:
@@ -61,18 +60,14 @@ class Client:
         credential: Credential,
         *,
         timeout: float = 30.0,
-        transport: Callable[[], httpx.BaseTransport] | None = None,
+        transport: Callable[[], Transport] | None = None,
         log: Callable[[str], None] = lambda _: None,
         verbosity: int = 1,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        parts = urlsplit(base_url)
-        host = ascii_host(parts.hostname or "")
-        port = f":{parts.port}" if parts.port else ""
-        self._target, self._path, self._url = "", "", httpx.URL()
-        self._root = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{percent_encoded(parts.path)}"
         self._base_url = base_url
+        self._path = percent_encoded(urlsplit(base_url).path)
         self._is_sandbox = transport is not None
         self._credential = credential
         self._timeout = timeout
@@ -80,15 +75,13 @@ class Client:
         self._verbosity = verbosity
         self._sleep = sleep
         self._clock = clock
-        self._new_transport = transport or partial(NetworkTransport, base_url)
+        self._new_transport = transport or partial(Transport, base_url)
         self._transport = self._new_transport()
-        self._latest: httpx.Request | None = None
-        self._has_large_body = False
 
     def sibling(self) -> Client:
         """Return a client with the same settings and its own connection, for another thread. Any thread may call it."""
         sibling = copy.copy(self)
-        sibling._transport, sibling._has_large_body = self._new_transport(), False
+        sibling._transport = self._new_transport()
         return sibling
 
     def close(self) -> None:
@@ -103,25 +96,15 @@ class Client:
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
         be used, and Interrupted on Ctrl-C.
         """
-        self._latest = None
-        try:
+        with self._interruptible(request):
             return self.parse(request, self._response(request, timeout))
-        except KeyboardInterrupt:
-            raise self._interrupted(request) from None
-        finally:
-            self._release()
 
-    def fetch(self, request: Request, *, timeout: float | None = None) -> httpx.Response:
+    def fetch(self, request: Request, *, timeout: float | None = None) -> RawResponse:
         """Make a request and return the response, whatever its status and body. Raises the other errors of `send`."""
-        self._latest = None
-        try:
+        with self._interruptible(request):
             return self._response(request, timeout)
-        except KeyboardInterrupt:
-            raise self._interrupted(request) from None
-        finally:
-            self._release()
 
-    def parse(self, request: Request, response: httpx.Response) -> Response:
+    def parse(self, request: Request, response: RawResponse) -> Response:
         """Return the parsed response, or raise the error that it means, like `send`."""
         with _parsing:
             try:
@@ -129,18 +112,23 @@ class Client:
             except MsgctlError as error:
                 raise without_frames(error) from None  # another thread parses next
 
-    def _interrupted(self, request: Request) -> Interrupted:
-        """Return the error for Ctrl-C, which reports whether the request had been sent."""
-        if request.operation.effect is Effect.READS:
-            return Interrupted("Interrupted")
-        if self._latest is not None and self._latest.extensions["sent"]:
-            what = "Interrupted after the request was sent"
-            return Interrupted(what, check(request), consequence="it may have been carried out")
-        error = Interrupted("Interrupted", consequence="nothing was sent")
-        error.nothing_sent = True
-        return error
+    @contextmanager
+    def _interruptible(self, request: Request) -> Iterator[None]:
+        """On Ctrl-C, raise the error that reports whether the request had been sent."""
+        self._transport.is_sent = False
+        try:
+            yield
+        except KeyboardInterrupt:
+            if request.operation.effect is Effect.READS:
+                raise Interrupted("Interrupted") from None
+            if self._transport.is_sent:
+                what = "Interrupted after the request was sent"
+                raise Interrupted(what, check(request), consequence="it may have been carried out") from None
+            raise Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True) from None
+        finally:
+            self._transport.release()
 
-    def _response(self, request: Request, timeout: float | None) -> httpx.Response:
+    def _response(self, request: Request, timeout: float | None) -> RawResponse:
         """Return the response to a request. Retry the request if it was not sent, or if it only reads."""
         if timeout is not None:
             return self._attempt(request, min(self._timeout, timeout))
@@ -155,101 +143,89 @@ class Client:
                     raise
             else:
                 left = deadline - self._clock() - pause
-                is_lost = response.status_code in RETRYABLE_STATUSES or response.extensions.get("lost")
+                is_lost = response.is_lost or response.status in RETRYABLE_STATUSES
                 if left <= 0 or not (reads and is_lost):
                     return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
         return self._attempt(request, left)
 
-    def _admit(self, seconds: float) -> bool:
-        """Wait until the body of the latest response may become large; return whether that was in time."""
-        self._has_large_body = _large_bodies.acquire(timeout=seconds)
-        return self._has_large_body
-
-    def _release(self) -> None:
-        if self._has_large_body:
-            _large_bodies.release()
-            self._has_large_body = False
-
-    def _attempt(self, request: Request, seconds: float) -> httpx.Response:
-        self._release()
-        self._latest = outgoing = self._outgoing(request, seconds)
-        named = f"{outgoing.method} {self._path}"
-        self._log(f"> {named}")
+    def _attempt(self, request: Request, seconds: float) -> RawResponse:
+        """Make a request once."""
+        self._transport.is_sent = False
+        name = f"{request.operation.method} {self._path}{request.operation.path}"
+        outgoing = self._outgoing(request)
+        self._log(f"> {name}")
         if self._verbosity > 1:
-            self._log_more(">", outgoing)
+            self._log_request(request, outgoing)
         started = self._clock()
         outcome = "not sent"
         try:
-            response = self._transport.handle_request(outgoing)
+            response = self._transport.send(outgoing, seconds, request.max_response)
             with _parsing:
                 response = self._redacted(response)
-            outcome = str(response.status_code)
-        except httpx.HTTPError as error:
+            outcome = str(response.status)
+        except NoResponseError as error:
             outcome = "no response"
-            raise without_response(request, describe(error, seconds)) from None
+            raise without_response(request, str(error)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
         finally:
-            self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
+            self._log(f"< {outcome} {name} {(self._clock() - started) * 1000:.0f} ms")
         if self._verbosity > 1:
-            self._log_more("<", response)
+            self._log_response(response)
         return response
 
-    def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
+    def _outgoing(self, request: Request) -> httpcore.Request:
         """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
+        query, form = self._parameters(request)
+        target = self._path + request.operation.path
+        if query:
+            target += f"?{query}"
+        if len(self._transport.origin) + len(target) > MAX_URL:
+            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
+        headers = {**request.headers, "Accept-Encoding": "identity"}
+        return self._transport.request(request.operation.method, target, headers, request.json or form.encode())
+
+    def _parameters(self, request: Request) -> tuple[str, str]:
+        """Return the encoded query and form with the credentials."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
-        target = request.operation.path + (f"?{encoded(query)}" if query else "")
-        if len(self._root) + len(target) > MAX_URL:
-            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
-        if self._target != target:  # the URL is usually the same in a job, and parsing it takes a twelfth of a request
-            self._target, self._url = target, httpx.URL(self._root + target)
-            self._path = self._url.raw_path.partition(b"?")[0].decode()
-        content = request.json or encoded(form).encode()
-        headers = {"Host": self._url.netloc.decode(), **request.headers, "Accept-Encoding": "identity"}
-        if content:
-            headers["Content-Length"] = str(len(content))
-        extensions = {
-            "timeout": {"read": seconds},
-            "sent": False,
-            "max_response": request.max_response,
-            "admit": self._admit,
-        }
-        stream = httpx.ByteStream(content)  # five times as fast as the parameter "content"
-        method = request.operation.method
-        outgoing = httpx.Request(method, self._url, headers=headers, stream=stream, extensions=extensions)
-        outgoing.read()
-        return outgoing
+        return encoded(query), encoded(form)
 
-    def _redacted(self, response: httpx.Response) -> httpx.Response:
+    def _redacted(self, response: RawResponse) -> RawResponse:
         """Return a response with the key redacted, so that no other code can show or store it."""
         key = self._credential.key
-        sent = response.extensions.get("headers", response.headers.raw)
-        names_and_values = [part for header in sent for part in header]
-        head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
-        body = redact_body(response.content, key, is_cut="fault" in response.extensions)
-        redacted = redact_body(head, key)
-        if body is response.content and redacted is head:
-            return response
-        *headers, reason = redacted.split(b"\0")
-        extensions = {**response.extensions, "reason_phrase": reason}
-        return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
+        head = b"\0".join([part for header in response.headers for part in header])
+        parts = redact_body(head, key).split(b"\0")
+        headers = list(zip(parts[::2], parts[1::2], strict=False))
+        return response._replace(headers=headers, body=redact_body(response.body, key, is_cut=bool(response.fault)))
 
-    def _log_more(self, sign: str, message: httpx.Request | httpx.Response) -> None:
-        """Log headers, query and body, each up to the limits; `_log` escapes control characters."""
-        headers = header_lines(message)
-        if isinstance(message, httpx.Request):
-            headers += [f"?{message.url.query.decode()}"] * bool(message.url.query)
-            headers = [self._masked(line) for line in headers]
-            text = self._masked(message.content.decode())
-        else:  # cut first, because splitting millions of lines would take hundreds of megabytes
-            text = message.content[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace")
-        for lines in (headers, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES) if text else []):
-            for line in _limited(lines):
-                self._log(f"{sign} {line}")
+    # --- the log
+
+    def _log_request(self, request: Request, outgoing: httpcore.Request) -> None:
+        query, form = map(self._masked, self._parameters(request))
+        lines = [self._masked(line) for line in _lines(outgoing.headers)]
+        if query:
+            lines.append(f"?{query}")
+        self._log_part(">", lines)
+        body = form if request.json is None else self._masked(request.json.decode())
+        self._log_body(">", body)
+
+    def _log_response(self, response: RawResponse) -> None:
+        self._log_part("<", _lines(response.headers))
+        # Cut first, because splitting millions of lines would take hundreds of megabytes.
+        self._log_body("<", response.body[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace"))
+
+    def _log_body(self, sign: str, text: str) -> None:
+        if text:
+            self._log_part(sign, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES))
+
+    def _log_part(self, sign: str, lines: Sequence[str]) -> None:
+        """Log headers or a body up to the limits; `_log` escapes control characters."""
+        for line in _limited(lines):
+            self._log(f"{sign} {line}")
 
     def _masked(self, sent: str) -> str:
         """Return a query or form without the credentials."""
@@ -269,3 +245,7 @@ def _limited(lines: Sequence[str]) -> Iterator[str]:
             return
         yield shown
         left -= len(shown)
+
+
+def _lines(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
+    return [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers]

@@ -30,7 +30,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 
 KIB = 1024
 MAX_RESPONSE = 4096 * KIB
-"""The largest response to `url stats` and `api`, in bytes."""
+"""The largest response to `url stats`, `api` and the sandbox's own endpoints, in bytes."""
 MAX_SHARED = 100
 """Recipients of one dispatch that are matched with its states."""
 MAX_SMS = 1600

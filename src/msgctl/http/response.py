@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from msgctl import operations
 from msgctl.config.profiles import is_loopback
@@ -24,9 +24,8 @@ from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_messag
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    import httpx
-
     from msgctl.http.request import Request
+    from msgctl.http.transport import RawResponse
 
 MAX_QUOTE = 300
 MAX_BODY = 4000
@@ -87,42 +86,42 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     return Response(request.operation, http_status, body, record, found.outcomes, found.unclaimed)
 
 
-def parse(request: Request, response: httpx.Response, base_url: str, *, is_sandbox: bool = False) -> Response:
+def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox: bool = False) -> Response:
     """Return the record in a response, with the outcomes of its recipients.
 
     Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
     record accepts any body.
     """
     operation = request.operation
-    document, fault = None, str(response.extensions.get("fault", ""))
+    document, fault = None, response.fault
     try:
         is_unique = operation.effect is not Effect.READS
-        document = None if fault else load_json(response.content, is_unique=is_unique)
+        document = None if fault else load_json(response.body, is_unique=is_unique)
     except ShapeError as error:
         fault = str(error)
     failure = Failure(request, response, document, base_url, is_sandbox)
     if operation.effect is Effect.READS:
         record = _read(failure, fault)
-        return Response(operation, response.status_code, response.content, record)
+        return Response(operation, response.status, response.body, record)
     if operation is operations.VERIFY_2FA:
         record = _verified(failure, fault)
-        return Response(operation, response.status_code, response.content, record)
+        return Response(operation, response.status, response.body, record)
     return _sent(failure, fault)
 
 
 def _sent(failure: Failure, fault: str) -> Response:
     response, document = failure.response, failure.document
-    operation, status = failure.request.operation, response.status_code
+    operation, status = failure.request.operation, response.status
     sent = failure.request.sent
-    found = judge.sent(sent, status, document, len(response.content))
+    found = judge.sent(sent, status, document, len(response.body))
     is_created = operation is operations.URL_SHORT and response.is_success and judge.has_short_url(document)
     if found.is_refused and not is_created:
         raise failure.rate_limited(found.outcomes) if status == RATE_LIMITED else failure.refused(found.outcomes)
     if not response.is_success:
         raise failure.in_doubt(failure.of_status, found.outcomes)
     record: Mapping[str, Any] = document if isinstance(document, dict) else {}
-    if not operation.record.fields and "fault" not in response.extensions:
-        return Response(operation, status, response.content, record)
+    if not operation.record.fields and not response.fault:
+        return Response(operation, status, response.body, record)
     if fault:
         raise failure.in_doubt(failure.unusable(fault), found.outcomes)
     if operation is operations.URL_SHORT and judge.short_url(sent, document) is None:
@@ -131,14 +130,14 @@ def _sent(failure: Failure, fault: str) -> Response:
         raise failure.in_doubt("the response does not say whether the short URL was created", found.outcomes)
     record = convert(operation, document, sent.known_phones)
     if operation is operations.URL_SHORT:
-        return Response(operation, status, response.content, record)
-    return Response(operation, status, response.content, record, found.outcomes, found.unclaimed)
+        return Response(operation, status, response.body, record)
+    return Response(operation, status, response.body, record, found.outcomes, found.unclaimed)
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
     """Return the record of a code that is verified."""
     response, document = failure.response, failure.document
-    status = response.status_code
+    status = response.status
     if status in (401, 403):
         raise failure.refused()
     if status == RATE_LIMITED:
@@ -158,7 +157,7 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
 def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
     request, response, document = failure.request, failure.response, failure.document
-    operation, status = request.operation, response.status_code
+    operation, status = request.operation, response.status
     if status in REFUSALS or status == 400:
         raise failure.refused()
     if status == RATE_LIMITED:
@@ -170,10 +169,10 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.unavailable()
     if not response.is_success:
         raise failure.unreadable(failure.of_status)
-    if response.extensions.get("late"):
+    if response.is_late:
         raise without_response(request, fault)
     if not operation.record.fields:
-        if "fault" in response.extensions:
+        if response.fault:
             raise failure.unreadable(failure.unusable(fault))
         if is_refused:
             raise failure.refused()
@@ -233,7 +232,7 @@ class Failure(NamedTuple):
     """
 
     request: Request
-    response: httpx.Response
+    response: RawResponse
     document: Any
     base_url: str
     is_sandbox: bool
@@ -246,7 +245,7 @@ class Failure(NamedTuple):
 
     @property
     def _status(self) -> int:
-        return self.response.status_code
+        return self.response.status
 
     def unusable(self, reason: str) -> str:
         """Return the description of a 2xx response without the requested record."""
@@ -293,7 +292,7 @@ class Failure(NamedTuple):
             recipients=listed(outcomes),
             **self._attached(),
         )
-        error.retry_after = _seconds(self.response.headers.get("Retry-After", ""))
+        error.retry_after = _seconds(self.response.header("Retry-After"))
         return error
 
     def unavailable(self) -> MsgctlError:
@@ -317,7 +316,7 @@ class Failure(NamedTuple):
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
         if self.response.is_success and self.document is not None:
-            error.response = Response(self.request.operation, self._status, self.response.content, {})
+            error.response = Response(self.request.operation, self._status, self.response.body, {})
         return error
 
     def _consequence(self) -> str:
@@ -327,7 +326,7 @@ class Failure(NamedTuple):
         return prevented.get(self.request.operation.effect, "")
 
     def _attached(self) -> dict[str, Any]:
-        return attached(self._status, self.response.content, self.document)
+        return attached(self._status, self.response.body, self.document)
 
     def _service_message(self) -> str:
         """Return the error text of the service or of an HTML page, shortened for a message."""
@@ -335,7 +334,7 @@ class Failure(NamedTuple):
         if message is None and self.document is not None:
             message = _text(self.document)
         elif message is None:
-            text = self.response.content[:MAX_BODY].decode(errors="replace")
+            text = self.response.body[:MAX_BODY].decode(errors="replace")
             message = " ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())
         return shorten(message, MAX_QUOTE)
 
@@ -353,13 +352,12 @@ class Failure(NamedTuple):
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""
-        from httpx import URL, InvalidURL
-
-        location = self.response.headers.get("location", "")
+        location = self.response.header("Location")
         try:
-            url = URL(self.base_url).join(location)
-            to = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        except InvalidURL:
+            url = urlsplit(urljoin(self.base_url, location))
+            port = f":{url.port}" if url.port else ""
+            to = f"{url.scheme}://{url.hostname or ''}{port}"
+        except ValueError:
             to = "a malformed URL"
         where = f"; this one points to {shorten(to)}" if location else ""
         return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."

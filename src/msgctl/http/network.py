@@ -1,0 +1,115 @@
+"""This machine's network: looking up a name, connecting, the proxy and the certificates to trust."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import queue
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpcore
+
+from msgctl.config.profiles import is_loopback
+from msgctl.errors import ConfigurationError, NotReachedError
+
+if TYPE_CHECKING:
+    import httpx
+
+CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if you use a proxy."
+CHECK_VARIABLES = "Check HTTPS_PROXY and ALL_PROXY."
+
+
+class Network(httpcore.SyncBackend):
+    """This machine's network, with a time limit for looking up a name and connecting."""
+
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any
+    ) -> httpcore.NetworkStream:
+        """Try each address of a host in turn, dividing the time between them."""
+        end = time.monotonic() + (timeout or 0)
+        addresses = look_up(host, port, timeout or 0)
+        for index, address in enumerate(addresses):
+            share = (end - time.monotonic()) / (len(addresses) - index)
+            if share <= 0:
+                raise httpcore.ConnectTimeout
+            try:
+                return super().connect_tcp(address, port, share, *more, **options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+def look_up(host: str, port: int, seconds: float) -> list[str]:
+    """Return the addresses of a host. Raises NotReachedError.
+
+    A lookup has no time limit, so it runs in a separate thread, which is abandoned at the limit.
+    """
+    with suppress(ValueError):
+        return [str(ipaddress.ip_address(host))]
+    results: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            entries = socket.getaddrinfo(host, port)
+            results.put(list(dict.fromkeys(str(address[0]) for _, _, _, _, address in entries)))
+        except (OSError, UnicodeError) as error:
+            results.put(error)
+
+    try:
+        threading.Thread(target=look, daemon=True).start()
+        result = results.get(timeout=seconds)
+    except RuntimeError:  # out of threads
+        raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
+    except queue.Empty:
+        raise httpcore.ConnectTimeout from None
+    if isinstance(result, Exception):
+        retryable = isinstance(result, socket.gaierror) and result.errno == socket.EAI_AGAIN
+        raise NotReachedError(f"The name {host} cannot be looked up", CHECK_ADDRESS, retryable=retryable) from result
+    return result
+
+
+def proxy_for(base_url: str) -> httpx.Proxy | None:
+    """Return the proxy that the environment specifies for a service, or None.
+
+    Plain http never uses a proxy, because the proxy would see the key. A loopback address does not use one either.
+    The text of a ConfigurationError omits the proxy's URL, which may contain a password.
+    """
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    has_variables = any(name.lower().endswith("_proxy") for name in os.environ)
+    if parts.scheme != "https" or is_loopback(host) or not has_variables:
+        return None
+    from urllib.request import getproxies, proxy_bypass  # 20 ms
+
+    import httpx  # 60 ms
+
+    proxies = getproxies()
+    url = proxies.get("https") or proxies.get("all")
+    if not url or proxy_bypass(f"{host}:{parts.port or 443}"):
+        return None
+    try:
+        proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+    except (ValueError, httpx.InvalidURL):
+        proxy = None
+    if proxy is None or not proxy.url.host:
+        raise ConfigurationError(
+            "The URL of the proxy cannot be used: it must begin with http://, https:// or socks5://", CHECK_VARIABLES
+        )
+    return proxy
+
+
+@lru_cache(maxsize=4)  # takes 13 ms to read the certificates of all authorities
+def tls_context(file: str | None) -> ssl.SSLContext:
+    """Return a TLS context with the system's certificates, or with the certificates in a file."""
+    try:
+        return ssl.create_default_context(cafile=file)
+    except (OSError, ValueError) as error:
+        what = f"The certificates to trust cannot be read ({type(error).__name__})"
+        raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
