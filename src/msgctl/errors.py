@@ -102,6 +102,19 @@ REASONS = {
 """The reasons of errors, each with its exit code."""
 
 
+class ResponseDetails(NamedTuple):
+    """The part of a response that an error shows.
+
+    ``record`` contains the service's own ``error`` and ``msg``. ``body`` is the text of the response, at most 4,000
+    characters, with the key redacted; history and jobs store it. ``document`` is its JSON; None if it is incomplete.
+    """
+
+    http_status: int
+    record: Mapping[str, Any]
+    body: str
+    document: Any
+
+
 class MsgctlError(Exception):
     """Base of all errors.
 
@@ -111,11 +124,9 @@ class MsgctlError(Exception):
     is true if it is certain that no request was sent. ``replayed`` is true if the error comes from an earlier run with
     the same key or name.
 
-    If the service responded, ``http_status`` is the status, and ``record`` contains the service's own ``error`` and
-    ``msg``, unchanged. ``body`` is the text of the response, at most 4,000 characters, with the key redacted; history
-    and jobs store it. ``document`` is its JSON, or None. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that made the outcome unknown, preceded
-    by the kind of words that it probably belongs to.
+    If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
+    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that left the outcome in doubt, after the
+    kind of words that it could be added to in a profile.
     """
 
     kind: ClassVar[str] = "error"
@@ -130,10 +141,7 @@ class MsgctlError(Exception):
         hint: str | None = None,
         *,
         consequence: str = "",
-        http_status: int | None = None,
-        record: Mapping[str, Any] | None = None,
-        body: str = "",
-        document: Any = None,
+        details: ResponseDetails | None = None,
         reason: str = "",
         nothing_sent: bool | None = None,
         recipients: Sequence[Mapping[str, str | None]] = (),
@@ -146,10 +154,7 @@ class MsgctlError(Exception):
         self.what = what
         self.hint = hint
         self.consequence = consequence
-        self.http_status = http_status
-        self.record = record or {}
-        self.body = body
-        self.document = document
+        self.details = details
         self.recipients = recipients
         self.word = word
         self.response: Any = None
@@ -158,6 +163,16 @@ class MsgctlError(Exception):
     def message(self) -> str:
         """The message, followed by the consequence if there is one."""
         return f"{self.what.rstrip('.')}; {self.consequence}" if self.consequence else self.what
+
+    @property
+    def http_status(self) -> int | None:
+        """The status of the response; None without one."""
+        return None if self.details is None else self.details.http_status
+
+    @property
+    def body(self) -> str:
+        """The text of the response; empty without one."""
+        return "" if self.details is None else self.details.body
 
     def __str__(self) -> str:
         return self.message
@@ -173,13 +188,15 @@ class MsgctlError(Exception):
         error.__cause__ = self.__cause__
         return error
 
-    def details(self) -> dict[str, Any]:
-        """Return the fields that describe recipients and response in the error's JSON form."""
-        found: dict[str, Any] = {"recipients": self.recipients} if self.recipients else {}
-        if self.http_status is None:
-            return found
-        body = self.body if self.document is None else self.document
-        return {**found, "http_status": self.http_status, **self.record, "body": body}
+    def document(self) -> dict[str, Any]:
+        """Return the fields of the error in JSON that follow from recipients and response."""
+        document: dict[str, Any] = {}
+        if self.recipients:
+            document["recipients"] = self.recipients
+        if details := self.details:
+            body = details.body if details.document is None else details.document
+            document |= {"http_status": details.http_status, **details.record, "body": body}
+        return document
 
 
 class UsageError(MsgctlError):

@@ -6,7 +6,7 @@ import pytest
 
 from contract.interface import CATEGORIES, ENDPOINTS, ERROR_FIELDS, PREMIUM_CATEGORIES, RECORDS, Endpoint, Field
 from msgctl import operations
-from msgctl.errors import RefusedError
+from msgctl.errors import RefusedError, ResponseDetails
 from msgctl.operations import OPERATIONS, Kind, Operation, ResponseField
 
 each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
@@ -77,7 +77,7 @@ def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) ->
 
 def test_errors_keep_every_field_of_the_error_record() -> None:
     record = {name: f"the {name}" for name in ERROR_FIELDS}
-    assert RefusedError("refused", http_status=520, record=record, body="x").details() == {
+    assert RefusedError("refused", details=ResponseDetails(520, record, "x", None)).document() == {
         "http_status": 520,
         **record,
         "body": "x",

@@ -66,10 +66,13 @@ def each(operations: list[Operation]) -> pytest.MarkDecorator:
 
 def test_a_long_error_of_the_service_is_cut() -> None:
     long = error_of(ops.SEND_SMS, {"error": {"why": ["x" * 100] * 100}, "msg": "m" * 5000}, 520)
-    assert (long.record["error"][:8], long.record["msg"]) == ('{"why":[', "m" * 4000)
-    assert len(long.record["error"]) == 4000
+    assert long.details is not None
+    assert (long.details.record["error"][:8], long.details.record["msg"]) == ('{"why":[', "m" * 4000)
+    assert len(long.details.record["error"]) == 4000
     short = {"error": {"code": "E7"}, "msg": None}
-    assert error_of(ops.SEND_SMS, short, 520).record == short
+    details = error_of(ops.SEND_SMS, short, 520).details
+    assert details is not None
+    assert details.record == short
 
 
 # --- what a status means
@@ -172,7 +175,7 @@ def test_a_short_url_is_created_only_if_it_is_certain() -> None:
 
 
 def test_an_error_of_a_send_lists_its_recipients() -> None:
-    assert error_of(ops.SEND_SMS, b"", 502).details()["recipients"] == [
+    assert error_of(ops.SEND_SMS, b"", 502).document()["recipients"] == [
         {"phone": "573001234567", "outcome": "unknown", "id": None}
     ]
     assert [each["outcome"] for each in error_of(ops.SEND_SMS, b"", 401).recipients] == ["refused"]
@@ -184,27 +187,23 @@ def test_an_error_of_a_send_lists_its_recipients() -> None:
 
 def test_a_success_has_the_details_that_an_error_has() -> None:
     body = {"balance": 7, "msg": "m", "more": 1.5}
-    assert parsed(ops.BALANCE, body, 201).attached() == {
-        "http_status": 201,
-        "record": {"msg": "m"},
-        "body": json.dumps(body),
-        "document": load_json(json.dumps(body).encode()),
-    }
+    text = json.dumps(body)
+    assert parsed(ops.BALANCE, body, 201).details == (201, {"msg": "m"}, text, load_json(text.encode()))
 
 
 def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
-    assert error_of(ops.SEND_SMS, {"ref": "m-77"}, 502).details()["body"] == {"ref": "m-77"}
-    assert error_of(ops.SEND_SMS, b"ref: m-77").details()["body"] == "ref: m-77"
-    assert error_of(ops.SEND_SMS, b"", 502).details()["body"] == ""
-    assert error_of(ops.SEND_SMS, b"ref: \xff", 502).details()["body"] == "ref: \ufffd"
+    assert error_of(ops.SEND_SMS, {"ref": "m-77"}, 502).document()["body"] == {"ref": "m-77"}
+    assert error_of(ops.SEND_SMS, b"ref: m-77").document()["body"] == "ref: m-77"
+    assert error_of(ops.SEND_SMS, b"", 502).document()["body"] == ""
+    assert error_of(ops.SEND_SMS, b"ref: \xff", 502).document()["body"] == "ref: \ufffd"
     for status in (200, 404, 500):
-        assert error_of(ops.BALANCE, b"x", status).details() == {"http_status": status, "body": "x"}
+        assert error_of(ops.BALANCE, b"x", status).document() == {"http_status": status, "body": "x"}
 
 
 def test_a_long_body_is_cut_to_4000_characters() -> None:
-    assert error_of(ops.SEND_SMS, {"ref": "é" * 5000}, 502).details()["body"] == json.dumps({"ref": "é" * 5000})[:4000]
+    assert error_of(ops.SEND_SMS, {"ref": "é" * 5000}, 502).document()["body"] == json.dumps({"ref": "é" * 5000})[:4000]
     longest = {"ref": "x" * (MAX_BODY - len('{"ref": ""}'))}
-    assert error_of(ops.SEND_SMS, longest, 502).details()["body"] == longest
+    assert error_of(ops.SEND_SMS, longest, 502).document()["body"] == longest
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         document["hint"] = error.hint
     if error.replayed:
         document["replayed"] = True
-    return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
+    return jsontext.escape(jsontext.dump({**document, **error.document()}), ascii_only=True)
 
 
 def _lines(error: MsgctlError, context: Context) -> str:

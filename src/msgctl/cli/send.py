@@ -10,7 +10,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, SendOptions, WaitOptions
 from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, attached, check, listed, word_of
+from msgctl.http.response import Response, check, details_of, listed, word_of
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
@@ -176,12 +176,12 @@ def judged(request: Request, response: Response) -> ServiceResult:
                 check(request),
                 word=word_of(found),
                 recipients=listed(found),
-                **response.attached(),
+                details=response.details,
             )
         ]
     elif refused := named.get(REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')}){quoted}"
-        error = ConditionError(what, reason="not_accepted", recipients=listed(found), **response.attached())
+        error = ConditionError(what, reason="not_accepted", recipients=listed(found), details=response.details)
         error.nothing_sent = all(each.outcome == REFUSED for each in found)
         failures = [error]
     return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
@@ -207,8 +207,8 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
         document = load_json(content)
     except ShapeError:
         document = None
-    details = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
+    details = None if earlier.http_status is None else details_of(earlier.http_status, content, document)
     hint = "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint)))
-    error = OutcomeUnknownError(f"The first run with --once {name} may have sent the message", hint, **details)
+    error = OutcomeUnknownError(f"The first run with --once {name} may have sent the message", hint, details=details)
     error.replayed = True
     raise error

@@ -202,7 +202,7 @@ def _check(context: Context, target: Target, seen: Seen, deadline: float, until:
     if not all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
         return False
     what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {_any_of(until)}"
-    seen.failures[target.id] = ConditionError(what, reason="not_delivered", **response.attached())
+    seen.failures[target.id] = ConditionError(what, reason="not_delivered", details=response.details)
     return True
 
 
@@ -240,16 +240,13 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
             f"The state of message {quote(id)} could not be read{last}: {error.message}",
             hint,
             reason=NOT_REACHED,
-            http_status=error.http_status,
-            record=error.record,
-            body=error.body,
-            document=error.document,
+            details=error.details,
         )
     now = _in_words(seen.states.get(id, [])) or "unknown"
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
-    response = seen.latest[id].attached() if id in seen.latest else {}
+    details = seen.latest[id].details if id in seen.latest else None
     state = next((state for state in seen.states.get(id, ()) if state), None)
-    return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", state) if state else None, **response)
+    return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", state) if state else None, details=details)
 
 
 def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:

@@ -134,7 +134,7 @@ def _described(context: Context, targets: Sequence[Target]) -> OwnResult:
 def _without_state(id: str, response: Response) -> UnreadableError:
     """Return the error for an empty list of messages."""
     what = f"Message {quote(id)} has no state yet, or the service does not know it"
-    return UnreadableError(what, "Check the ID, or try again a little later.", **response.attached())
+    return UnreadableError(what, "Check the ID, or try again a little later.", details=response.details)
 
 
 def _last_targets(context: Context) -> list[Target]:

@@ -286,10 +286,7 @@ def _failed(line: int, name: str, error: MsgctlError) -> ConditionError:
         f"Line {line} ({values.quote(name)}): {error.message}",
         error.hint,
         reason="rows_failed",
-        http_status=error.http_status,
-        record=error.record,
-        body=error.body,
-        document=error.document,
+        details=error.details,
     )
     failure.nothing_sent = error.nothing_sent
     return failure

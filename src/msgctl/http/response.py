@@ -15,7 +15,14 @@ from urllib.parse import urljoin, urlsplit
 
 from msgctl import operations
 from msgctl.config.profiles import is_loopback
-from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, TurnedAwayError, UnreadableError
+from msgctl.errors import (
+    MsgctlError,
+    OutcomeUnknownError,
+    RefusedError,
+    ResponseDetails,
+    TurnedAwayError,
+    UnreadableError,
+)
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation
 from msgctl.outcomes import judge
@@ -60,21 +67,19 @@ class Response(NamedTuple):
     outcomes: Sequence[RecipientOutcome] = ()
     unclaimed: Sequence[RecipientOutcome] = ()
 
-    def attached(self) -> dict[str, Any]:
-        """Return the response details for `MsgctlError`."""
-        return attached(self.http_status, self.body, load_json(self.body))
+    @property
+    def details(self) -> ResponseDetails:
+        """The details of the response for an error."""
+        return details_of(self.http_status, self.body, load_json(self.body))
 
 
-def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
-    """Return the details of a response for `MsgctlError`. ``document`` is its JSON, None if it is incomplete."""
+def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
+    """Return the details of a response for an error. ``document`` is its JSON, None if it is incomplete."""
     text = body.decode(errors="replace")
-    found = document if isinstance(document, dict) else {}
-    return {
-        "http_status": status,
-        "record": {name: _quoted(found[name]) for name in ("error", "msg") if name in found},
-        "body": text[:MAX_BODY],
-        "document": document if len(text) <= MAX_BODY else None,
-    }
+    record = {}
+    if isinstance(document, dict):
+        record = {name: _quoted(document[name]) for name in ("error", "msg") if name in document}
+    return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
 def read(request: Request, body: bytes, http_status: int) -> Response:
@@ -203,15 +208,24 @@ def without_response(request: Request, why: str) -> MsgctlError:
     """Return the error for a request that was sent and got no response."""
     if request.operation.effect is Effect.READS:
         return TurnedAwayError(f"The request was sent, but {why}", "Try again a little later.", reason="unavailable")
-    return outcome_unknown(request, why)
+    outcomes: Sequence[RecipientOutcome] = ()
+    if request.operation is not operations.VERIFY_2FA:
+        outcomes = [RecipientOutcome(phone, UNKNOWN) for phone in request.sent.phones]
+    return outcome_unknown(request, why, outcomes)
 
 
-def outcome_unknown(request: Request, why: str, **details: Any) -> OutcomeUnknownError:
+def outcome_unknown(
+    request: Request, why: str, outcomes: Sequence[RecipientOutcome], details: ResponseDetails | None = None
+) -> OutcomeUnknownError:
     """Return the error for a request that may have been carried out."""
-    if "recipients" not in details and request.operation is not operations.VERIFY_2FA:
-        details["recipients"] = listed([RecipientOutcome(phone, UNKNOWN) for phone in request.sent.phones])
-    consequence = "it may have been carried out"
-    return OutcomeUnknownError(f"The request was sent, but {why}", check(request), consequence=consequence, **details)
+    return OutcomeUnknownError(
+        f"The request was sent, but {why}",
+        check(request),
+        consequence="it may have been carried out",
+        word=word_of(outcomes),
+        recipients=listed(outcomes),
+        details=details,
+    )
 
 
 def word_of(outcomes: Sequence[RecipientOutcome]) -> tuple[str, str] | None:
@@ -276,7 +290,7 @@ class Failure(NamedTuple):
                 consequence=consequence,
                 reason=reason,
                 recipients=listed(outcomes),
-                **self._attached(),
+                details=self._details,
             )
         )
 
@@ -290,7 +304,7 @@ class Failure(NamedTuple):
             consequence=self._consequence(),
             reason="rate_limited",
             recipients=listed(outcomes),
-            **self._attached(),
+            details=self._details,
         )
         error.retry_after = _seconds(self.response.header("Retry-After"))
         return error
@@ -298,17 +312,16 @@ class Failure(NamedTuple):
     def unavailable(self) -> MsgctlError:
         """Return the error for a request that only reads and that the service could not carry out."""
         what = f"{self.of_status[0].upper()}{self.of_status[1:]}"
-        return TurnedAwayError(what, "Try again a little later.", reason="unavailable", **self._attached())
+        return TurnedAwayError(what, "Try again a little later.", reason="unavailable", details=self._details)
 
     def unreadable(self, what: str) -> MsgctlError:
         """Return the error for a useless response to a request that only reads."""
         hint = self._redirect() if 300 <= self._status < 400 else "Check the base URL; -v shows the request."
-        return self._printable(UnreadableError(f"{what[0].upper()}{what[1:]}", hint, **self._attached()))
+        return self._printable(UnreadableError(f"{what[0].upper()}{what[1:]}", hint, details=self._details))
 
     def in_doubt(self, why: str, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
-        details = self._attached() | {"recipients": listed(outcomes)}
-        error = outcome_unknown(self.request, why, word=word_of(outcomes), **details)
+        error = outcome_unknown(self.request, why, outcomes, self._details)
         if 300 <= self._status < 400:
             error = error.replaced(hint=f"{self._redirect()} {error.hint}")
         return self._printable(error)
@@ -325,8 +338,9 @@ class Failure(NamedTuple):
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         return prevented.get(self.request.operation.effect, "")
 
-    def _attached(self) -> dict[str, Any]:
-        return attached(self._status, self.response.body, self.document)
+    @property
+    def _details(self) -> ResponseDetails:
+        return details_of(self._status, self.response.body, self.document)
 
     def _service_message(self) -> str:
         """Return the error text of the service or of an HTML page, shortened for a message."""

@@ -87,7 +87,7 @@ def short_url(client: Client, link: Link, today: date) -> str:
     response = client.send(build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url}))
     created = _checked(link, response.document)
     if created is None:
-        raise UnreadableError("The response contains no short URL", **response.attached())
+        raise UnreadableError("The response contains no short URL", details=response.details)
     return created
 
 
@@ -97,7 +97,7 @@ def clicks(client: Client, link: Link, since: date, until: date) -> int:
     response = client.send(build(operations.URL_STATISTIC, given))
     number = str(response.document.get("clicksNumber"))
     if not (number.isascii() and number.isdigit()):
-        raise UnreadableError("The response contains no number of clicks", **response.attached())
+        raise UnreadableError("The response contains no number of clicks", details=response.details)
     return int(number)
 
 
@@ -114,7 +114,7 @@ def _look_up(client: Client, link: Link, today: date) -> str | None:
         return None
     except UnreadableError as error:
         # A JSON document without statistics is a response about no link. A page of HTML says nothing.
-        if error.http_status is None or not 200 <= error.http_status < 300 or error.document is None:
+        if error.details is None or not 200 <= error.details.http_status < 300 or error.details.document is None:
             raise
         return None
     return _checked(link, document)
