@@ -41,7 +41,7 @@ MAX_EXAMPLES = 20
 
 
 class Bulk:
-    """One run of a bulk command."""
+    """A run of a bulk command."""
 
     def __init__(
         self,

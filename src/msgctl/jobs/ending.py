@@ -1,4 +1,4 @@
-"""How a run of a job ended, and what follows: its state, its error with the exit code, and the next steps.
+"""How a run of a job ended: the state of the job, the error with its exit code, and the next steps.
 
 The store keeps the `Ending`, so that the same command under the same name reports it again.
 """
@@ -52,7 +52,7 @@ RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STOR
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if there was one."""
+    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any."""
 
     why: Why
     what: str = ""
@@ -101,7 +101,7 @@ def counts(job: Job) -> str:
 
 
 def error_of(job: Job, ending: Ending | None, program: str = "msgctl") -> MsgctlError | None:
-    """Return the error that a run of a job ended with; None for exit code 0."""
+    """Return the error of a run that has ended; None for exit code 0."""
     summary = _summary(job)
     if job.state == "cancelled":
         return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
@@ -158,7 +158,7 @@ def _summary(job: Job) -> str:
 
 
 def reference(job: Job) -> str:
-    """Return how a command line names a job."""
+    """Return the name or ID of a job, quoted for a command line."""
     return job.id if job.name is None or job.name.startswith("-") else shlex.quote(job.name)
 
 
@@ -171,9 +171,9 @@ def resume_hint(job: Job, program: str = "msgctl") -> str:
 
 
 def next_steps(job: Job, *, on_its_way: bool, undelivered: bool, program: str = "msgctl") -> list[str]:
-    """Return what a person can do next with a job.
+    """Return hints for the next steps with a job.
 
-    ``on_its_way`` means that it has accepted messages without a final state, ``undelivered`` that some were not
+    ``on_its_way`` means that some accepted messages have no final state, and ``undelivered`` means that some were not
     delivered.
     """
     name = reference(job)

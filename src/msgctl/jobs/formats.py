@@ -1,7 +1,7 @@
 """The records of a file in the text formats: CSV (RFC 4180) and JSON Lines.
 
-A record is its first line's number and its cells, or the reason why it has none. The first record contains the names of
-the columns. A file is read once, from beginning to end, so it can be a pipe.
+A record is the number of its first line, with its cells or the reason why it cannot be read. The first record contains
+the names of the columns. A file is read once, from beginning to end, so it can be a pipe.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Lines:
     """The lines of a text from the first one that is not blank, with their line ends (LF, CR LF or CR).
 
     The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252. ``begin`` is the first line of the current
-    record; its reader sets ``size`` to 0 at its end. Reading raises UsageError.
+    record. The reader of a record sets ``size`` to 0 at its end. Reading raises UsageError.
     """
 
     def __init__(self, source: BinaryIO, name: str, head: bytes) -> None:
@@ -173,7 +173,7 @@ def json_records(lines: Lines) -> Iterator[Record]:
 
 
 class _Object(dict[str, Any]):
-    """The fields of an object, and the name that it has twice, if any."""
+    """The fields of an object, and the repeated name, if any."""
 
     repeated = ""
 

@@ -20,13 +20,15 @@ from msgctl.store.recipients import NewContent, NewRecipient, Planned
 from msgctl.store.store import SLICE, Store
 
 MAX_KNOWN = 100_000
-"""Messages whose numbers are known during an import. Equal messages that are farther apart do not share requests."""
+"""Maximum messages that are remembered during an import. Equal messages that are farther apart do not share
+requests.
+"""
 
 
 class Importer:
     """Writes the rows of a file to a job that is not published yet.
 
-    ``digest`` is that of the message, of its options and of all rows in order. ``blank`` counts rows without text, and
+    ``digest`` covers the message, its options and all rows in order. ``blank`` counts rows without text, and
     ``left_out`` lists the symbols that --gsm7 left out.
     """
 
@@ -46,7 +48,7 @@ class Importer:
 
     @property
     def digest(self) -> bytes:
-        """The digest of the message, of its options, and of the rows so far."""
+        """The digest of the message, its options, and the rows so far."""
         return self._digest.digest()
 
     def read(self, found: Recipients, render: Render) -> list[str]:
@@ -121,7 +123,7 @@ class Example(NamedTuple):
 
 @dataclass
 class Tally:
-    """What a job will send: its recipients without those who would be left out now, and the estimated credits.
+    """The numbers of a job before it is sent: recipients, people who would be left out now, and estimated credits.
 
     The counts of people who opted out, of repeats and of people over the limit are estimates: the transaction before
     each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message.

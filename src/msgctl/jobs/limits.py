@@ -13,17 +13,17 @@ from msgctl.store.schema import CREDIT
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Requests that a rate allows at least: one request more or less is then 2% of ten seconds."""
+"""Minimum requests that share a rate: one request more or less is then 2% of ten seconds."""
 CATCH_UP = 0.1
 """Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
 
 MAX_WAITS = 5
-"""Waits after 429 without an acceptance between them."""
+"""Maximum waits after 429 without an accepted request between them."""
 MAX_WAIT = 60.0
 MAX_RETRY_AFTER = 600.0
-"""Seconds of ``Retry-After`` that a job waits; for more, it pauses."""
+"""Maximum seconds of ``Retry-After`` that a job waits; if it is longer, the job pauses."""
 JITTER = 0.05
-"""The part of a wait that is added at random, so that several jobs do not send at the same moment."""
+"""The random part that is added to a wait, so that several jobs do not send at the same moment."""
 
 
 class RateLimiter:
@@ -123,7 +123,7 @@ class Backoff:
         return max(0.0, self.until - now)
 
     def accepted(self) -> None:
-        """Count an acceptance."""
+        """Count an accepted request."""
         self._waits = 0
 
     def turned_away(self, started: float, now: float, retry_after: float | None) -> bool:
@@ -144,7 +144,7 @@ class Backoff:
 
 
 class FailureCounter:
-    """Counts consecutive requests that failed as a whole, in the same way."""
+    """Counts consecutive requests that failed as a whole, all refused or all unknown."""
 
     def __init__(self) -> None:
         self._kind = ""

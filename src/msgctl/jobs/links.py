@@ -1,4 +1,4 @@
-"""One short URL for each row of a file: its name and its long URL from the row's columns, and its clicks."""
+"""Short URLs for the rows of a file: name and long URL from the columns of a row, and clicks."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Link(NamedTuple):
 
 
 class LinkTemplate:
-    """Fills the name and the long URL of each row. Raises UsageError for templates that no row can fill.
+    """Fills the templates of the name and the long URL. Raises UsageError for templates that no row can fill.
 
-    ``{line}`` is the line in the file. The cells of a long URL are percent-encoded in its path and query; elsewhere a
-    column could change where the link leads.
+    ``{line}`` is the line in the file. The path and query of a long URL may contain columns, whose cells are
+    percent-encoded. In other parts, a column could change the target of the link.
     """
 
     def __init__(self, columns: Sequence[str], name: str, long_url: str | None = None) -> None:
@@ -77,7 +77,7 @@ def _encoded(placeholder: Placeholder, row: Row) -> str:
 
 
 def short_url(client: Client, link: Link, today: date) -> str:
-    """Return the short URL of a link; create it if there is none with this name.
+    """Return the short URL of a link, and create it if the name is new.
 
     Raises the service's errors, and RefusedError for a link that leads to another URL.
     """
@@ -113,7 +113,7 @@ def _look_up(client: Client, link: Link, today: date) -> str | None:
     except RefusedError:
         return None
     except UnreadableError as error:
-        # A JSON document without statistics is a response about no link. A page of HTML says nothing.
+        # A JSON document without statistics means that the link does not exist. A page of HTML means nothing.
         if error.details is None or not 200 <= error.details.http_status < 300 or error.details.document is None:
             raise
         return None
@@ -134,7 +134,7 @@ def _checked(link: Link, document: object) -> str | None:
 
 
 def _normal(url: str) -> tuple[object, ...]:
-    """Return the parts of a URL that decide where it leads, in one spelling (RFC 3986, section 6.2)."""
+    """Return the parts of a URL that determine its target, in normal form (RFC 3986, section 6.2)."""
     try:
         parts = httpx.URL(re.sub("%([0-9A-Fa-f]{2})", _decoded, url))
     except (httpx.InvalidURL, UnicodeError):  # half of a surrogate pair
@@ -143,6 +143,6 @@ def _normal(url: str) -> tuple[object, ...]:
 
 
 def _decoded(escape: re.Match[str]) -> str:
-    """Return the character of a percent-escape if both mean the same, and else the escape in capitals."""
+    """Return the character of a percent-escape if both mean the same, or else the escape in upper case."""
     character = chr(int(escape[1], 16))
     return character if character in _UNRESERVED else escape[0].upper()

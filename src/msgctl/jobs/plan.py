@@ -1,4 +1,4 @@
-"""What a job is about to do: the summary before the question, and the result of a dry run."""
+"""The summary of a job before it is sent, which is also the result of a dry run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgctl.text import timestamp
 
 
 class LeftOut(NamedTuple):
-    """The rows of a file that are left out for one reason: how many, and the first of them."""
+    """The rows of a file that are left out for the same reason: their number, and the first of them."""
 
     number: int
     rows: Sequence[tuple[int, str | None, str]]
@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of a table, without lists of rows and what this job does not have."""
+        """The columns of a table, without lists of rows and without empty values."""
         optional = {"opted_out", "repeats", "over_limit", "blank", "at_most", "window", "due", "most_expensive"}
         return [name for name in COLUMNS if name not in optional or getattr(self, name)]
 

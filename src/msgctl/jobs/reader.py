@@ -1,4 +1,4 @@
-"""Read recipients from a file, whatever its format: rows and invalid rows."""
+"""Read recipients from a file of any supported format: rows and invalid rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PHONE_NAME = re.compile(
     "(?:phones?|telephone|tel|mobile|cel|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
     "(?:number|n[uú]mero)?"
 )
-"""The name of a column of phone numbers, with its words joined: mobile, phone_number, Teléfono móvil."""
+"""A pattern for names of phone columns, with their words joined: mobile, phone_number, Teléfono móvil."""
 _WITHOUT_PUNCTUATION = str.maketrans("", "", " _.-")
 _MAX_SHOWN = 40
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
@@ -187,7 +187,9 @@ def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: st
 def values_in(
     column: str | None, file: str, stdin: BinaryIO, country: str | None, phone_column: str | None
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the number and the text in a column of each row of such a file; without the column, no text."""
+    """Yield the line, the number and the text in a column of each row of such a file. Without the column, the text is
+    empty.
+    """
     phones = PhoneCells(country)
     with opened(file, stdin, phone_column, phones, may_be_list=True) as found:
         if found.numbers is not None:
@@ -347,7 +349,7 @@ def _has_text(record: Record) -> bool:
 
 
 def _unguarded(record: Record) -> Record:
-    """Return a record without the quotation marks that spreadsheets add before ``=`` and the like."""
+    """Return a record without the quotation marks that spreadsheets add before characters such as ``=``."""
     line, cells = record
     if isinstance(cells, str):
         return record
@@ -358,7 +360,7 @@ def _unguarded(record: Record) -> Record:
 
 
 def find_column(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column with this name, or else of the only one that differs just in case."""
+    """Return the index of the column with this name, or else of the only one that differs only in case."""
     if name in columns:
         return columns.index(name) if name else None
     return _only(_key(column) == _key(name) for column in columns)
@@ -386,7 +388,8 @@ def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequ
 def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
     """Return the index of the phone column. Raises UsageError if it is not found.
 
-    A header that contains a phone number is refused, because this person would be left out, or not excluded.
+    A header that contains a phone number is refused. Otherwise, this person would get no message, or would not be
+    excluded.
     """
     index = _find_phone(columns, asked, sample)
     if index is None or (asked is None and _is_phone(columns[index])):

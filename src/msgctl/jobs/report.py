@@ -1,4 +1,4 @@
-"""Report on a job: its numbers, and the outcome of each recipient."""
+"""Report on a job: its counts, and the outcome of each recipient."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "erro
 
 @dataclass(frozen=True)
 class Summary:
-    """A job in numbers, as ``job show`` prints it. Times are ISO 8601.
+    """A summary of a job, as ``job show`` prints it. Times are ISO 8601.
 
     A request in flight is pending while the job is running, and otherwise unknown.
     """
@@ -56,7 +56,7 @@ JOB_FIELDS = tuple(field.name for field in fields(Summary))
 
 
 def summary(job: Job) -> dict[str, Any]:
-    """Return a job in numbers."""
+    """Return the summary of a job."""
     in_flight_pending = job.sending if job.is_running else 0
     return asdict(
         Summary(
@@ -85,7 +85,7 @@ def summary(job: Job) -> dict[str, Any]:
 
 
 def details(store: Store, job: Job) -> dict[str, Any]:
-    """Return a job in numbers, with its window, its limit and the delivery states of its messages, if it has them."""
+    """Return the summary of a job, with its window, its limit and its delivery states, if any."""
     settings = Settings.load(job.settings)
     document = summary(job)
     if settings.window is not None:

@@ -1,4 +1,4 @@
-"""When a job may send: windows, the time of ``--at``, and the days of ``--at-most``, in the time zone of the job.
+"""The times at which a job may send, in its time zone: windows, ``--at``, and the days of ``--at-most``.
 
 A zone is a name, or None for the time zone of this machine. The caller passes the current time.
 """
@@ -27,7 +27,7 @@ MAX_MESSAGES = 1000
 COLOMBIA = "America/Bogota"
 """The time zone of --window co."""
 HORIZON = timedelta(days=366)
-"""How far ahead to search for an opening."""
+"""The maximum time until a window opens."""
 
 _TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
 _FREQUENCY = re.compile(r" *([0-9]{1,4}) */ *(day|week) *", re.ASCII | re.IGNORECASE)
@@ -38,8 +38,7 @@ _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 class Window:
     """The hours of each weekday, Monday first, at which messages may be sent, in minutes since midnight.
 
-    The end is not included; None marks a closed day. ``is_holiday`` returns whether a date is closed whatever its
-    weekday.
+    The end is not included; None marks a closed day. ``is_holiday`` returns whether a date is closed on any weekday.
     """
 
     week: Sequence[tuple[int, int] | None]
@@ -135,9 +134,9 @@ class Frequency(NamedTuple):
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """Return the instant of ``--at``.
 
-    Without an offset, it is in ``local_zone``, or for None in this machine's time zone; if the clocks go back, it is
-    the first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or
-    is in the past, and ConfigurationError if the zone does not exist.
+    Without an offset, the time is in ``local_zone``; None is this machine's time zone. If the clocks go back, it is the
+    first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or is
+    in the past, and ConfigurationError if the zone does not exist.
     """
     written = " ".join(text.split())
     moment = _named(written, local_zone, now) if ":" in text else None
@@ -175,7 +174,7 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
 
 
 def time_in(local_zone: str | None, seconds: float) -> str:
-    """Return a time in a zone, or for None in this machine's time zone: ``Tue 2026-12-01 09:00 America/Bogota``."""
+    """Return a time in a zone (None: this machine's time zone), such as ``Tue 2026-12-01 09:00 America/Bogota``."""
     local = datetime.fromtimestamp(seconds, UTC).astimezone(zone_of(local_zone))
     return f"{local:%a %Y-%m-%d %H:%M} {local_zone or local.tzname()}"
 
@@ -195,7 +194,7 @@ def described(hours: str, days: str | None) -> str:
 
 
 def is_colombian(hours: str) -> bool:
-    """Return whether the window is that of Colombia's Ley 2300 of 2023."""
+    """Return whether the window follows Colombia's Ley 2300 of 2023."""
     return hours.lower() == "co"
 
 
@@ -250,7 +249,7 @@ def _colombian_holidays() -> Callable[[date], bool]:
 
 @cache
 def zone_of(name: str | None) -> tzinfo | None:
-    """Return a time zone; None is that of this machine. Raises ConfigurationError for an unknown name."""
+    """Return a time zone; None is this machine's time zone. Raises ConfigurationError for an unknown name."""
     if name is None:
         return None
     try:

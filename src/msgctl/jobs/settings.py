@@ -1,6 +1,6 @@
-"""What a job is: one frozen dataclass, which the store keeps as JSON.
+"""The settings of a job: one frozen dataclass, which the store keeps as JSON.
 
-Each job option is one field of `Settings` with its `Option`: commands take their options from the fields.
+Each option of a job is one field of `Settings` with its `Option`. The options of commands are built from the fields.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _rate(text: str) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a job sends, for which account, and by which rules.
+    """The content of a job, its account, and its rules.
 
-    ``fixed`` are the parameters that all requests have, ``columns`` the file's own columns except the phone column.
-    ``zone`` is the time zone of the job; None is that of the machine.
+    ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the phone
+    column. ``zone`` is the time zone of the job; None is the machine's time zone.
     """
 
     operation: str
@@ -171,7 +171,7 @@ class Settings:
 
     @property
     def zone(self) -> str | None:
-        """The name of the job's time zone; None is that of the machine."""
+        """The name of the job's time zone; None is the machine's time zone."""
         return COLOMBIA if self.window and is_colombian(self.window) else self.timezone
 
     @property

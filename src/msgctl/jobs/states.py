@@ -38,8 +38,8 @@ class _Polled(NamedTuple):
 class Poller:
     """Polls each message without a final state. States that reach ``until`` count as final.
 
-    ``checked`` and ``failed`` count messages, of ``due``; ``first_error`` is the error of the first that failed.
-    `stop` ends `run` after the requests in flight.
+    ``checked`` and ``failed`` count messages among ``due``. ``first_error`` is the error of the first message that
+    failed. `stop` ends `run` after the requests in flight.
     """
 
     def __init__(self, store: Store, job: Job, connect: Callable[[], Client], *, until: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Poller:
         self.is_stopped = True
 
     def run(self) -> Iterator[None]:
-        """Poll all messages and store their states; yield after some of them. Raises the errors of the store."""
+        """Poll all messages and store their states; yield from time to time. Raises the errors of the store."""
         self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
         groups = self._groups()
         with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="poller") as pool:

@@ -51,7 +51,7 @@ class Template(tuple[str | Placeholder, ...]):
     def parse(cls, text: str, columns: Sequence[str], what: str = "the message") -> Template:
         """Find the placeholders in a text; ``{{`` and ``}}`` are braces. Raises UsageError for an unknown column.
 
-        ``what`` is how errors refer to the text.
+        Errors refer to the text as ``what``.
         """
         pieces: list[str | Placeholder] = []
         end = 0

@@ -212,7 +212,7 @@ def unpacked(archive: zipfile.ZipFile) -> Parts:
     """Return the parts of a workbook after checking their sizes. Raises WorkbookError."""
     parts = {part.filename.lower(): part for part in archive.infolist()}
     if len(parts) < len(archive.infolist()):
-        raise WorkbookError(UNREADABLE)  # readers take different ones of two parts with the same name
+        raise WorkbookError(UNREADABLE)  # if two parts have the same name, readers differ in the one that they use
     _check_size(sum(part.file_size for part in parts.values()))
     size = 0
     for part in parts.values():
@@ -238,7 +238,7 @@ class SheetPart(NamedTuple):
 
 
 def _sheet_parts(archive: zipfile.ZipFile, parts: Parts, names: list[str]) -> list[SheetPart]:
-    """Return all sheets in their order, in which python-calamine must have found the same ``names``.
+    """Return all sheets in order; python-calamine must have found the same ``names``.
 
     Charts are not visible. Raises WorkbookError.
     """
