@@ -13,7 +13,7 @@ from msgctl.store.schema import CREDIT
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Minimum requests that share a rate: one request more or less is then 2% of ten seconds."""
+"""Minimum requests per second with --rate, so that one request more or less is 2% of ten seconds."""
 CATCH_UP = 0.1
 """Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
 
