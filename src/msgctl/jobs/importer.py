@@ -60,7 +60,7 @@ class Importer:
                 continue
             cells = [row.values[index] for index in own] if row.values else []
             columns = json.dumps(cells) if cells else None
-            self._digest.update(json.dumps([row.phone, columns]).encode())
+            self._digest.update(f"{columns} {row.phone}\n".encode("utf-8", "surrogatepass"))
             self._add(row, columns, render)
             if len(self._rows) == SLICE:
                 self._flush()

@@ -16,9 +16,11 @@ MAX_CREDITS = 10**12
 """Credits of one recipient; more is a mistake of the service. The sum for a million recipients fits into 64 bits."""
 ENDED_EARLY = "msgctl ended before the response arrived"
 
-NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
-    WHERE newest.job = result.job AND newest.line = result.line)"""
-"""The condition that selects the last attempt of each recipient."""
+NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
+    OR attempt = (SELECT max(attempt) FROM result AS newest
+        WHERE newest.job = result.job AND newest.line = result.line))"""
+"""The condition that selects the last attempt of each recipient. Without a resend there is only one: that is checked
+first, because it takes a quarter of the time."""
 
 
 class Intent(NamedTuple):
@@ -64,6 +66,8 @@ class RequestOutcome(NamedTuple):
 
 def millionths(credits: str | None) -> int | None:
     """Return the credits in a response as stored; None for none, a negative number or more than twelve digits."""
+    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":  # the usual case, a tenth of the time
+        return int(credits) * CREDIT
     try:
         amount = Decimal(credits or "")
     except InvalidOperation:
