@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from conftest import KEY
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
-from msgctl.store import sqlite, upgrades
+from msgctl.store import upgrades
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
+from support.pooler import proxied
 from support.postgres import USER, Cluster
 
 RELEASED: tuple[str, ...] = ()
@@ -94,18 +94,17 @@ def test_a_store_without_a_table_is_damage(store: Store, opened: Callable[[], St
     assert error.value.reason == "damaged_store"
 
 
-def test_a_network_file_system_and_an_old_sqlite_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as change:
-        change.setattr(sqlite, "_file_system", lambda _: "nfs4")
-        error = fault(file)
-        assert "network file system (nfs4)" in error.message
-        assert "PostgreSQL" in (error.hint or "")
+def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = f"21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:40 / {file.parent} rw shared:1 - nfs4 server:/home rw\n"
+    monkeypatch.setattr(Path, "read_text", lambda path, **_: mounts if str(path) == "/proc/self/mountinfo" else "")
+    error = fault(file)
+    assert "network file system (nfs4)" in error.message
+    assert "PostgreSQL" in (error.hint or "")
+
+
+def test_an_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
-    assert "too old" in fault(file).message
-
-
-def test_the_file_system_of_a_directory_is_known() -> None:
-    assert sqlite._file_system(Path("/proc/self")) == "proc"
+    assert "too old for the store; version 3.35 or later is needed" in fault(file).message
 
 
 def test_a_file_that_another_program_locks_is_not_reached_in_time(file: Path) -> None:
@@ -174,18 +173,41 @@ def test_a_server_that_is_not_there_is_not_reached(postgres: Cluster) -> None:
     assert (error.exit_code, error.reason) == (4, "store_not_reached")
 
 
-def test_tls_is_used_unless_the_url_says_otherwise(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = []
+def test_an_old_postgresql_is_refused(postgres: Cluster) -> None:
+    with proxied(postgres.port, version="13.14") as port:
+        error = fault(postgres.url(port=port))
+    assert (error.exit_code, error.reason) == (3, "configuration")
+    assert "PostgreSQL 13 is too old for the store" in error.message
+    assert "14" in (error.hint or "")
 
-    def connect(url: str, **settings: object) -> object:
-        options.append(settings.get("sslmode"))
-        raise psycopg.OperationalError("connection failed")
 
-    monkeypatch.setattr("msgctl.store.postgresql._Session.connect", connect)
-    for url in ("db.example/x", "db.example/x?sslmode=disable", "127.0.0.1/x", "localhost/x", "/x", "db.example/x"):
-        fault(f"postgresql://{url}")
-        monkeypatch.setenv("PGSSLMODE", "verify-full" if "disable" in url else "")
-    assert options == ["require", None, None, None, None, "require"]
+def test_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
+    with proxied(postgres.port, shares_sessions=True) as port:
+        error = fault(postgres.url(port=port))
+    assert (error.exit_code, error.reason) == (3, "configuration")
+    assert "behind a pooler that does not keep sessions" in error.message
+    assert "session mode" in (error.hint or "")
+
+
+def test_a_pooler_that_keeps_sessions_is_used(postgres: Cluster) -> None:
+    with proxied(postgres.port) as port, closing(open_store(postgres.url(port=port))) as store:
+        assert store.db.value("SELECT count(*) FROM job") == 0
+
+
+def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_says_otherwise(
+    postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGSSLMODE", "disable")
+    with proxied(postgres.port) as port:  # it refuses TLS
+        local = postgres.url(port=port).partition("?")[0]
+        elsewhere = local.replace("127.0.0.1", "0.0.0.0")
+        for url in (local, f"{elsewhere}?sslmode=disable"):
+            open_store(url).close()
+        error = fault(elsewhere)
+        assert (error.exit_code, error.reason) == (3, "configuration")
+        assert "does not support SSL" in error.message
+    monkeypatch.setenv("PGSSLMODE", "verify-full")
+    assert "root certificate" in fault(elsewhere.replace(f":{port}/", f":{postgres.port}/")).message
 
 
 def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> None:

@@ -50,5 +50,7 @@ def check(
     failures: list[MsgctlError] = []
     if left < minimum:
         what = f"{left:,} {'credit' if left == 1 else 'credits'} left, fewer than {minimum:,}"
-        failures = [ConditionError(what, "Top up before you send more.", reason="low_balance", details=response.details)]
+        failures = [
+            ConditionError(what, "Top up before you send more.", reason="low_balance", details=response.details)
+        ]
     return result._replace(failures=failures)

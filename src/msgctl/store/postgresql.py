@@ -157,15 +157,16 @@ class PostgreSQL(Database):
 
     def _check(self) -> None:
         """Create missing tables; check the version of the server, the pooler and the owner of the schema."""
-        version, pid, owner, table = self.rows(
-            """SELECT current_setting('server_version_num'), pg_backend_pid(),
+        version = self._session.info.server_version
+        if version < MIN_VERSION * 10_000:
+            raise _error(f"PostgreSQL {version // 10_000} is too old for the store", "Update it to 14 or later.")
+        pid, owner, tables = self.rows(
+            """SELECT pg_backend_pid(),
             (SELECT pg_get_userbyid(nspowner) = current_user FROM pg_namespace WHERE nspname = 'msgctl'),
             (SELECT count(*) FROM pg_tables WHERE schemaname = 'msgctl' AND tablename IN ('meta', 'job', 'result'))"""
         )[0]
-        if int(version) < MIN_VERSION * 10_000:
-            raise _error(f"PostgreSQL {int(version) // 10_000} is too old for the store", "Update it to 14 or later.")
-        if pid != self._session.pgconn.backend_pid:
-            self._check_pooler()
+        if pid != self._session.info.backend_pid:
+            self._check_pooler(pid)
         if owner is False:
             raise _error(
                 f"The schema msgctl in the store {self.place} belongs to another role",
@@ -176,23 +177,25 @@ class PostgreSQL(Database):
                 if self.row("SELECT 1 FROM pg_namespace WHERE nspname = 'msgctl'") is None:
                     self.change("CREATE SCHEMA msgctl")
                     upgrades.create(self)
-        elif table != 3:
+        elif tables != 3:
             raise self.damaged("its tables are missing")
 
-    def _check_pooler(self) -> None:
+    def _check_pooler(self, pid: int) -> None:
         """Refuse a pooler that does not keep sessions: it would give a lock to other processes.
 
-        Such a pooler lets two connections use the same session, unlike the server itself.
+        Such a pooler gives the session of one connection to another one, or several sessions to one connection.
         """
         self.change("SELECT set_config('msgctl.probe', 'used', false)")
         other = self._connect()
         try:
+            other.execute("BEGIN")
             row = other.execute("SELECT current_setting('msgctl.probe', true)").fetchone()
+            keeps_sessions = row != ("used",) and self.value("SELECT pg_backend_pid()") == pid
         except psycopg.Error as error:
             raise self._explained(error) from None
         finally:
             other.close()
-        if row == ("used",):
+        if not keeps_sessions:
             raise _error(
                 f"The store {self.place} is behind a pooler that does not keep sessions",
                 "Connect to PostgreSQL directly, or through a pooler in session mode.",
