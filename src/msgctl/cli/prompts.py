@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, Interrupted, UsageError
-from msgctl.text import normalized
+from msgctl.text import clean, normalized
+from msgctl.values import quote
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
@@ -35,6 +36,11 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
         raise Interrupted("Interrupted", consequence=otherwise) from None
     if normalized(answer.strip().casefold()) not in YES:
         raise Cancelled("Cancelled", consequence=otherwise)
+
+
+def account(profile: profiles.Profile) -> str:
+    """Return a profile and its account for a question: ``profile "main", client 12345 of https://…``."""
+    return f"profile {quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
 
 
 def require_terminal(context: Context, otherwise: str) -> None:

@@ -18,7 +18,7 @@ from msgctl.store import history as entries
 from msgctl.store import jobs, removal
 from msgctl.store.history import Entry
 from msgctl.store.results import as_credits
-from msgctl.text import clean, plural, timestamp
+from msgctl.text import plural, timestamp
 
 HISTORY_FIELDS = (
     "time",
@@ -148,8 +148,8 @@ def clear(
         context.note("There is nothing to delete.")
         return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": 0})
     sends = plural(count, "entry", "entries")
-    whose = f"{sends} of profile {values.quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
-    prompts.confirm(context, f"Delete {whose}{'' if before is None else f', before {before}'}?")
+    when = "" if before is None else f", before {before}"
+    prompts.confirm(context, f"Delete {sends} of {prompts.account(profile)}{when}?")
     removal.remove(context.store, numbers)
     removal.tidy(context.store)
     context.note(f"Deleted {sends} of profile {values.quote(profile.name)}.")

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
@@ -347,7 +346,7 @@ def remove(
         date_option("--before", "Delete the account's ended jobs created before this date; 90d is 90 days ago."),
     ] = None,
 ) -> OwnResult:
-    """Delete jobs that are done or cancelled, and their recipients.
+    """Delete jobs of the profile's account that are done or cancelled, and their recipients.
 
     For 90 days, the store keeps only the data that prevents repeats: names and digests of jobs, and numbers, digests
     and times of messages.
@@ -356,26 +355,34 @@ def remove(
     if bool(job) is (before is not None):
         what = "Use either --before or JOBs, not both" if job else "JOB is missing"
         raise UsageError(what, "Give JOBs, or --before.")
-    store = context.store
+    profile, store = context.profile, context.store
     if before is None:
         found = {each.number: each for each in (find(context, name) for name in job or ())}
         for each in found.values():
-            if each.is_running or each.state not in ENDED:
-                hint = f"Cancel it first: msgctl job cancel {reference(each)}"
-                raise UsageError(f"The job {clean(each.reference)} is not finished", hint)
-        names = ", ".join(clean(each.reference) for each in found.values())
-        question = f"Delete {'job' if len(found) == 1 else 'jobs'} {names} with all recipients?"
+            _check_removable(each, profile.account)
     else:
         since = int(datetime.combine(before, time()).timestamp() * 1000)
-        listed = jobs.listed(store, account=context.profile.account, states=ENDED)
+        listed = jobs.listed(store, account=profile.account, states=ENDED)
         found = {each.number: each for each in listed if each.created < since and not each.is_running}
         if not found:
             context.note("There is nothing to delete.")
             return OwnResult([], JOB_FIELDS, view="jobs")
-        question = f"Delete {plural(len(found), 'job')} of profile {values.quote(context.profile.name)} with all "
-        question += "recipients?"
-    prompts.confirm(context, question)
+    whose = f"{plural(len(found), 'job')} of {prompts.account(profile)}"
+    prompts.confirm(context, f"Delete {whose}, with all recipients?")
     documents = [summary(each) for each in found.values()]
     removal.remove(store, [*found])
+    removal.tidy(store)
     context.note(f"Deleted {plural(len(found), 'job')}.")
     return OwnResult(documents[0] if len(documents) == 1 else documents, JOB_FIELDS, view="jobs")
+
+
+def _check_removable(job: Job, account: str) -> None:
+    """Raise UsageError for a job of another account, or one that is not done or cancelled."""
+    if job.account != account:
+        raise UsageError(
+            f"The job {clean(job.reference)} belongs to another account",
+            f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {clean(job.reference)}",
+        )
+    if job.is_running or job.state not in ENDED:
+        hint = f"Cancel it first: msgctl job cancel {reference(job)}"
+        raise UsageError(f"The job {clean(job.reference)} is not finished", hint)
