@@ -81,15 +81,9 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
 
 
 def until_option(help: str, panel: str | None = None) -> Any:
-    """Return the option --until, which accepts the usual Spanish words too."""
-    return typer.Option("--until", metavar="STATE", help=help, parser=parser(_goal), rich_help_panel=panel)
-
-
-def _goal(text: str) -> str:
-    return _GOALS.get(text.lower()) or values.choice(text, ("sent", "delivered"), "state")
-
-
-_GOALS = {"enviado": "sent", "entregado": "delivered"}
+    """Return the option --until."""
+    choice = Choice(("sent", "delivered"), "state")
+    return typer.Option("--until", metavar="STATE", help=help, parser=choice, rich_help_panel=panel)
 
 
 def date_option(name: str, help: str) -> Any:

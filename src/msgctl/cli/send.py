@@ -63,11 +63,11 @@ def send_message(
         result = _printed(context, error)
     if not wait.wait:
         return result
-    from msgctl.cli.tracking import undelivered
+    from msgctl.cli.tracking import track_sent
 
     context.printer.print(result)
-    late = undelivered(context, result.outcomes, wait.max_wait or USUAL_WAIT, (wait.until,) if wait.until else ())
-    return ServiceResult([], failures=[*result.failures, *late])
+    tracked = track_sent(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until)
+    return tracked._replace(failures=[*result.failures, *tracked.failures])
 
 
 def run(context: Context, request: Request) -> ServiceResult | OwnResult:

@@ -11,7 +11,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import max_wait_option, parser, until_option
 from msgctl.cli.send import check_fields, described
-from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Seen, Target, follow, learn, named
+from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
 from msgctl.cli.tree import command, group
 from msgctl.errors import (
     Interrupted,
@@ -113,16 +113,16 @@ def watch(
     targets = messages.targets(context)
     if context.options.dry_run:
         return _described(context, targets)
-    seen, failures = Seen({}, {}, {}, {}), list[MsgctlError]()
+    tracker, failures = Tracker(context, targets, max_wait, until), list[MsgctlError]()
     try:
-        follow(context, targets, seen, max_wait, (until,) if until else ())
+        tracker.follow()
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [named(each.id, seen.failures[each.id]) for each in targets if each.id in seen.failures]
+    failures += [named(target.id, tracker.failures[target.id]) for target in targets if target.id in tracker.failures]
     is_json = context.options.format is Format.JSON
-    shown = [each for each in seen.latest.values() if is_json or each.document["data"]]
+    shown = [response for response in tracker.latest.values() if is_json or response.document["data"]]
     return ServiceResult(shown, len(targets), failures=failures)
 
 

@@ -167,8 +167,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.refused()
     if status == RATE_LIMITED:
         raise failure.rate_limited()
-    is_refused = judge.sent(judge.NOBODY, status, document).is_refused
-    if status == SERVICE_ERROR and is_refused:
+    if status == SERVICE_ERROR and failure.is_refused:
         raise failure.refused()
     if status == REQUEST_TIMEOUT or status >= 500:
         raise failure.unavailable()
@@ -179,7 +178,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     if not operation.record.fields:
         if response.fault:
             raise failure.unreadable(failure.unusable(fault))
-        if is_refused:
+        if failure.is_refused:
             raise failure.refused()
         return document if isinstance(document, dict) else {}
     if fault:
@@ -189,7 +188,9 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
             return _balance(document)
         return convert(operation, document, (), dict(request.query).get("id"))
     except ShapeError as error:
-        raise (failure.refused() if is_refused else failure.unreadable(failure.unusable(str(error)))) from None
+        if failure.is_refused:
+            raise failure.refused() from None
+        raise failure.unreadable(failure.unusable(str(error))) from None
 
 
 def _balance(document: Any) -> Mapping[str, Any]:
@@ -250,6 +251,11 @@ class Failure(NamedTuple):
     document: Any
     base_url: str
     is_sandbox: bool
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the response to a request that only reads is a refusal."""
+        return judge.sent(judge.NOBODY, self._status, self.document).is_refused
 
     @property
     def of_status(self) -> str:
