@@ -161,20 +161,12 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
 
 def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
-    request, response, document = failure.request, failure.response, failure.document
-    operation, status = request.operation, response.status
-    if status in REFUSALS or status == 400:
-        raise failure.refused()
-    if status == RATE_LIMITED:
-        raise failure.rate_limited()
-    if status == SERVICE_ERROR and failure.is_refused:
-        raise failure.refused()
-    if status == REQUEST_TIMEOUT or status >= 500:
-        raise failure.unavailable()
+    response, document = failure.response, failure.document
+    operation = failure.request.operation
     if not response.is_success:
-        raise failure.unreadable(failure.of_status)
+        raise failure.of_read()
     if response.is_late:
-        raise without_response(request, fault)
+        raise without_response(failure.request, fault)
     if not operation.record.fields:
         if response.fault:
             raise failure.unreadable(failure.unusable(fault))
@@ -186,7 +178,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     try:
         if operation is operations.BALANCE:
             return _balance(document)
-        return convert(operation, document, (), dict(request.query).get("id"))
+        return convert(operation, document, (), dict(failure.request.query).get("id"))
     except ShapeError as error:
         if failure.is_refused:
             raise failure.refused() from None
@@ -272,6 +264,18 @@ class Failure(NamedTuple):
         message = self._service_message()
         quoted = f'. It says: "{message}"' if message else ""
         return f"the response ({self._status}) cannot be used: {reason}{quoted}"
+
+    def of_read(self) -> MsgctlError:
+        """Return the error for a request that only reads and whose status is not a success."""
+        if self._status in REFUSALS or self._status == 400:
+            return self.refused()
+        if self._status == RATE_LIMITED:
+            return self.rate_limited()
+        if self._status == SERVICE_ERROR and self.is_refused:
+            return self.refused()
+        if self._status == REQUEST_TIMEOUT or self._status >= 500:
+            return self.unavailable()
+        return self.unreadable(self.of_status)
 
     def refused(self, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
         """Return the error for a request that was refused."""
