@@ -234,7 +234,7 @@ class Bulk:
         context = self._context
         no_country = self._no_country(plan.recipients)
         if no_country and not is_refused:
-            context.note(f"{no_country}, and no country is known: add --country-code CC")
+            context.note(f"{no_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
             if no_country and outcome == "invalid":  # the reasons of single rows would mislead
                 continue
@@ -269,7 +269,7 @@ class Bulk:
         is_refused = (invalid.number and not self._source.skip_invalid) or not tally.messages
         if is_refused and (no_country := self._no_country(number)):
             return FileError(
-                f"{no_country} in {self._file}, and no country is known",
+                no_country,
                 "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the "
                 "same.",
                 consequence="nothing was sent",
@@ -317,7 +317,8 @@ class Bulk:
         """Return a phrase about rows that need a country, if they are most of the file."""
         if self._cells.without_country * 2 <= number:
             return None
-        return f"{self._cells.without_country:,} of {plural(number, 'row')} have national numbers"
+        rows = f"{self._cells.without_country:,} of {plural(number, 'row')} of {self._file}"
+        return f"{rows} have national numbers, and no country is known"
 
     def _balance(self) -> Decimal | None:
         """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""

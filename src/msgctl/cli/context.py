@@ -216,7 +216,8 @@ class Context:
 
             backend = SandboxBackend(self.emulator, self.sleep)
             transport = partial(Transport, self.profile.base_url, backend)
-            note = "sandbox: not really sent" if self.effect is Effect.SENDS else "sandbox: simulated"
+            is_sent = self.effect is Effect.SENDS and not self.options.dry_run
+            note = "sandbox: not really sent" if is_sent else "sandbox: simulated"
             if self.printer.shows_verdicts:
                 self.printer.aside = f"({note})"
             else:

@@ -171,10 +171,8 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup, epilog: str = "") -> typer.Typer:
-    """Return a new group of commands. Without a command it shows its help. The first line of ``help`` is its
-    summary.
-    """
-    app = typer.Typer(cls=cls, help=help, epilog=epilog, add_completion=False, pretty_exceptions_enable=False)
+    """Return a new group of commands. Without a command, it shows its help, which begins with its summary."""
+    app = typer.Typer(cls=cls, help=_filled(help), epilog=epilog, add_completion=False, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app
 
@@ -219,8 +217,7 @@ def command(
     def decorate(function: Function) -> Function:
         callback = expanded(function)
         vars(callback)["facts"] = facts
-        # Typer fills the lines of the first paragraph only.
-        about = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(function.__doc__ or ""))
+        about = _filled(function.__doc__ or "")
         owner.command(name, cls=Command, help=about, epilog=_epilog(examples), rich_help_panel=panel)(callback)
         return function
 
@@ -241,6 +238,11 @@ def default_command(
         return function
 
     return decorate
+
+
+def _filled(text: str) -> str:
+    """Return a docstring with each paragraph on one line, because Typer fills only the first paragraph."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(text))
 
 
 def _epilog(examples: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ URL_HINT = (
     "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, and if the profile has allow_http = true."
 )
 KEY_HINT = "The client ID and the key are in the account's Security menu."
-ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
+ADD_HINT = "Add a profile: msgctl profile add NAME. Or try: msgctl -p sandbox balance"
 
 WORDS = ("accepted", "refused", "delivered", "failed", "verified")
 """The keys of the setting ``words``."""

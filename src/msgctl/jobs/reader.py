@@ -305,9 +305,9 @@ def _in_workbook(
         if sheet.hidden and not skip_hidden:
             raise FileError(
                 f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter",
-                "Show them in Excel, or delete them."
+                "Show hidden rows in Excel, or delete them."
                 if skip_hidden is None
-                else "Show them in Excel, or leave them out with --skip-hidden.",
+                else "Show hidden rows in Excel, or leave them out with --skip-hidden.",
             )
         if sheet.hidden:
             note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {name}")

@@ -59,7 +59,7 @@ def running_elsewhere(job: Job) -> ConditionError:
     """Return the error for a job that another process runs."""
     return ConditionError(
         f"The job {clean(job.reference)} is running on {clean(job.machine)} in another process",
-        f"Wait for it, or stop it: msgctl job cancel {clean(job.reference)}",
+        f"Wait for it. To end it for good: msgctl job cancel {clean(job.reference)}",
         consequence="nothing was sent",
         reason="running_elsewhere",
         nothing_sent=True,
