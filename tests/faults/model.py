@@ -1,0 +1,397 @@
+"""The protocol that sends each message at most once, as one page of Python. All its states can be explored.
+
+Two processes on two machines share a store. A job has messages to Ana and Luis, and ``--at-most 1/day``; another
+message to Luis is a single send under a key. Ana may opt out, and a person may resend once. At any step a commit may
+be lost, a response may be late or missing, and half a second may pass. Once, or up to `max_faults` times, a
+process is killed, or its session with the store ends although it lives.
+
+The transitions have the names of the store's functions (`msgctl.store`): `take`, `batch`, `reconnect`, `record_late`,
+`finish`, `resend`, `begin`, `end`. Each is one transaction, so nothing comes between its steps. `explore` visits every
+state, in the order of their distance from the first one: a trace to a wrong state is a shortest one.
+
+Run ``python tests/faults/model.py`` to explore it; a number is how often processes are killed or lose their session.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+ANA, LUIS, KEY = range(3)
+NAMES = ("Ana", "Luis", "the key")
+JOB = (ANA, LUIS)
+DEAD, NOBODY = -1, -2
+"""The owner of something if its process was killed, and if it has none."""
+NEW, OLD = 1, 2
+"""The ages of an opt-out. Intents from before a new one are valid, and have expired when it is old."""
+OUTCOMES = ("pending", "sending", "accepted", "unknown", "excluded")
+COUNTED = ("sending", "accepted", "unknown")
+"""The outcomes of messages that arrived, or may have arrived: they count for --at-most."""
+
+
+class Request(NamedTuple):
+    """A request in the memory of a process.
+
+    Its phase is ``unsure`` (the commit of its intent was lost), ``intended``, ``expired``, ``sent``, or its outcome.
+    """
+
+    message: int
+    attempt: int
+    phase: str
+
+
+class Process(NamedTuple):
+    """A process that sends the ``job`` or the single message of the ``key``, or none.
+
+    ``holds`` is the lock that shows others that it is alive. ``is_current`` means that its epoch is the job's.
+    """
+
+    work: str = ""
+    holds: bool = False
+    is_current: bool = False
+    requests: tuple[Request, ...] = ()
+
+    def phase(self, *phases: str) -> list[Request]:
+        """Return its requests in some phases."""
+        return [request for request in self.requests if request.phase in phases]
+
+
+class State(NamedTuple):
+    """``rows`` are the outcomes of each message, one per attempt. ``totals`` are the columns of the job.
+
+    ``arrived`` is known to the service only: the message and the attempt of each request that it accepted.
+    ``faults`` counts kills and ended sessions.
+    """
+
+    rows: tuple[tuple[str, ...], ...] = (("pending",), ("pending",), ("pending",))
+    totals: tuple[int, ...] = (2, 0, 0, 0, 0)
+    job_owner: int = NOBODY
+    key_owner: int = NOBODY
+    optout: int = 0
+    is_resent: bool = False
+    processes: tuple[Process, ...] = (Process(), Process())
+    arrived: tuple[tuple[int, int], ...] = ()
+    faults: int = 0
+
+    def is_alive(self, owner: int) -> bool:
+        """Return whether the lock of an owner is held."""
+        return owner >= 0 and self.processes[owner].holds
+
+    def set_row(self, message: int, *row: str) -> State:
+        """Change the outcomes of a message and the totals, in one transaction."""
+        rows = (*self.rows[:message], row, *self.rows[message + 1 :])
+        totals = [*self.totals]
+        if message in JOB:
+            totals[OUTCOMES.index(self.rows[message][-1])] -= 1
+            totals[OUTCOMES.index(row[-1])] += 1
+        return self._replace(rows=rows, totals=tuple(totals))
+
+    def set_process(self, number: int, process: Process) -> State:
+        return self._replace(processes=(*self.processes[:number], process, *self.processes[number + 1 :]))
+
+    def set_requests(self, number: int, removed: Sequence[Request] = (), *added: Request) -> State:
+        """Change the requests in the memory of a process."""
+        process = self.processes[number]
+        requests = tuple(sorted({*process.requests} - {*removed} | {*added}))
+        return self.set_process(number, process._replace(requests=requests))
+
+
+class Protocol:
+    """The transitions. Each yields the states that may follow; none if it is not possible now."""
+
+    def __init__(self, max_faults: int = 1) -> None:
+        self.max_faults = max_faults
+
+    # --- the job
+
+    def take(self, s: State, me: int) -> Iterator[State]:
+        """Become the owner, if no owner is alive. The epoch grows: every other process has an old one now."""
+        if not s.processes[me].work and not s.is_alive(s.job_owner):
+            other = s.processes[1 - me]._replace(is_current=False)
+            s = self.lose(s).set_process(1 - me, other)
+            yield s.set_process(me, Process("job", holds=True, is_current=True))._replace(job_owner=me)
+
+    def lose(self, s: State) -> State:
+        """Make requests in flight unknown: nobody waits for their responses. Only a person sends them again."""
+        for message in JOB:
+            if s.rows[message][-1] == "sending":
+                s = s.set_row(message, *s.rows[message][:-1], "unknown")
+        return s
+
+    def batch(self, s: State, me: int) -> Iterator[State]:
+        """Store outcomes, give expired intents back, and store the next intent. It may be sent after the commit.
+
+        If the connection is lost during the commit, the batch may or may not be stored.
+        """
+        process = s.processes[me]
+        if not self.fence(process) or process.phase("unsure"):
+            return
+        done = process.phase("accepted", "unknown", "expired")
+        stored = s
+        for request in done:
+            stored = self.record(stored, request)
+        stored, intents = self.intend(stored) if len(done) == len(process.requests) else (stored, [])
+        unsure = [intent._replace(phase="unsure") for intent in intents]
+        yield stored.set_requests(me, done, *intents)
+        yield stored.set_requests(me, (), *unsure)
+        yield s.set_requests(me, (), *unsure)
+
+    def fence(self, process: Process) -> bool:
+        """Return whether a process may write: its epoch is still the job's. Each transaction begins with this."""
+        return process.is_current
+
+    def record(self, s: State, request: Request) -> State:
+        """Store an outcome. A recipient whose request was certainly not sent is pending again (`give_back`)."""
+        row = s.rows[request.message]
+        if len(row) != request.attempt or row[-1] != "sending":
+            return s  # stored before the connection was lost
+        outcome = request.phase if request.phase in ("accepted", "unknown") else "pending"
+        return s.set_row(request.message, *row[:-1], outcome)
+
+    def intend(self, s: State) -> tuple[State, list[Request]]:
+        """Store that the next recipient is about to get the message; leave out people who must not get it."""
+        for message in JOB:
+            *earlier, outcome = s.rows[message]
+            if outcome != "pending":
+                continue
+            if not (self.has_opted_out(s, message) or self.has_enough(s, message)):
+                return s.set_row(message, *earlier, "sending"), [Request(message, len(earlier) + 1, "intended")]
+            s = s.set_row(message, *(earlier or ["excluded"]))  # in a resend, they keep the earlier outcome
+        return s, []
+
+    def has_opted_out(self, s: State, message: int) -> bool:
+        return message == ANA and s.optout > 0
+
+    def has_enough(self, s: State, message: int) -> bool:
+        """Return whether a person has reached --at-most. Every attempt counts."""
+        return message == LUIS and any(outcome in COUNTED for outcome in s.rows[LUIS] + s.rows[KEY])
+
+    def send(self, s: State, me: int) -> Iterator[State]:
+        """Send a request whose intent is stored and has not expired. It arrives, even if its response never does."""
+        for request in s.processes[me].phase("intended"):
+            arrived = tuple(sorted((*s.arrived, request[:2])))
+            yield s._replace(arrived=arrived).set_requests(me, [request], request._replace(phase="sent"))
+
+    def reconnect(self, s: State, me: int) -> Iterator[State]:
+        """Hold the lock again, and give back intents whose commit was lost: they were not sent."""
+        process = s.processes[me]
+        unsure = process.phase("unsure")
+        if self.fence(process) and (unsure or not process.holds):
+            for request in unsure:
+                s = self.record(s, request)
+            yield s.set_process(me, process._replace(holds=True)).set_requests(me, unsure)
+
+    def record_late(self, s: State, me: int) -> Iterator[State]:
+        """Store outcomes of a lost job, each only if its row still has that request. Send nothing more."""
+        process = s.processes[me]
+        if process.work == "job" and not self.fence(process):
+            for request in process.phase("accepted"):
+                s = self.late(s, request)
+            waiting = tuple(process.phase("sent"))
+            yield s.set_process(me, process._replace(requests=waiting) if waiting else Process())
+
+    def late(self, s: State, request: Request) -> State:
+        row, attempt = s.rows[request.message], request.attempt
+        if row[attempt - 1 : attempt] == ("unknown",):
+            s = s.set_row(request.message, *row[: attempt - 1], "accepted", *row[attempt:])
+        return s
+
+    def finish(self, s: State, me: int) -> Iterator[State]:
+        """Give the job up, after the last response."""
+        process = s.processes[me]
+        if self.fence(process) and not process.requests:
+            yield self.lose(s).set_process(me, Process())._replace(job_owner=NOBODY)
+
+    def resend(self, s: State) -> Iterator[State]:
+        """Give people with an unknown outcome another attempt, as a person has decided. The epoch grows."""
+        if s.is_resent or s.is_alive(s.job_owner):
+            return
+        s = self.lose(s)
+        unknown = [message for message in JOB if s.rows[message][-1] == "unknown"]
+        for message in unknown:
+            s = s.set_row(message, *s.rows[message], "pending")
+        if unknown:
+            processes = tuple(process._replace(is_current=False) for process in s.processes)
+            yield s._replace(processes=processes, job_owner=NOBODY, is_resent=True)
+
+    # --- the single send
+
+    def begin(self, s: State, me: int) -> Iterator[State]:
+        """Take the key and store the intent. If its owner died, its outcome is unknown, and nothing is sent."""
+        if not s.processes[me].work and s.rows[KEY] == ("pending",):
+            yield self.claim(s, me)
+
+    def begin_again(self, s: State, me: int) -> Iterator[State]:
+        """Send again under the key, as a person has decided with --resend-unknown."""
+        if not s.processes[me].work and not s.is_resent and self.settled(s).rows[KEY] == ("unknown",):
+            yield self.claim(self.settled(s).set_row(KEY, "unknown", "pending")._replace(is_resent=True), me)
+
+    def claim(self, s: State, me: int) -> State:
+        intent = Request(KEY, len(s.rows[KEY]), "intended")
+        s = s.set_row(KEY, *s.rows[KEY][:-1], "sending")._replace(key_owner=me)
+        return s.set_process(me, Process("key", holds=True, requests=(intent,)))
+
+    def end(self, s: State, me: int) -> Iterator[State]:
+        """Store the outcome of the single send under its key."""
+        process = s.processes[me]
+        for request in process.phase("accepted", "unknown"):
+            if process.work == "key":
+                yield self.record(s, request).set_process(me, Process())
+
+    def settled(self, s: State) -> State:
+        """Make a single send whose process has died unknown."""
+        if s.rows[KEY][-1] == "sending" and not s.is_alive(s.key_owner):
+            s = s.set_row(KEY, *s.rows[KEY][:-1], "unknown")
+        return s
+
+    # --- everyone else
+
+    def respond(self, s: State, me: int) -> Iterator[State]:
+        """The response arrives, perhaps late; or the connection is lost."""
+        for request in s.processes[me].phase("sent"):
+            yield s.set_requests(me, [request], request._replace(phase="accepted"))
+            yield s.set_requests(me, [request], request._replace(phase="unknown"))
+
+    def opt_out(self, s: State) -> Iterator[State]:
+        if not s.optout:
+            yield s._replace(optout=NEW)
+
+    def half_a_second(self, s: State) -> Iterator[State]:
+        """Time passes: intents of the job expire, even those of a suspended process."""
+        before, s = s, s._replace(optout=min(s.optout * 2, OLD))
+        for number, process in enumerate(s.processes):
+            intents = process.phase("intended") if process.work == "job" else []
+            if intents:
+                s = s.set_requests(number, intents, *map(self.aged, intents))
+        if s != before:
+            yield s
+
+    def aged(self, intent: Request) -> Request:
+        return intent._replace(phase="expired")
+
+    def lose_lock(self, s: State, me: int) -> Iterator[State]:
+        """The session of a process with the store ends, although the process lives."""
+        if s.processes[me].holds and s.faults < self.max_faults:
+            yield s.set_process(me, s.processes[me]._replace(holds=False))._replace(faults=s.faults + 1)
+
+    def kill(self, s: State, me: int) -> Iterator[State]:
+        """A process dies. Nobody gets the responses to its requests."""
+        if s.processes[me].work and s.faults < self.max_faults:
+            job_owner, key_owner = (DEAD if owner == me else owner for owner in (s.job_owner, s.key_owner))
+            s = s.set_process(me, Process())
+            yield s._replace(job_owner=job_owner, key_owner=key_owner, faults=s.faults + 1)
+
+    def steps(self, s: State) -> Iterator[tuple[str, State]]:
+        """Yield each possible transition with the next state. The number is that of the process."""
+        for shared in (self.resend, self.opt_out, self.half_a_second):
+            for after in shared(s):
+                yield shared.__name__, after
+        job = (self.take, self.batch, self.send, self.reconnect, self.record_late, self.finish)
+        for transition in (*job, self.begin, self.begin_again, self.end, self.respond, self.lose_lock, self.kill):
+            for me in (0, 1):
+                for after in transition(s, me):
+                    yield f"{transition.__name__} {me + 1}", after
+
+
+# --- what must be true
+
+
+def broken(before: State, after: State) -> str:
+    """Return the promise that a transition breaks, or an empty string."""
+    for message, attempt in after.arrived:
+        if after.arrived.count((message, attempt)) > 1:
+            return f"{NAMES[message]} was sent to twice"
+    for message, row in enumerate(after.rows):
+        for attempt, outcome in enumerate(row, 1):
+            request = message, attempt
+            if outcome in ("pending", "excluded") and request in after.arrived:
+                return f"{NAMES[message]} was sent to and is {outcome}"
+            if outcome == "accepted" and request not in after.arrived:
+                return f"{NAMES[message]} is accepted and got nothing"
+    for process in after.processes:
+        known = [request.message for request in process.requests]
+        for message in JOB:
+            if process.is_current and after.rows[message][-1] == "sending" and message not in known:
+                return f"{NAMES[message]} is in flight, and nobody waits for the response"
+    if before.optout == OLD and any(message == ANA for message, _ in {*after.arrived} - {*before.arrived}):
+        return "Ana was sent to after her opt-out"
+    is_intended = before.rows[LUIS][-1] != "sending" == after.rows[LUIS][-1]
+    if is_intended and any(outcome in COUNTED for outcome in before.rows[LUIS] + before.rows[KEY]):
+        return "Luis was sent to beyond the limit"
+    last = [after.rows[message][-1] for message in JOB]
+    if after.totals != tuple(map(last.count, OUTCOMES)):
+        return "the totals differ from the rows"
+    return ""
+
+
+def is_done(s: State) -> bool:
+    """Return whether every recipient has a result. A key whose process has died is unknown."""
+    is_sending = s.rows[KEY][-1] == "sending" and s.is_alive(s.key_owner)
+    return not is_sending and all(s.rows[message][-1] not in ("pending", "sending") for message in JOB)
+
+
+class Fault(NamedTuple):
+    """A broken promise, and the shortest way to it."""
+
+    promise: str
+    trace: list[str]
+
+
+def explore(protocol: Protocol) -> tuple[int, Fault | None]:
+    """Visit every state; return their number, and the first fault.
+
+    Nobody is lost if every recipient can still get a result from each state.
+    """
+    first = State()
+    reached: dict[State, tuple[State, str] | None] = {_key(first): None}
+    into: dict[State, list[State]] = {}
+    waiting = deque([first])
+    while waiting:
+        before = waiting.popleft()
+        for name, after in protocol.steps(before):
+            key = _key(after)
+            if key not in reached:
+                reached[key] = before, name
+                waiting.append(after)
+            if promise := broken(before, after):
+                return len(reached), Fault(promise, [*_trace(reached, before), name])
+            into.setdefault(key, []).append(_key(before))
+    ending = [state for state in reached if is_done(state)]
+    can_end = {*ending}
+    while ending:
+        for state in into.get(ending.pop(), ()):
+            if state not in can_end:
+                can_end.add(state)
+                ending.append(state)
+    stuck = next((state for state in reached if state not in can_end), None)
+    return len(reached), None if stuck is None else Fault("somebody never gets a result", _trace(reached, stuck))
+
+
+def _key(s: State) -> State:
+    """Return the same state for two that differ only in which process is which."""
+    if s.processes[0] <= s.processes[1]:
+        return s
+    other = {0: 1, 1: 0, DEAD: DEAD, NOBODY: NOBODY}
+    return s._replace(
+        processes=(s.processes[1], s.processes[0]),
+        job_owner=other[s.job_owner],
+        key_owner=other[s.key_owner],
+    )
+
+
+def _trace(reached: dict[State, tuple[State, str] | None], state: State) -> list[str]:
+    names: list[str] = []
+    while step := reached[_key(state)]:
+        state, name = step
+        names.append(name)
+    return names[::-1]
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    count, fault = explore(Protocol(int(sys.argv[1]) if sys.argv[1:] else 1))
+    print(f"{count:,} states in {time.monotonic() - started:.0f} s")
+    print("no promise is broken" if fault is None else f"{fault.promise}: {', '.join(fault.trace)}")
