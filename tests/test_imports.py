@@ -110,7 +110,7 @@ def test_no_file_is_in_an_import_cycle_even_with_late_imports_and_those_for_type
     assert graph == {}, "these files are in a cycle, or import from one"
 
 
-def test_the_sandbox_shares_nothing_with_the_client_that_could_hold_a_common_mistake() -> None:
+def test_the_sandbox_shares_no_code_with_the_client() -> None:
     graph: dict[str, set[str]] = {}
     for path in FILES:
         graph.setdefault(part_of(path), set()).update(imports(path))

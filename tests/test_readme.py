@@ -154,7 +154,7 @@ def test_a_campaign_ends_with_a_list_of_clicks(shell: Shell, tmp_path: Path) -> 
     assert sorted(each["phone"] for each in received) == ["573001234567", "573007654321"]
 
 
-def test_the_exit_codes_are_those_of_the_errors() -> None:
+def test_the_exit_codes_match_the_errors() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
     codes = {"0", *(str(kind.exit_code) for kind in kinds if issubclass(kind, errors.MsgctlError))}
     assert set(re.findall(r"^\| ([0-9]{1,3}) \|", README, re.MULTILINE)) == codes

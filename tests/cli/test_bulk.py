@@ -185,7 +185,7 @@ def test_blank_rows_are_counted_and_the_rows_after_them_are_sent(jobs: Jobs, ser
         ("chatapp bulk", ("{nmae}", "--template", "hello")),
     ],
 )
-def test_an_unknown_column_is_found_before_anything(
+def test_an_unknown_column_is_an_error_before_any_request(
     command: str, options: tuple[str, ...], customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     done = jobs(*command.split(), customers, *options, "--yes", "--skip-invalid")
@@ -215,13 +215,13 @@ def test_invalid_options_are_usage_errors(
 
 
 @pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
-def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service: Service) -> None:
+def test_a_message_is_required(command: str, customers: str, jobs: Jobs, service: Service) -> None:
     done = jobs(*command.split(), customers, "--yes", stdin="of another program")
     done.refused(2, "The message")
     assert done.unread == b"of another program"
 
 
-def test_standard_input_is_named_in_messages(jobs: Jobs, service: Service) -> None:
+def test_errors_mention_standard_input(jobs: Jobs, service: Service) -> None:
     jobs("sms", "bulk", "-", *SMS, "-y", stdin="phone,name\n").refused(2, "standard input has no recipients")
     assert service.received == []
 
@@ -236,9 +236,7 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
     jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y").refused(2, "☺")
 
 
-def test_one_note_for_all_rows_says_that_gsm7_would_need_fewer_segments(
-    jobs: Jobs, service: Service, home: Path
-) -> None:
+def test_one_note_for_all_rows_suggests_gsm7(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     file = table(home, "phone,name", f"{ANA},José 🎉", f"{LUIS},Иван", f"{EVA},Eva")
     text = "¡Hola {name}! Tu pedido está listo" + "." * 60
@@ -304,7 +302,7 @@ def test_without_a_connection_no_job_is_created(customers: str, jobs: Jobs, serv
 
 
 @pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
-def test_the_summary_is_for_a_person_who_is_asked(
+def test_the_summary_is_shown_only_before_a_question(
     option: str, lines: int, customers: str, jobs: Jobs, service: Service
 ) -> None:
     service.always(accepting(service))
@@ -338,7 +336,7 @@ def test_yes_sends(command: str, question: str, answer: str, customers: str, job
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
 
 
-def test_a_file_without_a_valid_row_says_why(jobs: Jobs, service: Service, home: Path) -> None:
+def test_the_error_for_a_file_without_valid_rows_has_the_reason(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone", "nobody", "12")
     done = jobs.sms(file, "--skip-invalid", "--yes", "--json")
     done.refused(2, 'has no valid rows: line 2: not a valid phone number: \\"n\\" cannot be part of one')

@@ -57,7 +57,7 @@ def store(service: Service) -> Store:
 
 
 @each_command
-def test_a_default_replaces_only_an_option_that_was_left_out(
+def test_a_default_applies_only_if_the_option_is_omitted(
     command: tuple[str, ...], settings: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**GOOD)
@@ -84,7 +84,7 @@ def test_a_bad_default_is_a_configuration_error(
 
 
 @pytest.mark.parametrize("bad", [{"country_code": "Colombia"}, {"country_code": "CO", "timezone": "Bogota"}])
-def test_a_mistake_in_the_profile_is_not_blamed_on_a_national_number(
+def test_an_invalid_profile_is_reported_instead_of_an_invalid_number(
     bad: dict[str, Any], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**bad)
@@ -93,7 +93,7 @@ def test_a_mistake_in_the_profile_is_not_blamed_on_a_national_number(
 
 
 @pytest.mark.parametrize("stored", ["Marian", "mariana"])
-def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
+def test_the_voice_of_a_profile_applies_to_calls_and_verification_calls(
     stored: str, store: Store, tool: Tool, service: Service
 ) -> None:
     store(voice=stored)

@@ -82,7 +82,7 @@ def test_a_missing_profile_exits_with_3(command: Command, tool: Tool) -> None:
 
 
 @each(MADE_ONCE)
-def test_a_lost_response_says_that_the_request_may_have_been_carried_out(
+def test_after_a_lost_response_the_error_warns_of_a_possible_send(
     command: Command, service: Service, tool: Tool
 ) -> None:
     service.will(drop, drop)
@@ -96,9 +96,7 @@ def test_a_lost_response_says_that_the_request_may_have_been_carried_out(
 
 
 @each(READS)
-def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
-    command: Command, service: Service, tool: Tool
-) -> None:
+def test_after_a_lost_read_the_error_has_no_such_warning(command: Command, service: Service, tool: Tool) -> None:
     service.always(drop)
     outcome = tool(*command.line)
     assert (outcome.code, outcome.out) == (4, "")

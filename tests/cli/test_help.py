@@ -30,7 +30,7 @@ def panels(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-def test_every_page_fits_and_has_its_texts_and_examples(
+def test_every_page_fits_and_has_all_help_and_examples(
     columns: int, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -59,7 +59,7 @@ def test_every_option_is_in_its_panel_and_global_options_are_last(tool: Tool, mo
             assert titles == [name for name in BULK if name in titles], node.path
 
 
-def test_a_dry_run_and_yes_are_shown_where_they_have_a_meaning(tool: Tool) -> None:
+def test_dry_run_and_yes_are_shown_only_where_they_apply(tool: Tool) -> None:
     for node in COMMANDS:
         text = page(tool, node)
         assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path

@@ -52,7 +52,7 @@ def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Se
         (STATS, "--category", "category", CATEGORIES + PREMIUM_CATEGORIES),
     ],
 )
-def test_a_choice_is_sent_in_the_spelling_of_the_interface(
+def test_a_choice_is_sent_in_the_spelling_of_the_api(
     command: tuple[str, ...], option: str, field: str, choices: tuple[str, ...], tool: Tool, service: Service
 ) -> None:
     for each in choices:
@@ -138,7 +138,7 @@ def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> Non
 
 
 @pytest.mark.parametrize(("path", "fault"), [("no/such", "No such file"), ("/", "directory"), ("a\x00b", "not valid")])
-def test_a_file_that_cannot_be_read_is_named(path: str, fault: str, tool: Tool, service: Service) -> None:
+def test_the_error_mentions_a_file_that_cannot_be_read(path: str, fault: str, tool: Tool, service: Service) -> None:
     shown = path.replace("\x00", "\\x00")
     refused(tool, service, *SMS, "--message-file", path, names=(f'"{shown}"', fault))
 
@@ -160,14 +160,14 @@ def test_a_code_is_sent_without_spaces(typed: str, tool: Tool, service: Service)
     assert used(tool, service, *VERIFY, "--code", "-", stdin=f"{typed}\r\n")["code"] == "480615"
 
 
-def test_a_code_is_asked_for_on_a_terminal(tool: Tool, service: Service) -> None:
+def test_a_terminal_prompts_for_the_code(tool: Tool, service: Service) -> None:
     service.will(respond(RESPONSE))
     outcome = tool(*VERIFY, stdin="480 615\n", terminal=True)
     assert ("Code: " in outcome.err, "Code: " in outcome.out) == (True, False)
     assert dict(service.received[0].form)["code"] == "480615"
 
 
-def test_an_empty_code_is_refused_in_the_words_of_the_prompt(tool: Tool, service: Service) -> None:
+def test_an_empty_code_is_refused(tool: Tool, service: Service) -> None:
     done = tool("2fa", "verify", PHONE, "--app-name", "Shop", "--no-color", stdin=" \n", terminal=True)
     assert (done.code, service.received) == (2, [])
     assert done.err.splitlines() == [
@@ -176,7 +176,7 @@ def test_an_empty_code_is_refused_in_the_words_of_the_prompt(tool: Tool, service
     ]
 
 
-def test_a_code_is_asked_for_only_when_everything_else_is_right(tool: Tool, service: Service) -> None:
+def test_the_prompt_for_the_code_comes_after_all_other_checks(tool: Tool, service: Service) -> None:
     for command in (("2fa", "verify", PHONE), ("2fa", "verify", "57", "--app-name", "Shop")):
         outcome = tool(*command, stdin="480615\n", terminal=True)
         assert (outcome.code, outcome.unread) == (2, b"480615\n")
@@ -222,7 +222,7 @@ def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, 
     refused(tool, service, *command, PHONE, "Ana", "", names=("VALUE", "empty"))
 
 
-def test_a_note_says_how_many_credits_gsm7_would_save(tool: Tool) -> None:
+def test_a_note_has_the_credits_that_gsm7_would_save(tool: Tool) -> None:
     text = "á" * 100
     done = tool("-p", "sandbox", "sms", "send", "573001234567", "573007654321", "-m", text)
     assert "--gsm7 would save 2 credits\n" in done.err
@@ -231,7 +231,7 @@ def test_a_note_says_how_many_credits_gsm7_would_save(tool: Tool) -> None:
     assert "would save" not in tool("sms", "segments", "á").err + tool("sms", "segments", "谢" * 100).err
 
 
-def test_segments_counts_what_gsm7_would_send(tool: Tool) -> None:
+def test_segments_counts_the_converted_text_with_gsm7(tool: Tool) -> None:
     text = "á" * 100
     counted = tool("sms", "segments", text, "--gsm7", "--json")
     assert (counted.document["encoding"], counted.document["segments"], counted.err) == ("GSM-7", 1, "")

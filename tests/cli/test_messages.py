@@ -367,7 +367,7 @@ ROOMS: tuple[Callable[[Teller, Service], None], ...] = (
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
-def test_the_messages_are_those_of_the_file(
+def test_the_messages_match_the_file(
     room: Callable[[Teller, Service], None],
     service: Service,
     tool: Tool,

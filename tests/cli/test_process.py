@@ -96,7 +96,7 @@ def test_closed_standard_output_is_not_an_error(service: Service) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
-def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None:
+def test_a_send_works_without_standard_streams(closed: str, service: Service) -> None:
     service.will(respond(RECORD))
     done = shell(f"msgctl -v {SEND} {closed}")
     assert done.returncode == 0
@@ -117,7 +117,7 @@ def test_a_send_whose_result_cannot_be_written_exits_with_5(service: Service) ->
 
 
 @needs_full
-def test_a_change_whose_result_cannot_be_written_is_not_called_a_message(service: Service) -> None:
+def test_the_error_for_a_change_that_cannot_be_printed_mentions_no_message(service: Service) -> None:
     service.will(respond({"urlShort": "https://s.example/1"}))
     done = shell("msgctl url shorten https://example.com --name launch >/dev/full")
     assert done.returncode == 5
@@ -143,7 +143,7 @@ def test_an_unmet_condition_matters_more_than_a_full_disk(service: Service) -> N
     assert b"No space left on device" in done.stderr
 
 
-def test_a_non_blocking_pipe_gets_everything(service: Service) -> None:
+def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
     """Another program can have made the pipe non-blocking, for all who write to it."""
     service.will(respond(LONG))
     read_end, write_end = os.pipe()
@@ -183,7 +183,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 # --- Ctrl-C
 
 
-def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
+def test_ctrl_c_while_a_key_command_runs_reports_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
     command = f"key_command = 'echo > {tmp_path}/started; exec sleep 30 2>&-'"
     write_config(f'default_profile = "main"\n{table("main", command, base_url=server.base_url, key=None)}')
@@ -195,7 +195,7 @@ def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Serv
     assert server.connections == 0
 
 
-def test_ctrl_c_while_the_message_is_read_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_message_is_read_reports_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
     message = tmp_path / "message"
     os.mkfifo(message)
     command = [sys.executable, "-m", "msgctl", "sms", "send", PHONE, "--message-file", str(message)]
@@ -205,7 +205,7 @@ def test_ctrl_c_while_the_message_is_read_says_that_nothing_was_sent(service: Se
     assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)
 
 
-def test_ctrl_c_before_the_request_is_sent_says_that_nothing_was_sent(
+def test_ctrl_c_before_the_request_is_sent_reports_that_nothing_was_sent(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached = threading.Event()

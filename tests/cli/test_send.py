@@ -28,7 +28,7 @@ def sends(service: Service) -> int:
 
 
 @on_both_stores
-def test_a_repeated_run_says_that_the_result_is_that_of_the_first(service: Service, tool: Tool) -> None:
+def test_a_repeated_run_reports_that_the_result_is_from_the_first_run(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "first run" not in tool(*SEND).err
     again = tool(*SEND).err
@@ -143,7 +143,7 @@ def test_a_wait_accepts_the_fields_of_the_send(service: Service, tool: Tool) -> 
 
 @pytest.mark.every_set
 @pytest.mark.parametrize("last", ["rejected", "queued"])
-def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
+def test_a_wait_lists_undelivered_recipients_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
     service.will(TWO_ACCEPTED, respond({"id": "a", "state": "delivered"}))
     service.always(respond({"id": "b", "state": last}))
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--max-wait", "9", "-o", "csv")
@@ -204,7 +204,7 @@ def test_a_wait_on_a_terminal_ends_with_the_last_states(service: Service, tool: 
     assert f"{PHONE}  ✓ delivered\n{OTHER}  ✗ rejected\n" in done.err
 
 
-def test_a_wait_for_calls_is_about_answers(service: Service, tool: Tool) -> None:
+def test_a_wait_for_a_call_ends_when_it_is_answered(service: Service, tool: Tool) -> None:
     call = ("call", "send", PHONE, OTHER, "-m", "Hola", "--voice", "Mia", "--wait")
     service.will(TWO_ACCEPTED, *[respond({"id": each, "state": "answered"}) for each in "ab"])
     assert tool(*call).err.endswith("All calls were answered.\n")

@@ -59,7 +59,9 @@ def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
     assert jobs.shown(job)["accepted"] == 3
 
 
-def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_failed_connection_has_the_reason(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -41,7 +41,7 @@ def profile(server: Service, home: Path) -> Path:
     ],
 )
 @pytest.mark.usefixtures("profile")
-def test_the_message_names_the_word_and_the_command_that_adds_it(
+def test_the_error_mentions_the_word_and_the_command_that_adds_it(
     line: tuple[str, ...], body: dict[str, str], code: int, word: str, server: Service, tool: Tool
 ) -> None:
     server.always(respond(body))
@@ -59,7 +59,7 @@ def test_the_message_names_the_word_and_the_command_that_adds_it(
         (("state", "watch", "m1", "--until", "delivered"), {"state": "RECEIVED"}, 'delivered = ["RECEIVED"]'),
     ],
 )
-def test_after_the_command_the_same_response_is_certain(
+def test_after_the_command_the_same_response_has_a_certain_outcome(
     line: tuple[str, ...], body: dict[str, str], words: str, profile: Path, server: Service, tool: Tool
 ) -> None:
     server.always(respond(body))

@@ -38,7 +38,7 @@ def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, servi
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
+def test_other_requests_have_their_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
     service.will(respond(BODY))
     assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b").code == 0
     (received,) = service.received
@@ -48,7 +48,9 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
 
 
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.CHATAPP_SEND], ids=lambda operation: operation.name)
-def test_credentials_are_where_the_api_has_them(operation: ops.Operation, tool: Tool, service: Service) -> None:
+def test_credentials_are_in_the_place_that_the_api_requires(
+    operation: ops.Operation, tool: Tool, service: Service
+) -> None:
     in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # "General rules", 4
     assert in_query == (operation.credentials is Place.QUERY)
     service.will(respond(BODY))

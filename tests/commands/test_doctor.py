@@ -97,7 +97,7 @@ def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: 
     assert report["key"]["found"] == "not checked: file failed"
 
 
-def test_an_unknown_setting_fails_with_a_suggestion_and_the_other_checks_go_on(tool: Tool, server: Service) -> None:
+def test_an_unknown_setting_fails_with_a_suggestion_and_the_other_checks_run(tool: Tool, server: Service) -> None:
     write_config(table("main", 'contry_code = "CO"', base_url=server.base_url))
     report = Report(tool, "-p", "main")
     report.failed("file", "contry_code: did you mean country_code?")
@@ -132,7 +132,7 @@ def test_a_short_key_gets_a_warning(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("name", ["store.sqlite3"])
-def test_a_damaged_file_fails_with_its_name(tool: Tool, service: Service, name: str) -> None:
+def test_the_error_of_a_damaged_file_mentions_it(tool: Tool, service: Service, name: str) -> None:
     path = files.state(name)
     files.make_folder(path.parent)
     path.write_bytes(b"damaged" * 1000)

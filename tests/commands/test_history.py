@@ -234,7 +234,7 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
 # --- clear
 
 
-def test_clear_deletes_the_sends_of_the_account_and_says_so(tool: Tool, sandbox: Sandbox, service: Service) -> None:
+def test_clear_deletes_and_counts_the_sends_of_the_account(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool.clock.now += 86400
     sandbox.done(*SEND)
@@ -296,7 +296,7 @@ def test_codes_balance_states_and_blocks_work_with_a_damaged_store(service: Serv
 
 
 @pytest.mark.parametrize("location", ["postgresql://someone@127.0.0.1:1/db", "empty"])
-def test_a_store_that_is_not_there_stops_sends_and_nothing_else(
+def test_only_sends_fail_if_the_store_is_not_reached(
     location: str, service: Service, tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, reason = 4, "store_not_reached"

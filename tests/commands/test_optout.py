@@ -59,7 +59,7 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
 
-def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> None:
+def test_phone_column_selects_the_column_with_the_numbers(tool: Tool, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
     assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0

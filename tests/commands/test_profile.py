@@ -143,7 +143,7 @@ def test_path_prints_the_path_even_if_the_file_is_missing_or_unsafe(tool: Tool) 
 
 
 @pytest.mark.parametrize("named", ["~/elsewhere/my file.toml", "elsewhere/my file.toml"])
-def test_the_environment_can_name_the_file(tool: Tool, home: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_selects_the_file(tool: Tool, home: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setenv("MSGCTL_CONFIG", named)
     assert tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--key-stdin", stdin=KEY).code == 0

@@ -173,7 +173,7 @@ def test_without_a_terminal_one_error_lists_all_missing_options(
 
 
 @in_a_terminal
-def test_on_a_terminal_missing_values_are_asked_for_until_they_are_valid() -> None:
+def test_on_a_terminal_missing_values_are_prompted_for_until_they_are_valid() -> None:
     terminal = Terminal("profile", "add", "main")
     terminal.answer("Base URL: ", b"service.example\n")
     terminal.answer("Base URL: ", URL.encode() + b"\n")

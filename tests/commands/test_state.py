@@ -33,7 +33,7 @@ def documents(text: bytes) -> list[tuple[str, str]]:
 
 
 @pytest.mark.every_set
-def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
+def test_it_exits_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
     service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
     outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
     assert outcome.code == 4
@@ -73,7 +73,7 @@ def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
 
 
-def test_a_watch_ends_at_max_wait(service: Service, tool: Tool) -> None:
+def test_a_watch_ends_after_max_wait(service: Service, tool: Tool) -> None:
     service.always(state("queued"))
     outcome = tool("state", "watch", "m1", "--max-wait", "5", "--json", "-q")
     assert outcome.code == 6
@@ -85,7 +85,7 @@ def test_a_watch_ends_at_max_wait(service: Service, tool: Tool) -> None:
     assert outcome.error["hint"].startswith("Check again later: msgctl state get m1")
 
 
-def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
+def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Service) -> None:
     service.always(silent)
     done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
     assert done.code == 6
@@ -190,7 +190,7 @@ def listed(first: str, second: str) -> Behaviour:
 
 @pytest.mark.every_set
 @pytest.mark.documented
-def test_a_dispatch_without_message_ids_is_watched_by_its_own_id(service: Service, tool: Tool) -> None:
+def test_a_dispatch_without_message_ids_is_watched_by_the_id_of_the_dispatch(service: Service, tool: Tool) -> None:
     service.will(
         respond(DISPATCH),
         listed("Enviado", "Enviado"),

@@ -68,7 +68,7 @@ def test_a_link_is_created_only_after_a_look_up_that_finds_none(tool: Tool, serv
         (respond(b"<html>Log in</html>"), "Line 2"),
     ],
 )
-def test_a_row_fails_without_a_certain_look_up(
+def test_a_row_fails_if_its_look_up_is_uncertain(
     response: object, why: str, tool: Tool, service: Service, file: str
 ) -> None:
     Path(file).write_text("id\n7\n")
@@ -101,7 +101,7 @@ def test_a_failed_row_leaves_the_others_in_their_order(tool: Tool, sandbox: Sand
         ("id,b\n1,..\n", ("--to", "https://a.example/{b}", "--name", "{id}"), "which a URL cannot contain"),
     ],
 )
-def test_a_mistake_is_found_before_anything_is_created(
+def test_an_error_is_found_before_anything_is_created(
     content: str, options: tuple[str, ...], named: str, tool: Tool, service: Service, file: str
 ) -> None:
     Path(file).write_text(content)

@@ -47,7 +47,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "place"), BROKEN)
-def test_a_broken_file_is_named_with_the_place_and_left_alone(tool: Tool, content: bytes, place: str) -> None:
+def test_the_error_for_a_broken_file_has_the_place_and_the_file_is_unchanged(
+    tool: Tool, content: bytes, place: str
+) -> None:
     path = write_config(content)
     for arguments in ANY:
         done = tool(*arguments, stdin=KEY)
@@ -76,7 +78,7 @@ def test_an_empty_file_has_no_profiles(tool: Tool, content: bytes) -> None:
 # --- what is not a file
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tool: Tool, home: Path) -> None:
+def test_a_file_instead_of_the_directory_is_refused(tool: Tool, home: Path) -> None:
     (home / "config").write_text("a file")
     for arguments in ANY:
         done = tool(*arguments, stdin=KEY)

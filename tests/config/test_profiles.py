@@ -24,7 +24,7 @@ def two(server: Service) -> Service:
     return server
 
 
-def test_an_account_has_one_spelling() -> None:
+def test_spellings_of_a_url_are_the_same_account() -> None:
     same = [
         "https://service.example/api/v1",
         "HTTPS://Service.Example:443/api/v1/",
@@ -148,7 +148,7 @@ def test_a_variable_never_sends_a_stored_key_to_another_address(
         ("KEY", "hidden-word\udcff"),
     ],
 )
-def test_an_invalid_variable_is_named(
+def test_the_error_mentions_an_invalid_variable(
     tool: Tool, service: Service, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"MSGCTL_{variable}", value)
@@ -178,7 +178,7 @@ def test_an_unknown_profile_is_never_replaced_by_another(
     assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 
-def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
+def test_without_a_default_the_error_lists_the_profiles(tool: Tool) -> None:
     write_config(table("one") + table("two"))
     done = tool("balance")
     assert done.code == 3
@@ -218,7 +218,9 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
         ('allow_http = "yes"', 'allow_http must be true or false, not "yes"'),
     ],
 )
-def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: str, expected: str) -> None:
+def test_the_error_for_an_invalid_setting_mentions_the_file_and_the_profile(
+    tool: Tool, setting: str, expected: str
+) -> None:
     settings = {"base_url": f"'{URL}'", "client": "1", "key": "'a-key'"}
     for line in setting.splitlines():
         settings.pop("key" if line.startswith("key_command") else line.partition(" = ")[0], None)
@@ -234,7 +236,7 @@ def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: 
 
 
 @pytest.mark.parametrize("missing", ["base_url", "client", "key"])
-def test_a_missing_setting_is_named_with_the_command_that_fixes_it(tool: Tool, missing: str) -> None:
+def test_the_error_for_a_missing_setting_has_the_command_that_fixes_it(tool: Tool, missing: str) -> None:
     lines = {"base_url": f"base_url = '{URL}'", "client": "client = 1", "key": "key = 'a-key'"}
     del lines[missing]
     write_config("\n".join(["[profiles.main]", *lines.values(), ""]))

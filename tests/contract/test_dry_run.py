@@ -33,7 +33,7 @@ def described(tool: Tool, *command: str) -> Any:
 
 
 @each_line
-def test_a_dry_run_shows_what_would_be_sent(line: Line, tool: Tool, service: Service) -> None:
+def test_a_dry_run_shows_the_request(line: Line, tool: Tool, service: Service) -> None:
     shown = described(tool, *line.command)
     table = tool(*line.command, "--dry-run", "-v")
     assert (table.code, "***" in table.out) == (0, True)

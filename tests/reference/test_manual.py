@@ -54,7 +54,7 @@ def bare(argument: str) -> str:
     return re.sub(r"[\[\].]", "", argument)
 
 
-def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
+def test_the_directory_contains_the_pages_of_the_command_tree() -> None:
     kept = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "man").iterdir()}
     assert kept == PAGES, "write them again with: python -m msgctl.reference"
 
@@ -128,7 +128,7 @@ def test_every_reason_in_the_source_is_described_and_in_the_manual() -> None:
     assert [name for name in REASONS if name.replace("_", r"_") not in page] == []
 
 
-def test_the_exit_codes_are_those_of_the_errors() -> None:
+def test_the_exit_codes_match_the_errors() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.MsgctlError)]
     raised = [
         each for each in kinds if each not in {errors.MsgctlError, errors.ServiceError} and each.__name__[0] != "_"

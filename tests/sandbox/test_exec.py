@@ -43,7 +43,7 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)])
-def test_it_exits_like_its_command(script: str, code: int) -> None:
+def test_it_exits_with_the_code_of_its_command(script: str, code: int) -> None:
     assert execute(script).returncode == code
 
 

@@ -69,7 +69,7 @@ def test_the_overview_has_no_key(served: Served) -> None:
     assert "a-key-to-hide" not in json.dumps(overview(served))
 
 
-def test_only_the_sandboxs_own_short_urls_in_a_message_are_links(served: Served, emulator: Emulator) -> None:
+def test_only_short_urls_of_the_sandbox_are_links_in_a_message(served: Served, emulator: Emulator) -> None:
     path = shortened(served, emulator)
     text = f"See {emulator.origin}{path}, https://evil.example{path} or javascript:{path}"
     post(served, "/send-sms", phone=PHONE, sms=text)

@@ -88,7 +88,7 @@ def test_a_message_moves_through_the_states_of_a_service_in_use(
     assert words(observed, sms(observed, phone)["id"], steps=5) == expected
 
 
-def test_a_number_that_ends_in_3_gets_its_message_although_no_state_says_so(observed: World) -> None:
+def test_a_number_that_ends_in_3_gets_its_message_but_no_delivered_state(observed: World) -> None:
     sms(observed, "573001230003,573001234563")
     assert [message["phone"] for message in observed.admin.inbox()] == ["573001234563"]
 

@@ -138,7 +138,7 @@ def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
     assert json.loads(served.send(BALANCE).body) == {"status": 999}
 
 
-def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
+def test_64_clients_cannot_spend_more_than_the_balance(emulator: Emulator, served: Served) -> None:
     Controls(emulator).credit(150)
 
     def client(_: int) -> int:
@@ -169,7 +169,7 @@ def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, allowed: str, st
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
-def test_all_addresses_include_those_of_ipv4(tmp_path: Path) -> None:
+def test_all_addresses_include_ipv4(tmp_path: Path) -> None:
     emulator = Emulator(tmp_path / "state.db", allowed=[ip_network("127.0.0.0/8")])
     with closing(emulator), serving(emulator, Server("::", 0, lambda _: None)) as served:
         assert served.send(BALANCE).status == 200

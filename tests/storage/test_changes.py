@@ -209,7 +209,7 @@ sys.exit(any(os.wait()[1] for _ in range(30)))
 """
 
 
-def test_of_thirty_profiles_added_at_once_none_is_lost(new_world: NewWorld) -> None:
+def test_thirty_profiles_added_at_once_are_all_saved(new_world: NewWorld) -> None:
     world = new_world()
     subprocess.run([sys.executable, "-c", THIRTY, *ADD[3:]], cwd=TESTS, timeout=ENDED, check=True)
     assert world.profiles() == sorted(["main", *(f"new{number}" for number in range(30))])

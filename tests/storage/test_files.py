@@ -129,7 +129,7 @@ def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.
         pytest.fail("it was locked")
 
 
-def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_held_for_too_long_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_WAIT", 0)
     with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
         pytest.fail("both have it")

@@ -168,7 +168,7 @@ def test_a_schema_of_another_role_is_refused(postgres: Cluster) -> None:
     assert "belongs to another role" in fault(postgres.url()).message
 
 
-def test_a_server_that_is_not_there_is_not_reached(postgres: Cluster) -> None:
+def test_a_server_that_does_not_listen_is_not_reached(postgres: Cluster) -> None:
     error = fault(postgres.url(port=1), timeout=2)
     assert (error.exit_code, error.reason) == (4, "store_not_reached")
 

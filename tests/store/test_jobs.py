@@ -124,7 +124,7 @@ def test_an_import_whose_process_has_died_is_deleted(store: Store, opened: Calla
     assert store.db.value("SELECT count(*) FROM job") == 0
 
 
-def test_texts_that_a_database_cannot_store_are_escaped(store: Store) -> None:
+def test_strings_that_a_database_cannot_store_are_escaped(store: Store) -> None:
     number = jobs.create(store, jobs.NewJob(ACCOUNT, "main", "sms bulk"))
     recipients.add(
         store,

@@ -36,7 +36,7 @@ def send(store: Store, key: Key | None = KEY, phone: str = ANA) -> None:
     once.end(store, begun(store, key, phone), ACCEPTED, DONE)
 
 
-def test_a_key_sends_once_and_then_gives_the_first_result(store: Store) -> None:
+def test_a_key_sends_once_and_then_returns_the_first_result(store: Store) -> None:
     send(store)
     assert once.begin(store, single(), KEY) == DONE
     assert once.find(store, ACCOUNT, KEY) == DONE
@@ -79,7 +79,7 @@ def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
     assert once.begin(store, single(), again) == DONE
 
 
-def test_a_key_of_a_process_that_died_has_an_unknown_result(store: Store, location: str) -> None:
+def test_the_key_of_a_process_that_died_has_an_unknown_result(store: Store, location: str) -> None:
     assert status_of(child(location, begun)) == 0
     wait_until(lambda: once.find(store, ACCOUNT, KEY) is not None)
     assert once.begin(store, single(), KEY) == DIED
@@ -163,7 +163,7 @@ def test_a_single_send_counts_as_a_repeat_of_a_job(store: Store) -> None:
     assert sent(store, published(store, [ANA, LUIS]).number, limits=SMS) == [LUIS]
 
 
-def test_keys_are_kept_for_90_days_whatever_is_cleared(store: Store, clock: Clock) -> None:
+def test_keys_are_kept_for_90_days_even_if_the_history_is_cleared(store: Store, clock: Clock) -> None:
     send(store)
     count, numbers = history.clearable(store, ACCOUNT)
     assert (count, removal.remove(store, numbers)) == (1, 1)

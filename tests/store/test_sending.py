@@ -38,7 +38,7 @@ def test_recipients_of_one_message_share_requests(store: Store) -> None:
     assert (done.highest_price, done.shown_state) == (1_000_000, "done")
 
 
-def test_a_request_is_full_even_if_somebody_in_it_opted_out(store: Store) -> None:
+def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
     job = published(store, [phone(each) for each in range(8)])
     people.add_optouts(store, [(phone(1), "sms"), (phone(2), people.ALL), (phone(3), "call")])
     sending = owners.take(store, job.number)
@@ -99,7 +99,7 @@ def _outcome(outcome: str, _: str) -> str:
     return outcome
 
 
-def test_nobody_gets_more_messages_than_at_most(store: Store) -> None:
+def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     since = store.now() - 1000
     limits = Limits("sms", at_most=2, since=since, over_limit="reached the limit of 2/day")
     for message in ("1", "2", "3"):
@@ -201,7 +201,7 @@ def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callab
     assert [each.outcome for each in history.entries(store, 10)] == ["refused", "accepted"]
 
 
-def test_a_resend_is_another_attempt_that_is_fixed(store: Store) -> None:
+def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, outcome=lambda each: {ANA: "refused", LUIS: "unknown"}.get(each, "accepted"))
     assert owners.resendable(store, job.number, ["refused", "unknown"]) == 2
@@ -243,7 +243,7 @@ def test_another_process_asks_the_owner_to_stop(store: Store, opened: Callable[[
     assert sending.finish("cancelled").shown_state == "cancelled"
 
 
-def test_a_job_is_not_done_while_somebody_has_no_result(store: Store) -> None:
+def test_a_job_is_not_done_while_a_recipient_has_no_result(store: Store) -> None:
     job = published(store, [ANA, LUIS])
     sending = owners.take(store, job.number)
     record(sending, intend(sending, size=1))
@@ -305,9 +305,7 @@ def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -
     assert jobs.get(store, job.number).epoch >= 1
 
 
-def test_a_kill_between_any_two_statements_sends_nobody_a_message_twice(
-    store: Store, location: str, tmp_path: Path
-) -> None:
+def test_a_kill_between_any_two_statements_sends_no_message_twice(store: Store, location: str, tmp_path: Path) -> None:
     sends = tmp_path / "sends"
 
     def work(other: Store, number: int) -> None:

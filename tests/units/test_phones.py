@@ -95,7 +95,7 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.problem == reason
 
 
-def test_the_error_for_an_invalid_number_quotes_it_and_the_hint_ends_with_the_way_to_send_anyway() -> None:
+def test_the_error_for_an_invalid_number_quotes_it_and_has_the_option_to_send_anyway() -> None:
     full = "Write it with + and its country code, for example '+57 300 123 4567'."
     national = "If it is a national number, add its country, such as --country-code CO."
     for text, country, hint in (
@@ -141,7 +141,7 @@ def test_without_the_check_a_number_has_3_to_15_digits(text: str) -> None:
 
 
 @given(st.text(max_size=40), st.sampled_from([None, "CO", "US", "GB"]))
-def test_any_text_is_a_number_in_digits_or_refused(text: str, country: str | None) -> None:
+def test_any_text_becomes_digits_or_an_error(text: str, country: str | None) -> None:
     try:
         found = phones.read(text, country)
     except InvalidPhoneError:
@@ -186,7 +186,7 @@ def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
                     assert reader.read(text) == expected, (region, country, text)
 
 
-def test_a_reader_remembers_eight_countries_and_asks_libphonenumber_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_caches_the_patterns_of_eight_countries(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     read = phones.read
 
@@ -207,7 +207,7 @@ def test_a_reader_remembers_eight_countries_and_asks_libphonenumber_for_others(m
     [("CO", "3001234567"), ("CO", "573001234567"), ("CO", "+57 (300) 123-4567"), (None, "573001234567"),
      ("ES", "612345678"), ("US", "4155550123"), (None, "0057 300 123.4567")],
 )  # fmt: skip
-def test_a_reader_reads_the_usual_spellings_the_fast_way(country: str | None, text: str) -> None:
+def test_a_reader_matches_usual_spellings_with_a_pattern(country: str | None, text: str) -> None:
     reader = phones.Reader(country)
     reader.read(text)
     assert reader.quick(text) == phones.read(text, country).digits
@@ -230,7 +230,7 @@ def test_the_name_of_a_country_fits_into_a_sentence() -> None:
     assert phones.country_name(None) == "an international service"
 
 
-def test_the_country_of_a_number_is_the_one_libphonenumber_names() -> None:
+def test_the_country_of_a_number_agrees_with_libphonenumber() -> None:
     numbers = [number for region in REGIONS if (number := phonenumbers.example_number(region))]
     assert [phones.country_of(digits(each)) for each in numbers] == [
         phonenumbers.region_code_for_number(each) for each in numbers

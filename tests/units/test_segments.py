@@ -191,12 +191,12 @@ def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
 @pytest.mark.parametrize(
     "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가", "٣"]
 )
-def test_a_character_without_a_near_one_is_refused(text: str) -> None:
+def test_a_character_without_a_similar_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
 
 
-def test_refusal_names_each_character_once_with_code_and_first_position() -> None:
+def test_the_error_lists_each_character_once_with_its_code_and_first_position() -> None:
     with pytest.raises(UsageError) as refused:
         to_gsm7("sí Ж, 😀 中 Ж")
     assert refused.value.message == "GSM-7 has no letter close to Ж (U+0416, position 4), 中 (U+4E2D, position 9)"

@@ -72,7 +72,7 @@ def test_days_ago_are_counted_back(today: date, days: int) -> None:
 
 
 @given(first=st.dates(), last=st.dates())
-def test_a_range_of_days_runs_forward(first: date, last: date) -> None:
+def test_the_first_day_is_not_after_the_last(first: date, last: date) -> None:
     if first <= last:
         assert values.last_day(first, last, TODAY) == last
     else:
@@ -136,7 +136,7 @@ def last_day(since: str) -> date:
         (values.prose, "x" * 65537, "The message is 65,537 bytes long; the maximum is 65,536", None),
     ],
 )
-def test_an_error_says_what_is_wrong_and_what_to_do(
+def test_an_error_has_a_message_and_a_hint(
     convert: Callable[[str], object], typed: str, message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError, match=message) as refusal:
