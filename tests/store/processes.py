@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol
 
 from msgctl.store.database import Database
 from msgctl.store.store import Store, open_store
 
 KILLED = 9
+MAX_STATEMENTS = 100
+
+
+class Work(Protocol):
+    """Work of the process with a number."""
+
+    def __call__(self, store: Store, /, n: int) -> object: ...
 
 
 def child(location: str, work: Callable[[Store], object], *, statements: int | None = None) -> int:
@@ -71,3 +79,20 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def killed_everywhere(location: str, work: Work, prepare: Callable[[int], int] = int) -> Iterator[int]:
+    """Do some work in many processes. Each is killed one statement later than the one before; the last one ends.
+
+    ``prepare`` gets the number of a process, and returns the number that ``work`` gets, for example that of a job. It
+    is yielded when the process is dead.
+    """
+    for statements in range(1, MAX_STATEMENTS):
+        number = prepare(statements)
+        status = status_of(child(location, partial(work, n=number), statements=statements))
+        assert status in (0, KILLED)
+        yield number
+        if status == 0:
+            assert statements > 1
+            return
+    raise AssertionError(f"the work needs more than {MAX_STATEMENTS} statements")

@@ -10,7 +10,7 @@ from msgctl.errors import ConditionError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, removal
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import KEEP, Store
-from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, phone, published, sent
+from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, phone, published, sent
 from store.conftest import Clock
 
 
@@ -145,3 +145,59 @@ def test_the_newest_job_of_a_machine_has_begun(store: Store) -> None:
     assert found is not None
     assert found.number == first.number
     assert jobs.last(store, machine="another") is None
+
+
+def test_a_plan_reads_who_gets_what_and_who_is_left_out(store: Store) -> None:
+    number = imported(store, [ANA, LUIS, ANA])
+    long = NewContent(2, '{"sms": "long"}', b"long", 3)
+    recipients.add(
+        store, number, [long], [NewRecipient(9, EVA, 2), NewRecipient(10, "x", None, "[]", "invalid", "short")]
+    )
+    recipients.exclude(store, number, [LUIS], "in no.txt")
+    assert [*recipients.planned(store, number)] == [[(2, ANA, 1, b"Hola", 1), (9, EVA, 2, b"long", 3)]]
+    assert recipients.parameters(store, number, 2) == '{"sms": "long"}'
+    assert recipients.left_out(store, number, "invalid", 5) == (1, [(10, "x", "short")])
+    assert recipients.left_out(store, number, "duplicate", 5) == (1, [(4, ANA, "same number as line 2")])
+    assert recipients.left_out(store, number, "excluded", 0) == (1, [])
+
+
+def test_a_plan_of_many_recipients_is_read_in_parts(store: Store) -> None:
+    number = imported(store, [phone(each) for each in range(1000)])
+    recipients.add(store, number, [], [NewRecipient(5000, ANA, 1)])
+    assert [len(part) for part in recipients.planned(store, number)] == [1000, 1]
+
+
+def test_an_import_that_is_discarded_leaves_nothing(store: Store) -> None:
+    removal.discard(store, imported(store, [ANA]))
+    for table in ("job", "recipient", "content"):
+        assert store.db.value(f"SELECT count(*) FROM {table}") == 0
+
+
+def test_settings_and_due_time_change_only_while_nobody_runs_the_job(
+    store: Store, opened: Callable[[], Store], clock: Clock
+) -> None:
+    job = published(store, [ANA])
+    later = int(clock.now * 1000) + 60_000
+    owners.change_settings(store, job.number, '{"rate": 5}')
+    owners.schedule(store, job.number, '{"rate": 6}', later)
+    after = jobs.get(store, job.number)
+    assert (after.settings, after.due, after.shown_state) == ('{"rate": 6}', later, "scheduled")
+    assert jobs.listed(store, states=["scheduled"], due_before=later - 1) == []
+    assert len(jobs.listed(store, states=["scheduled"], due_before=later)) == 1
+
+    other = opened()
+    owners.take(store, job.number, state="scheduled")
+    for change in (owners.change_settings, owners.schedule):
+        with pytest.raises(ConditionError) as error:
+            change(other, job.number, "{}", due=later)
+        assert error.value.reason == "running_elsewhere"
+    assert jobs.get(store, job.number).settings == '{"rate": 6}'
+
+
+def test_a_job_that_is_scheduled_again_has_no_requests_in_flight(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    intend(owners.take(store, job.number), size=1)
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))  # its owner has died
+    owners.schedule(store, job.number, "{}", 1)
+    after = jobs.get(store, job.number)
+    assert (after.unknown, after.pending, after.sending) == (1, 1, 0)

@@ -7,19 +7,19 @@ import signal
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.queue import OPTED_OUT, REPEATED, Limits
-from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.results import Intent, RequestOutcome, RowOutcome
 from msgctl.store.sending import INTENT_LIFE, LostJobError, boot_time
 from msgctl.store.store import Store, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, accepted, imported, intend, phone, published, record, sent
 from store.conftest import Clock
-from store.processes import KILLED, child, status_of, wait_until
+from store.processes import child, status_of, wait_until
 
 
 def outcomes(store: Store, number: int) -> dict[str | None, str]:
@@ -153,10 +153,6 @@ def test_requests_in_flight_of_an_owner_that_died_are_unknown(store: Store, loca
     assert [each.phones for each in intend(sending)] == [[LUIS]]
 
 
-def is_free(store: Store, number: int) -> bool:
-    return not jobs.get(store, number).is_running
-
-
 def take_over(store: Store, number: int) -> None:
     """Take a job over although its owner is alive, as after a lost network."""
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
@@ -276,15 +272,6 @@ def test_the_report_selects_outcomes_and_reads_pages(store: Store) -> None:
     assert len([*recipients.report(store, job.number)]) == 1000
 
 
-def test_two_jobs_at_once_send_a_message_to_each_person_once(store: Store, location: str) -> None:
-    phones = [phone(each) for each in range(60)]
-    numbers = [published(store, phones).number, published(store, phones[::-1]).number]
-    pids = [child(location, partial(sent, number=number, size=3)) for number in numbers]
-    assert [status_of(pid) for pid in pids] == [0, 0]
-    assert store.db.value("SELECT count(*) FROM result WHERE outcome = 'accepted'") == 60
-    assert store.db.value("SELECT count(DISTINCT phone) FROM result WHERE outcome = 'accepted'") == 60
-
-
 def test_a_name_published_by_several_processes_at_once_is_one_job(store: Store, location: str) -> None:
     def work(other: Store) -> None:
         jobs.publish(other, imported(other, [ANA]), state="active", digest=b"1", name="day")
@@ -303,46 +290,6 @@ def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -
     assert [status_of(pid) for pid in [child(location, work) for _ in range(4)]] == [0] * 4
     assert store.db.value("SELECT count(*) FROM result") == 20
     assert jobs.get(store, job.number).epoch >= 1
-
-
-def test_a_kill_between_any_two_statements_sends_no_message_twice(store: Store, location: str, tmp_path: Path) -> None:
-    sends = tmp_path / "sends"
-
-    def work(other: Store, number: int) -> None:
-        sending = owners.take(other, number)
-        pending: list[RequestOutcome] = []
-        while True:
-            with sending.batch(SMS, 2):
-                sending.record(pending)
-                intents = [intent for _ in range(2) if (intent := sending.intend(2))]
-            for intent in intents:
-                with sends.open("a") as log:
-                    log.writelines(f"{each}\n" for each in intent.phones)
-            pending = accepted(intents)
-            if not intents:
-                break
-        sending.finish("done")
-
-    killed = 0
-    for statements in range(1, 60):
-        sends.write_text("")
-        job = published(store, [phone(each) for each in range(6)], message=str(statements))
-        status = status_of(child(location, partial(work, number=job.number), statements=statements))
-        assert status in (0, KILLED)
-        wait_until(partial(is_free, store, job.number))
-        if status == KILLED:
-            killed += 1
-            work(store, job.number)
-        phones = sends.read_text().split()
-        assert len(phones) == len({*phones})
-        after = jobs.get(store, job.number)
-        assert after.accepted + after.unknown == 6
-        assert {each.phone for each in recipients.report(store, job.number, outcomes=["accepted"])} <= {*phones}
-        results.check_counts(store, after)
-        if status == 0:
-            break
-    assert killed > 10
-    assert status == 0
 
 
 def test_a_suspended_owner_that_wakes_up_sends_nothing(store: Store, location: str) -> None:
@@ -385,3 +332,71 @@ def test_a_store_in_another_process_sees_everything(location: str) -> None:
         job = published(first, [ANA])
     with closing(open_store(location)) as second:
         assert jobs.get(second, job.number).pending == 1
+
+
+def test_the_charges_of_a_job_count_segments_without_a_price(store: Store) -> None:
+    number = jobs.create(store, jobs.NewJob(ACCOUNT, "main", "sms bulk"))
+    rows = [NewRecipient(line, phone(line), 1) for line in range(2, 6)]
+    recipients.add(store, number, [NewContent(1, "{}", b"1", 3)], rows)
+    jobs.publish(store, number, state="active", digest=b"1")
+    sending = owners.take(store, number)
+    (intent,) = intend(sending)
+    rows_of_response = [
+        RowOutcome("accepted", credits=7_500_000),
+        RowOutcome("accepted"),
+        RowOutcome("unknown"),
+        RowOutcome("refused"),
+    ]
+    with sending.batch(SMS):
+        sending.record([RequestOutcome(intent, rows_of_response)])
+    assert results.charges(store, number) == (2, 3, 3)
+    assert (sending.job.credits, sending.job.highest_price) == (7_500_000, 2_500_000)
+    assert intent.segments == 12
+
+
+def test_the_next_request_is_known_before_it_is_intended(store: Store) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
+    with sending.batch(SMS):
+        assert sending.upcoming(2) == (2, 1)
+        assert sending.intend(2) is not None
+        assert sending.upcoming(2) == (1, 1)
+        assert sending.intend(2) is not None
+        assert sending.upcoming(2) is None
+        assert sending.intend(2) is None
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_batch_whose_commit_was_lost_is_pending_after_a_new_connection(store: Store, is_stored: bool) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS]).number)
+    earlier = intend(sending, size=1)
+    unsent: list[Intent] = []
+    with suppress(ZeroDivisionError), sending.batch(SMS):
+        sending.record(accepted(earlier))
+        unsent = [intent for intent in [sending.intend(1)] if intent]
+        if not is_stored:
+            raise ZeroDivisionError
+    for _ in range(2):  # nothing is counted twice
+        sending.reconnect(unsent, accepted(earlier))
+        assert (sending.job.accepted, sending.job.pending, sending.job.sending) == (1, 1, 0)
+        assert (sending.job.requests, sending.job.credits) == (1, 1_000_000)
+        results.check_counts(store, sending.job)
+    assert [each.phones for each in intend(sending)] == [[LUIS]]
+
+
+def test_an_owner_that_lost_its_job_cannot_connect_again(store: Store, opened: Callable[[], Store]) -> None:
+    sending = owners.take(store, published(store, [ANA]).number)
+    intents = intend(sending)
+    take_over(opened(), sending.job.number)
+    with pytest.raises(LostJobError):
+        sending.reconnect(intents)
+    assert outcomes(store, sending.job.number) == {ANA: "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("credits", "stored"),
+    [("1", 1_000_000), ("0.5", 500_000), ("-1", None), ("x", None), (None, None), ("NaN", None), ("1e12", None)],
+)
+def test_credits_are_stored_as_millionths(credits: str | None, stored: int | None) -> None:
+    assert results.millionths(credits) == stored
+    assert results.as_credits(1_000_000) == 1
+    assert results.as_credits(500_000) == 0.5

@@ -1,0 +1,348 @@
+"""What the store promises if several processes work at once, or if one is killed between any two statements."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from msgctl.errors import UsageError
+from msgctl.store import history, jobs, owners, people, recipients, removal, results, upgrades
+from msgctl.store.queue import Limits
+from msgctl.store.results import RequestOutcome
+from msgctl.store.store import Store, open_store
+from store.campaigns import ACCOUNT, ANA, LUIS, SMS, accepted, imported, intend, phone, published, record, sent
+from store.processes import child, killed_everywhere, status_of, wait_until
+
+ENDED = 2
+"""The exit status of a process whose work was refused."""
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[Store]:
+    """A store with the time of the processes that use it, too."""
+    with closing(open_store(location, timeout=20)) as store:
+        yield store
+
+
+def at_once(location: str, *work: Callable[[Store], object]) -> list[int]:
+    """Do some work in processes at the same time, and return their exit statuses."""
+    return [status_of(pid) for pid in [child(location, each) for each in work]]
+
+
+def check(store: Store, number: int) -> jobs.Job:
+    """Compare the totals of a job with its rows, and return it."""
+    job = jobs.get(store, number)
+    results.check_counts(store, job)
+    total = "SELECT coalesce(sum(credits), 0), count(DISTINCT request) FROM result WHERE job = ? AND request > 0"
+    assert store.db.row(total, (number,)) == (job.credits, job.requests)
+    return job
+
+
+def free(store: Store, number: int) -> None:
+    """Wait until the owner of a job is dead for the database, too."""
+    wait_until(lambda: not jobs.get(store, number).is_running)
+
+
+# --- a new store
+
+
+def test_processes_that_create_a_store_at_once_use_the_same_one(location: str) -> None:
+    def work(store: Store, n: int) -> None:
+        published(store, [ANA], message=str(n))
+
+    assert at_once(location, *(partial(work, n=each) for each in range(4))) == [0] * 4
+    with closing(open_store(location)) as store:
+        assert len(jobs.listed(store)) == 4
+
+
+def test_an_upgrade_that_is_killed_changes_nothing(store: Store, location: str) -> None:
+    def work(other: Store, n: int) -> None:
+        upgrades.upgrade(
+            other.db, (*upgrades.STEPS, f"CREATE TABLE one{n} (x INTEGER); CREATE TABLE two{n} (x INTEGER)")
+        )
+
+    for n in killed_everywhere(location, work):
+        version = store.db.value("SELECT value FROM meta WHERE name = 'version'")
+        work(store, n)
+        assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == "2"
+        for table in (f"one{n}", f"two{n}"):
+            assert store.db.value(f"SELECT count(*) FROM {table}") == 0
+            store.db.change(f"DROP TABLE {table}")
+        store.db.change("UPDATE meta SET value = '1' WHERE name = 'version'")
+    assert version == "2"
+
+
+# --- opt-outs
+
+
+def test_opt_outs_that_processes_add_at_once_are_all_kept(store: Store, location: str) -> None:
+    def work(other: Store, n: int) -> None:
+        people.add_optouts(other, [(phone(each), "sms") for each in range(n, n + 600)])
+
+    assert at_once(location, *(partial(work, n=each) for each in (0, 300, 600))) == [0] * 3
+    assert [each.phone for each in people.optouts(store)] == [phone(each) for each in range(1200)]
+
+
+def test_a_list_of_opt_outs_is_added_or_removed_completely_or_not_at_all(store: Store, location: str) -> None:
+    def work(other: Store, n: int) -> None:
+        people.add_optouts(other, [(phone(1000 * n + each), people.ALL) for each in range(600)])
+        people.remove_optouts(other, [phone(1000 * n + each) for each in range(2)])
+
+    for n in killed_everywhere(location, work):
+        count = len(people.opted_out(store, [phone(1000 * n + each) for each in range(600)], "call"))
+        assert count in (0, 600, 598)
+
+
+@pytest.mark.parametrize("channel", ["sms", "call", "chatapp"])
+def test_an_opt_out_of_one_channel_counts_for_jobs_of_this_channel(store: Store, channel: str) -> None:
+    people.add_optouts(store, [(ANA, channel), (LUIS, people.ALL)])
+    for other in ("sms", "call", "chatapp"):
+        job = published(store, [ANA, LUIS], message=other)
+        assert sent(store, job.number, limits=Limits(other)) == ([] if other == channel else [ANA])
+
+
+def test_a_running_job_sends_nothing_after_an_opt_out_of_another_process(
+    store: Store, location: str, tmp_path: Path
+) -> None:
+    job = published(store, [phone(each) for each in range(9)])
+    log, ready, go = tmp_path / "sends", os.pipe(), os.pipe()
+    log.touch()
+
+    def work(other: Store) -> None:
+        sending = owners.take(other, job.number)
+        while intents := intend(sending, size=1):
+            with log.open("a") as file:
+                file.write(f"{intents[0].phones[0]}\n")
+            if len(log.read_text().split()) == 3:
+                os.write(ready[1], b"1")
+                os.read(go[0], 1)
+            record(sending, intents)
+        sending.finish("done")
+
+    pid = child(location, work)
+    os.read(ready[0], 1)
+    people.add_optouts(store, [(phone(3), "sms"), (phone(7), people.ALL), (phone(8), "call")])
+    os.write(go[1], b"1")
+    assert status_of(pid) == 0
+    assert log.read_text().split() == [phone(each) for each in (0, 1, 2, 4, 5, 6, 8)]
+    assert check(store, job.number).excluded == 2
+
+
+# --- names
+
+
+def test_an_import_that_is_killed_leaves_its_name_free_or_a_complete_job(store: Store, location: str) -> None:
+    def work(other: Store, n: int) -> None:
+        jobs.publish(other, imported(other, [ANA, LUIS]), state="active", digest=b"1", name=f"day-{n}")
+
+    for n in killed_everywhere(location, work):
+        earlier = [each.number for each in jobs.listed(store) if each.name == f"day-{n}"]
+        work(store, n)
+        (job,) = (each for each in jobs.listed(store) if each.name == f"day-{n}")
+        assert earlier in ([], [job.number])
+        assert check(store, job.number).pending == 2
+
+    def is_tidy() -> bool:
+        removal.tidy(store)
+        return not store.db.value("SELECT count(*) FROM job WHERE state = 'importing'")
+
+    wait_until(is_tidy)  # the imports of dead processes
+    count = store.db.value("SELECT count(*) FROM job")
+    assert store.db.value("SELECT count(*) FROM recipient") == 2 * count
+
+
+# --- repeats and --at-most
+
+LIMITS = [pytest.param(SMS, id="repeats"), pytest.param(Limits("sms", again=True, at_most=1), id="at most")]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: str, limits: Limits) -> None:
+    phones = [phone(each) for each in range(40)]
+    numbers = [published(store, each).number for each in (phones, phones[::-1], phones[20:] + phones[:20])]
+    work = [partial(sent, number=number, limits=limits, size=3) for number in numbers]
+    assert at_once(location, *work) == [0] * 3
+    after = [check(store, number) for number in numbers]
+    assert sum(each.accepted for each in after) == 40
+    assert all(each.accepted + each.excluded == 40 for each in after)
+    assert store.db.value("SELECT count(DISTINCT phone) FROM result WHERE outcome = 'accepted'") == 40
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_two_jobs_send_to_nobody_twice_although_one_is_killed(
+    store: Store, location: str, tmp_path: Path, limits: Limits
+) -> None:
+    log = tmp_path / "sends"
+
+    def work(other: Store, n: int) -> None:
+        sending = owners.take(other, n)
+        outcomes: list[RequestOutcome] = []
+        while True:
+            with sending.batch(limits, 2):
+                sending.record(outcomes)
+                intents = [intent for _ in range(2) if (intent := sending.intend(2))]
+            if not intents:
+                break
+            with log.open("a") as file:
+                file.writelines(f"{each}\n" for intent in intents for each in intent.phones)
+            outcomes = accepted(intents)
+        sending.finish("done")
+
+    def prepare(n: int) -> int:
+        return published(store, [phone(10 * n + each) for each in range(5)]).number
+
+    for first in killed_everywhere(location, work, prepare):
+        free(store, first)
+        phones = [str(each.phone) for each in recipients.report(store, first)]
+        second = published(store, phones[::-1]).number
+        for number in (second, first):
+            if jobs.get(store, number).state != "done":
+                work(store, number)
+            assert check(store, number).pending == 0
+        sends = log.read_text().split()
+        assert len(sends) == len({*sends})
+        missing = {*phones} - {*sends}
+        assert len(missing) <= check(store, first).unknown
+    assert not missing
+
+
+# --- resends
+
+
+def refused_job(store: Store, message: str) -> jobs.Job:
+    job = published(store, [ANA, LUIS], message=message)
+    sent(store, job.number, limits=Limits("sms", again=True), outcome=lambda _: "refused")
+    return job
+
+
+def test_one_of_several_processes_fixes_a_resend(store: Store, location: str) -> None:
+    job = refused_job(store, "1")
+
+    def work(other: Store) -> None:
+        try:
+            owners.resend(other, job.number, ["refused"], expected=2)
+        except UsageError:
+            os._exit(ENDED)
+
+    assert sorted(at_once(location, work, work, work)) == [0, ENDED, ENDED]
+    after = check(store, job.number)
+    assert (after.attempt, after.pending, after.refused) == (2, 2, 0)
+    with pytest.raises(UsageError, match="has not ended"):
+        owners.check_resend(store, job.number)
+    sent(store, job.number)
+    owners.check_resend(store, job.number)
+
+
+def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store, location: str) -> None:
+    def work(other: Store, n: int) -> None:
+        owners.resend(other, n, ["refused"])
+
+    for number in killed_everywhere(location, work, lambda n: refused_job(store, f"{n}").number):
+        job = check(store, number)
+        assert (job.attempt, job.pending, job.refused) in ((1, 0, 2), (2, 2, 0))
+    assert job.pending == 2
+
+
+# --- cancels
+
+
+def test_a_job_that_several_processes_cancel_while_it_runs_sends_nothing_more(store: Store, location: str) -> None:
+    job = published(store, [phone(each) for each in range(9)])
+    ready = os.pipe()
+
+    def run(other: Store) -> None:
+        sending = owners.take(other, job.number)
+        os.write(ready[1], b"1")
+        while not sending.job.stopping:
+            record(sending, intend(sending, size=1))
+        sending.finish("cancelled")
+
+    def cancel(other: Store) -> None:
+        wait_until(lambda: not owners.ask_to_stop(other, job.number, "cancelled").is_running)
+
+    pid = child(location, run)
+    os.read(ready[0], 1)
+    assert at_once(location, cancel, cancel) == [0, 0]
+    assert status_of(pid) == 0
+    after = check(store, job.number)
+    assert (after.shown_state, after.sending) == ("cancelled", 0)
+    with pytest.raises(UsageError, match="was cancelled"):
+        owners.take(store, job.number)
+
+
+def test_a_cancel_that_is_killed_can_be_repeated(store: Store, location: str) -> None:
+    def prepare(n: int) -> int:
+        number = refused_job(store, f"{n}").number
+        owners.resend(store, number, ["refused"])
+        intend(owners.take(store, number), size=1)  # in flight when its owner dies
+        store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
+        return number
+
+    def work(other: Store, n: int) -> None:
+        owners.ask_to_stop(other, n, "cancelled")
+
+    for number in killed_everywhere(location, work, prepare):
+        job = check(store, number)
+        assert job.shown_state in ("paused", "cancelled")
+        work(store, number)
+        after = check(store, number)
+        assert (after.state, after.unknown, after.refused, after.pending) == ("cancelled", 1, 1, 0)
+    assert job.shown_state == "cancelled"
+
+
+# --- removals
+
+
+def test_a_removal_that_is_killed_hides_the_job_everywhere_or_nowhere(store: Store, location: str) -> None:
+    def prepare(n: int) -> int:
+        number = published(store, [ANA, LUIS], message=f"{n}").number
+        sent(store, number)
+        return number
+
+    def work(other: Store, n: int) -> None:
+        removal.remove(other, [n])
+
+    for number in killed_everywhere(location, work, prepare):
+        is_listed = number in [each.number for each in jobs.listed(store)]
+        assert len(history.entries(store, 99, job=number)) == (2 if is_listed else 0)
+        removal.tidy(store)
+        assert len([*recipients.report(store, number)]) == (2 if is_listed else 0)
+        assert len([each for each in people.repeats(store, ACCOUNT, [ANA]) if each.job == number]) == 1
+    assert not is_listed
+
+
+def test_processes_remove_a_job_once(store: Store, location: str) -> None:
+    numbers = [published(store, [ANA], message=str(n)).number for n in range(6)]
+    for number in numbers:
+        sent(store, number)
+
+    def work(other: Store) -> None:
+        os._exit(10 + removal.remove(other, numbers))
+
+    assert sum(at_once(location, work, work, work)) == 3 * 10 + 6
+    assert history.entries(store, 9) == []
+
+
+def test_a_removal_does_not_touch_a_job_that_another_process_sends(store: Store, location: str) -> None:
+    job = refused_job(store, "1")
+    ready, go = os.pipe(), os.pipe()
+
+    def work(other: Store) -> None:
+        owners.resend(other, job.number, ["refused"])
+        sending = owners.take(other, job.number)
+        os.write(ready[1], b"1")
+        os.read(go[0], 1)
+        record(sending, intend(sending))
+        sending.finish("done")
+
+    pid = child(location, work)
+    os.read(ready[0], 1)
+    assert removal.remove(store, [job.number]) == 0
+    os.write(go[1], b"1")
+    assert status_of(pid) == 0
+    assert check(store, job.number).accepted == 2
