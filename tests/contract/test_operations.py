@@ -29,11 +29,11 @@ def kinds_of(fields: tuple[Field, ...] | tuple[ResponseField, ...]) -> list[obje
 # --- The operations are those of the transcription ---
 
 
-def test_operations_are_the_endpoints() -> None:
+def test_operations_match_the_endpoints_of_the_api() -> None:
     assert sorted((each.method, each.path) for each in OPERATIONS) == sorted(ENDPOINTS)
 
 
-def test_operations_have_names_of_their_own() -> None:
+def test_each_operation_has_its_own_name() -> None:
     assert len({each.name for each in OPERATIONS}) == len(OPERATIONS)
 
 
@@ -45,7 +45,7 @@ def test_credentials_are_sent_where_the_api_requires(endpoint: Endpoint) -> None
 
 
 @each_endpoint
-def test_fields_are_the_parameters_with_their_places_and_rules(endpoint: Endpoint) -> None:
+def test_fields_match_the_parameters_of_the_api(endpoint: Endpoint) -> None:
     fields = {field.name: field for field in operation_of(endpoint).fields}
     assert fields.keys() == endpoint.own.keys()
     for name, parameter in endpoint.own.items():
@@ -61,7 +61,7 @@ def test_fields_are_the_parameters_with_their_places_and_rules(endpoint: Endpoin
         assert field.most == (int(parameter.rule("maximum") or 0) or None), name
 
 
-def test_premium_categories_are_those_of_the_interface() -> None:
+def test_premium_categories_match_the_api() -> None:
     assert (operations.PLAIN_CATEGORIES, operations.PREMIUM_CATEGORIES) == (CATEGORIES, PREMIUM_CATEGORIES)
 
 

@@ -37,7 +37,7 @@ each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[pat
 
 
 @each_endpoint
-def test_the_lines_give_every_parameter_of_an_endpoint_or_only_those_that_it_requires(endpoint: Endpoint) -> None:
+def test_the_lines_have_all_parameters_of_an_endpoint_or_only_the_required_ones(endpoint: Endpoint) -> None:
     required = {name for name, each in endpoint.own.items() if each.presence != "optional"}
     given = [set(line.parameters) for line in endpoint.lines]
     assert set().union(*given) == endpoint.own.keys()
@@ -77,7 +77,7 @@ def test_a_request_matches_the_api_and_contains_nothing_more(line: Line, tool: T
 
 
 @pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
-def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
+def test_any_text_arrives_unchanged(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
     changed = line.with_text(name, text)
     request = sent(tool, service, changed)
     place = line.endpoint.own[name].place
@@ -87,7 +87,7 @@ def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, 
 
 
 @pytest.mark.parametrize("text", [ONE_LINE, MANY_LINES.strip("\r\n")], ids=["one line", "many lines"])
-def test_a_piped_message_arrives_exactly(text: str, tool: Tool, service: Service) -> None:
+def test_a_piped_message_arrives_unchanged(text: str, tool: Tool, service: Service) -> None:
     service.will(respond({"status": 1}))
     assert tool("sms", "send", PHONE, stdin=text).code == 0
     assert dict(service.received[0].form)["sms"] == text
@@ -101,7 +101,7 @@ def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) 
 
 
 @pytest.mark.parametrize("path", ["send", "store/order"])
-def test_a_template_body_is_sent_to_the_byte(path: str, tool: Tool, service: Service, tmp_path: Path) -> None:
+def test_a_template_body_is_sent_unchanged(path: str, tool: Tool, service: Service, tmp_path: Path) -> None:
     body = b'{ "phone":"573001234567",\r\n\t"body":["\\u00f1","\xc3\xb1"], "n": 1.0e+2, "n": 12345678901234567890 }\n'
     file = tmp_path / "body.json"
     file.write_bytes(body)

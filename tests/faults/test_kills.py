@@ -38,7 +38,7 @@ def test_a_job_that_is_killed_at_any_statement_is_continued(location: str, tmp_p
         check(store, job, arrivals, NUMBER)
 
 
-def test_two_processes_that_want_a_job_send_it_once(location: str, tmp_path: Path) -> None:
+def test_two_processes_with_the_same_job_send_it_once(location: str, tmp_path: Path) -> None:
     arrivals = tmp_path / "arrivals"
     with closing(open_store(location, timeout=20)) as store:
         job = new_job(store, NUMBER)

@@ -156,7 +156,7 @@ def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
     ],
     ids=["fetch", "send"],
 )
-def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[[Client], object]) -> None:
+def test_a_request_with_its_own_time_limit_is_not_retried(ask: Callable[[Client], object]) -> None:
     with running() as service:
         service.always(drop)
         with calling(service.base_url) as client, pytest.raises(TurnedAwayError):
@@ -186,7 +186,7 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
     assert (len(keeper.received), keeper.connections) == (3, 1)
 
 
-def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
+def test_a_connection_is_kept_after_a_refusal(keeper: Service) -> None:
     keeper.will(respond({"error": "no"}, 422, {"Connection": "keep-alive"}), WHOLE)
     with calling(keeper.base_url) as client:
         with pytest.raises(RefusedError):
@@ -223,7 +223,7 @@ def test_a_connection_is_not_reused(data: bytes, keeper: Service) -> None:
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
-def test_a_connection_that_was_idle_for_long_is_not_reused(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_was_idle_too_long_is_not_reused(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_IDLE", 0)
     keeper.always(WHOLE)
     with calling(keeper.base_url) as client:
@@ -232,7 +232,7 @@ def test_a_connection_that_was_idle_for_long_is_not_reused(keeper: Service, monk
     assert keeper.connections == 2
 
 
-def test_a_response_may_have_as_many_bytes_as_its_request_allows_and_not_one_more(keeper: Service) -> None:
+def test_a_response_may_have_exactly_as_many_bytes_as_its_request_allows(keeper: Service) -> None:
     for allowed in (SEND, STATS):
         largest = BODY.ljust(allowed.max_response)
         keeper.will(respond(largest), respond(largest + b" "))
@@ -294,7 +294,7 @@ def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> No
 
 
 @pytest.mark.usefixtures("trusted")
-def test_siblings_have_a_connection_each_and_read_the_certificates_once(
+def test_siblings_have_their_own_connections_and_share_the_certificates(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ssl.SSLContext] = []
@@ -324,7 +324,7 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
 # --- stages before a request is sent
 
 
-def test_a_proxy_with_a_slow_response_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_proxy_ends_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
         proxy.will(drip(b"HTTP/1.1 200 OK\r\nX-Slow: "))
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -426,7 +426,7 @@ def test_the_addresses_share_the_remaining_time(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(("accepted", "code"), [(0, 4), (1, 5)])
-def test_a_request_of_which_the_system_accepted_no_byte_was_not_sent(
+def test_a_request_is_not_sent_if_the_system_accepted_none_of_its_bytes(
     accepted: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     def write(_: object, data: bytes, timeout: float | None = None) -> None:

@@ -188,7 +188,7 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
         ("http://service.example/api/v1", "other.example", True),
     ],
 )
-def test_no_proxy_accepts_a_port_and_a_proxy_needs_no_scheme(
+def test_no_proxy_may_have_a_port_and_a_proxy_needs_no_scheme(
     base_url: str, exception: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "proxy.example:3128")

@@ -13,7 +13,7 @@ from msgctl.http.request import build, encoded
 from support.commands import PHONE
 
 
-def test_the_numbers_of_a_list_are_encoded_as_a_form_has_them() -> None:
+def test_lists_of_numbers_are_encoded_as_in_a_form() -> None:
     made = build(ops.SEND_SMS, {"phone": (PHONE, "573001230002"), "sms": "a,b ñ"})
     assert encoded(made.form) == f"phone={PHONE}%2C573001230002&sms=a%2Cb+%C3%B1"
 

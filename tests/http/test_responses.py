@@ -92,7 +92,7 @@ STRANGE = (100, 204, 302, 304, 406, 409, 410, 418, 451)
 
 
 @each([each for each in OPERATIONS if each is not ops.VERIFY_2FA])
-def test_a_status_decides_about_a_response_without_a_record(operation: Operation) -> None:
+def test_the_status_determines_the_error_for_a_response_without_a_record(operation: Operation) -> None:
     is_read = operation.effect is Effect.READS
     for status in REFUSED:
         error = error_of(operation, HTML, status)
@@ -124,7 +124,7 @@ def test_a_refusal_beside_an_acceptance_leaves_the_outcome_unknown(operation: Op
         assert error_of(operation, {"status": "Enviado"}, status).exit_code == 5
 
 
-def test_a_code_is_not_verified_unless_a_response_says_so() -> None:
+def test_a_code_is_verified_only_if_the_response_confirms_it() -> None:
     wrong = {"error": 1010, "msg": "Codigo invalido"}
     for status in (200, 201, 301, 400, 402, 404, 422, 520):
         error = error_of(ops.VERIFY_2FA, wrong, status)
@@ -165,7 +165,7 @@ def test_a_send_is_unknown_if_a_field_occurs_twice_with_different_values() -> No
     assert parsed(ops.SEND_SMS, b'{"status": 1, "status": 1}').outcomes[0].outcome == "accepted"
 
 
-def test_a_short_url_is_created_only_if_it_is_certain() -> None:
+def test_a_short_url_is_reported_only_if_it_was_certainly_created() -> None:
     good = {"urlShort": "https://s.example/p", "urlLong": "https://example.com"}
     assert parsed(ops.URL_SHORT, good).document["urlShort"] == "https://s.example/p"
     assert parsed(ops.URL_SHORT, {"status": 1, "data": good}).document["urlShort"] == "https://s.example/p"
@@ -185,13 +185,13 @@ def test_an_error_of_a_send_lists_its_recipients() -> None:
 # --- what an error carries
 
 
-def test_a_success_has_the_details_that_an_error_has() -> None:
+def test_a_success_has_the_same_details_as_an_error() -> None:
     body = {"balance": 7, "msg": "m", "more": 1.5}
     text = json.dumps(body)
     assert parsed(ops.BALANCE, body, 201).details == (201, {"msg": "m"}, text, load_json(text.encode()))
 
 
-def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
+def test_the_body_of_a_response_in_json_is_a_json_value() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "m-77"}, 502).document()["body"] == {"ref": "m-77"}
     assert error_of(ops.SEND_SMS, b"ref: m-77").document()["body"] == "ref: m-77"
     assert error_of(ops.SEND_SMS, b"", 502).document()["body"] == ""

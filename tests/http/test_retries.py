@@ -118,7 +118,7 @@ def test_a_refusal_whose_body_never_ends_is_still_a_refusal(service: Service, to
         assert tool(*command.line, *LATE).code == 1
 
 
-def test_the_commands_of_the_sandbox_end_in_time(service: Service, tool: Tool) -> None:
+def test_the_commands_of_the_sandbox_end_at_the_time_limit(service: Service, tool: Tool) -> None:
     for behaviour in SLOWNESS.values():
         service.always(behaviour)
         assert tool("sandbox", "credit", "5", *LATE).code == 3
@@ -168,7 +168,9 @@ def test_a_send_is_not_retried_once_it_was_sent(tls_service: Service, tool: Tool
     assert len(tls_service.received) == 1
 
 
-def test_a_service_that_hangs_up_is_given_up_after_three_tries(tls_service: Service, tool: Tool) -> None:
+def test_a_service_that_closes_connections_is_not_reached_after_three_attempts(
+    tls_service: Service, tool: Tool
+) -> None:
     tls_service.hang_up(100)
     assert tool("sms", "send", PHONE, "-m", "Hola").code == 4
     assert tls_service.connections == 3

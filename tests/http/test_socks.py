@@ -129,7 +129,7 @@ def test_a_response_lost_behind_a_socks_proxy_leaves_the_outcome_unknown(
     assert len(service.received) == 1
 
 
-def test_a_silent_socks_proxy_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_socks_proxy_ends_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{mute.getsockname()[1]}")
         with pytest.raises(NotReachedError, match=r"0\.3 seconds"):

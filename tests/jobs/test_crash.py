@@ -37,7 +37,7 @@ def test_two_processes_that_resume_at_once_send_to_everyone_once(counter: Counti
 TURNED_BACK = "import time; now = time.time; time.time = lambda: now() - {seconds}"
 
 
-def test_a_clock_that_is_set_back_loses_nobody(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_clock_that_is_set_back_loses_no_recipient(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(300, "--batch-size", str(BATCH), "--rate", "100000")
     running = None
     for number, seconds in enumerate((0, 7_200, 864_000_000), start=1):  # at last, before the job was made

@@ -150,7 +150,7 @@ def test_the_phone_column_is_found_by_its_name_or_content(content: str, found: s
 @pytest.mark.parametrize(
     "content", [f"a,b\n{ANA},{LUIS}\n", f"tel,mobile\n{ANA},{LUIS}\n", f"name,number\nAna,{ANA}\nLuis,unknown\n"]
 )
-def test_a_phone_column_that_is_not_certain_must_be_named(content: str) -> None:
+def test_an_ambiguous_phone_column_must_be_specified(content: str) -> None:
     with pytest.raises(UsageError, match="no column"):
         read(content, None)
 
@@ -158,7 +158,7 @@ def test_a_phone_column_that_is_not_certain_must_be_named(content: str) -> None:
 @pytest.mark.parametrize(
     "content", [f"{ANA}\n{LUIS}\n", f"{ANA},1\n{LUIS},2\n", f"Ana;+57 300 123 4567\nLuis;{LUIS}\n"]
 )
-def test_the_first_of_several_numbers_is_not_taken_for_a_header(content: str) -> None:
+def test_the_first_number_in_a_list_is_not_a_header(content: str) -> None:
     with pytest.raises(UsageError, match=r"the first line of .* contains a phone number instead of column names"):
         read(content, None)
 
@@ -176,7 +176,7 @@ def test_the_phone_column_is_found_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("names", ["id,phone type", "mobile,whatsapp", "phone_number\tmobile", "number;telltale"])
-def test_other_names_are_not_taken_for_the_phone_column(names: str) -> None:
+def test_columns_with_other_names_are_not_the_phone_column(names: str) -> None:
     with pytest.raises(UsageError, match="has no column"):
         read(f"{names}\n{ANA},{LUIS}\n".replace(",", re.sub(r"[\w ]", "", names)), None)
 
@@ -187,7 +187,7 @@ def test_blank_rows_are_skipped_and_counted() -> None:
     assert found.blank == 2
 
 
-def test_cells_that_a_row_does_not_have_are_empty() -> None:
+def test_missing_cells_of_a_row_are_empty() -> None:
     assert read(f"phone,name,city\n{ANA}\n{LUIS},Luis\n").rows == [
         Row(2, ANA, (ANA, "", "")),
         Row(3, LUIS, (LUIS, "Luis", "")),
@@ -308,7 +308,7 @@ def cell(text: str) -> str:
         *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 / 3001234567"),
     ],
 )
-def test_several_numbers_in_a_cell_are_an_error_that_reports_it(text: str) -> None:
+def test_the_error_for_several_numbers_in_a_cell_reports_them(text: str) -> None:
     with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
         cell(text)
     with pytest.raises(UsageError, match=r"^3 numbers in one cell$"):
@@ -381,7 +381,7 @@ LONG = 1024 * 1024
         ("\x1b]0;title\x07,\u202e\n", ["\\x1b]0", "\\u202e"]),
     ],
 )
-def test_a_file_is_refused_as_a_whole(content: str, expected: list[str]) -> None:
+def test_an_invalid_file_is_refused(content: str, expected: list[str]) -> None:
     message = refused(content)
     assert [part for part in expected if part not in message] == []
     assert len(message) < 700

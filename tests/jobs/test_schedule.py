@@ -82,7 +82,7 @@ def test_ten_thousand_clocks_never_send_outside_the_window(
         (BOGOTA, "00:00-24:00", "2027-05-01T05:00", "2027-05-01T05:00"),
     ],
 )
-def test_the_next_opening_follows_the_clocks_of_the_place(zone: str, hours: str, now: str, opening: str) -> None:
+def test_the_next_opening_follows_changes_of_the_local_clocks(zone: str, hours: str, now: str, opening: str) -> None:
     assert Window.parse(hours).next_open(utc(now), ZoneInfo(zone)) == utc(opening)
 
 
@@ -192,7 +192,7 @@ def test_a_day_and_a_week_begin_at_midnight(period: str, zone: str, begin: str) 
         ("23:00-14:00", BOGOTA, "2026-11-21T13:00"),
     ],
 )
-def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
+def test_at_is_a_local_time_or_has_an_offset(text: str, zone: str | None, moment: str) -> None:
     assert parse_at(text, zone, NOW) == utc(moment)
 
 
@@ -208,7 +208,7 @@ def test_at_is_later_than_now() -> None:
         parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
 
 
-def test_the_next_time_is_one_that_exists() -> None:
+def test_the_next_time_of_day_exists_on_that_day() -> None:
     """New York skips 2:30 on 2027-03-14."""
     assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
 

@@ -68,7 +68,7 @@ def test_a_template_with_an_error_is_refused(text: str, wanted: list[str]) -> No
     assert [part for part in wanted if part not in message] == []
 
 
-def test_case_does_not_choose_between_columns() -> None:
+def test_columns_that_differ_only_in_case_are_ambiguous() -> None:
     with pytest.raises(UsageError, match="no such column"):
         Template.parse("{OK}", ["ok", "Ok"])
 

@@ -119,7 +119,7 @@ def cell(reference: str) -> str:
     ],
     ids=["corners", "wide and long", "row of cells", "row", "no references", "long cell"],
 )
-def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, expected: str) -> None:
+def test_a_sheet_that_needs_too_much_memory_is_refused(rows: str, expected: str) -> None:
     with pytest.raises(UsageError, match=re.escape(expected)) as caught:
         read(of_rows(rows))
     assert caught.value.hint == "Copy the recipients to a new workbook, or save them as CSV in UTF-8."
@@ -304,7 +304,7 @@ def child_that_ignores_sigint(pid: int) -> Path | None:
     return None
 
 
-def test_ctrl_c_ends_the_process_that_reads_a_workbook() -> None:
+def test_ctrl_c_ends_the_child_process_of_a_workbook() -> None:
     command = [*RUN, "-p", "sandbox", "sms", "bulk", "-", "-m", "x", "--yes"]
     with subprocess.Popen(command, stdin=PIPE, stderr=PIPE, start_new_session=True) as tool:
         assert tool.stdin is not None
@@ -371,7 +371,7 @@ def test_the_only_visible_sheet_with_recipients_is_read(others: dict[str, Sheet]
         assert read(of_sheets(**sheets)).rows == [(2, ANA, (ANA, "Ana"))]
 
 
-def test_several_sheets_with_recipients_or_none_are_an_error_that_lists_them() -> None:
+def test_the_error_for_several_sheets_with_recipients_or_none_lists_them() -> None:
     both = of_sheets(Cali=PEOPLE, Notas=NOTES, Pasto=PEOPLE)
     assert '2 visible sheets of standard input have recipients: "Cali", "Pasto"' in refused(both)
     none = of_sheets(Notas=NOTES, Viejos=Sheet(PEOPLE.rows, state="hidden"), Plantilla=HEADER)

@@ -106,7 +106,7 @@ def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool)
     assert rows[0][4:] == [f"{PHONE}1", "d1", "1", "new field"]
 
 
-def test_tsv_has_a_line_for_each_entry_whatever_it_holds(service: Service, tool: Tool) -> None:
+def test_tsv_has_one_line_for_each_entry_with_any_content(service: Service, tool: Tool) -> None:
     service.will(respond(dispatch("a\tb", "c\nd\r", "=1", "\tx", r"C:\temp")))
     header, *rows = [line.split("\t") for line in tool(*SMS, "-o", "tsv").out.splitlines()]
     assert header == [*ENTRY_FIELDS, "origin"]
@@ -132,7 +132,7 @@ def test_fields_do_not_apply_to_json(options: tuple[str, ...], service: Service,
 
 
 @pytest.mark.parametrize("field", ["data.id", "data.0.id", "metrics.0"])
-def test_a_field_is_the_name_of_a_column(field: str, tool: Tool) -> None:
+def test_the_error_for_an_unknown_field_lists_the_fields(field: str, tool: Tool) -> None:
     tool("-p", "sandbox", *SMS, "-o", "csv", "--fields", field).refused(
         2, f'unknown field "{field}"', "Fields: id, status"
     )
@@ -243,7 +243,7 @@ RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg
     terminal=st.booleans(),
 )
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json_as_a_response_ends_in_an_exit_code(
+def test_any_json_response_ends_with_an_exit_code(
     command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
 ) -> None:
     service.always(respond(json.dumps(record).encode(), status))

@@ -63,7 +63,7 @@ def test_no_cell_is_a_formula(book: Path) -> None:
     assert [text.strip() for (text,) in cells(book)[1:]] == [text.replace("\t", "\\t") for text in FORMULAS]
 
 
-def test_the_header_can_be_left_out(book: Path) -> None:
+def test_the_header_can_be_omitted(book: Path) -> None:
     assert spreadsheet.save(book, ("line",), ROWS, header=False) == 2
     assert cells(book) == [[2.0], [3.0]]
 
@@ -109,7 +109,7 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["report", "report.xls", "report.xlsx.txt", "-", "report.csv"])
-def test_another_ending_is_a_usage_error(name: str) -> None:
+def test_another_file_suffix_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f'must end in .xlsx, not "{name}"')):
         spreadsheet.check(Path(name))
 
@@ -119,7 +119,7 @@ def test_another_ending_is_a_usage_error(name: str) -> None:
     [(("name",), "🎉" * 16_384, "32,767 characters"), ([f"c{n}" for n in range(16_385)], "", "16,384 columns")],
     ids=["cell", "columns"],
 )
-def test_what_excel_cannot_read_is_an_error(columns: Sequence[str], text: str, limit: str, book: Path) -> None:
+def test_a_table_that_excel_cannot_read_is_an_error(columns: Sequence[str], text: str, limit: str, book: Path) -> None:
     with pytest.raises(UsageError, match=limit) as error:
         spreadsheet.save(book, columns, [{"name": text}])
     assert (error.value.hint, book.exists()) == ("Use csv: -o csv > FILE.csv", False)

@@ -78,7 +78,7 @@ def test_every_command_and_option_has_a_line() -> None:
                 assert found, (node.path, option)
 
 
-def test_a_page_has_more_than_the_help() -> None:
+def test_a_page_has_sections_that_the_help_lacks() -> None:
     for name in OF_COMMANDS:
         for title in ("EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
             assert section(plain(PAGES[name]), title).strip(), (name, title)

@@ -37,14 +37,14 @@ def test_an_unknown_word_is_never_good_news(good: str, word: str, is_first: bool
 
 
 @given(bodies, names, plain_values)
-def test_another_field_never_turns_a_doubt_into_an_acceptance(body: Any, name: str, value: Any) -> None:
+def test_another_field_never_turns_an_unknown_outcome_into_acceptance(body: Any, name: str, value: Any) -> None:
     assume(isinstance(body, dict) and name not in body)
     if outcomes(body) != ["accepted"]:
         assert outcomes({**body, name: value}) != ["accepted"]
 
 
 @given(st.sampled_from(ITEMS), st.text(max_size=30), st.sampled_from(["sms", "texto", "x"]))
-def test_a_value_of_the_request_changes_nothing(item: dict[str, Any], message: str, name: str) -> None:
+def test_a_repeated_value_of_the_request_changes_nothing(item: dict[str, Any], message: str, name: str) -> None:
     body = item["body"]
     assume(isinstance(body, dict) and name not in body and not judge._is_zero(message))
     assert outcomes({**body, name: message}, values=[message]) == outcomes(body, values=[message])
