@@ -1,4 +1,4 @@
-"""Fixtures of all tests: folders of their own, an environment without msgctl's variables, the tool, a server."""
+"""Fixtures of all tests: separate directories, an environment without msgctl's variables, the tool, a server."""
 
 from __future__ import annotations
 
@@ -140,13 +140,13 @@ def on_both_stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(scope="session")
 def authority() -> trustme.CA:
-    """An authority that signs certificates; `trusted` makes it one that this machine trusts."""
+    """An authority that signs certificates; this machine trusts it with `trusted`."""
     return trustme.CA()
 
 
 @pytest.fixture
 def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name the authority in SSL_CERT_FILE."""
+    """Trust the authority through SSL_CERT_FILE."""
     file = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
     monkeypatch.setenv("SSL_CERT_FILE", str(file))

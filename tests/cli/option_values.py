@@ -1,4 +1,4 @@
-"""Checks of typed values: each is used, or refused before anything is sent."""
+"""Check the values of options: each is used, or refused before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PHONE = "573001234567"
 OTHER = "573007654321"
 
 RESPONSE = {"id": "1", "status": "1"}
-"""A response that is readable as most records."""
+"""A response that fits most records."""
 STATISTIC = {"urlShort": "https://s.example/1"}
 
 
@@ -40,7 +40,7 @@ def _under_json(outcome: Outcome) -> Any:
 
 
 def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[str, str]:
-    """Run a command line that is carried out by one request, and give the form that it sent."""
+    """Run a command line that makes one request, and return the form that it sent."""
     before = len(service.received)
     service.will(respond(STATISTIC if command[0] == "url" else RESPONSE))
     outcome = tool(*command, **streams)

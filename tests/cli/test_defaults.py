@@ -1,4 +1,4 @@
-"""Values that a profile gives: country_code, app_name and voice."""
+"""Defaults from a profile: country_code, app_name and voice."""
 
 from __future__ import annotations
 

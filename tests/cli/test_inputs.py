@@ -1,4 +1,4 @@
-"""What people type, from the command line, a file, standard input or a terminal, and what reaches the service."""
+"""Input from the command line, a file, standard input or a terminal, and the values that reach the service."""
 
 from __future__ import annotations
 

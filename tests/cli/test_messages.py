@@ -1,4 +1,4 @@
-"""The messages of mistakes, whole, as anyone can read them in `messages/`.
+"""Complete error messages, in the text files of `messages/`.
 
 ``WRITE_VIEWS=1 pytest tests/cli/test_messages.py`` writes them anew; read the difference before you commit it.
 """
@@ -32,7 +32,7 @@ Said = list[str]
 
 
 class Teller:
-    """Runs command lines and keeps what they say on standard error."""
+    """Runs command lines and stores their standard error."""
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
@@ -299,7 +299,7 @@ class Mute(Proxy):
 
 
 def _greet(listener: socket.socket) -> None:
-    """Speak first, as no server of TLS does."""
+    """Send the first message, which a TLS server never does."""
     with suppress(OSError):
         while True:
             connection, _ = listener.accept()

@@ -1,4 +1,4 @@
-"""The global options: where they are accepted, which one wins, and which values are refused."""
+"""The global options: their places, conflicts, and refused values."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_an_unmet_condition_matters_more_than_a_full_disk(service: Service) -> N
 
 
 def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
-    """Another program can have made the pipe non-blocking, for all who write to it."""
+    """Another program can make the pipe non-blocking for every process that writes to it."""
     service.will(respond(LONG))
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
@@ -166,7 +166,7 @@ def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
 def test_a_non_blocking_pipe_is_read_to_its_end(
     line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
 ) -> None:
-    """Another program can have made it non-blocking; the whole message is sent, not only its beginning."""
+    """Another program can make the pipe non-blocking. The whole message is sent, not only its beginning."""
     service.always(respond({"id": "m1", "status": "1", "data": []}))
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)

@@ -1,4 +1,4 @@
-"""--once, --resend-unknown and --ignore-optout: one person, one message."""
+"""--once, --resend-unknown and --ignore-optout: no person gets a message twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way out of an unknown outcome: the message mentions the word, and the command that adds it to the profile."""
+"""An outcome that is unknown because of a word: the error contains the command that adds the word to the profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msgctl history` and `state get --last`: what the store has of each send, and what happens without the store."""
+"""`msgctl history` and `state get --last`: the record of each send, and behaviour without the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msgctl profile add`: what it saves, what it refuses, and how the key is given."""
+"""`msgctl profile add`: saved and refused settings, and the key."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_an_invalid_key_is_refused(tool: Tool, typed: bytes) -> None:
 
 
 def test_no_option_takes_the_key(tool: Tool) -> None:
-    # `sandbox serve --key` is a key that the emulator is to ask for, of no account.
+    # `sandbox serve --key` is the key that the emulator accepts, which belongs to no account.
     commands = [node.command for node in COMMANDS if node.names[0] != "sandbox"]
     options = {name for command in commands for parameter in command.params for name in parameter.opts}
     assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command"}

@@ -1,4 +1,4 @@
-"""`msgctl profile set`: it changes only what is given, and rotates the key."""
+"""`msgctl profile set`: it changes only the given settings, and rotates the key."""
 
 from __future__ import annotations
 

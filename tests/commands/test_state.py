@@ -161,7 +161,7 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
 def test_hints_can_be_copied_unchanged(
     options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They name the profile if the command line named it."""
+    """They contain -p if the command line did."""
     if not options:
         monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     sent = tool(*options, "sms", "send", "573001230003", "-m", "Hello", "--no-color", terminal=True)

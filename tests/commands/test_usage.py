@@ -1,4 +1,4 @@
-"""`msgctl usage`: what was sent and charged."""
+"""`msgctl usage`: the sums of messages and credits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_day_begins_at_midnight(tool: Tool, service: Service, home: Path) -> N
 
 @pytest.mark.parametrize("credits", ["1e999", "-1e999", "-9223372036854775808", '"1e999"', "9" * 13])
 def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, service: Service) -> None:
-    """The service could otherwise keep `usage` from ever showing a sum again."""
+    """Otherwise, one wrong response would make every later sum wrong."""
     for charged in (credits, "999999999999"):
         entry = f'{{"id": "1", "phone": "{CO}", "status": "queued", "credits": {charged}}}'
         service.will(respond(f'{{"id": "d", "data": [{entry}]}}'.encode()))

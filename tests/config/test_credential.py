@@ -1,4 +1,4 @@
-"""Keys: no object shows one, and a key command prints one instead of its being in the file."""
+"""Keys: no object shows them, and a key command can print them."""
 
 from __future__ import annotations
 

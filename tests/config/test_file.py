@@ -1,4 +1,4 @@
-"""The configuration file: what msgctl reads from it, what it keeps, and when it does not touch it."""
+"""The configuration file: reading it, and keeping its unknown content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which profile and credentials a command uses, and errors that name the file, the profile and the setting."""
+"""The profile and credentials of a command, and errors that mention the file, the profile and the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The day on which the command lines of the contract are typed."""
+"""The date on which the command lines of the contract run."""
 
 from __future__ import annotations
 

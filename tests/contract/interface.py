@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 PLACES = ("query", "form", "json")
 
 BASE_PATH = "/api/v1"
-"""What the base URL ends in."""
+"""The end of the base URL."""
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 ERROR_FIELDS = ("error", "msg")
@@ -232,7 +232,7 @@ class Parameter:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """All that are allowed; empty if any is."""
+        """All allowed values; empty if any value is allowed."""
         return _VALUES.get(self.rule("values"), ())
 
     @property

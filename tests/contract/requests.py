@@ -13,7 +13,7 @@ from contract import interface
 from contract.interface import ENDPOINTS, Endpoint, Parameter
 from support.service import Received
 
-_PHONE = "[0-9]{5,15}"  # surface.md, PHONE
+_PHONE = "[0-9]{5,15}"  # the digits of a PHONE
 _INT64 = 2**63 - 1
 
 

@@ -54,7 +54,7 @@ def test_fields_match_the_parameters_of_the_api(endpoint: Endpoint) -> None:
         assert field.kind == (
             Kind.BOOLEAN if "boolean" in rules else Kind.ARRAY if "array" in rules else Kind.STRING
         ), name
-        # A conditional parameter is not required by itself; if the document says nothing, both are right.
+        # A conditional parameter is not required by itself; if the document does not specify it, both are right.
         assert parameter.presence == "unstated" or field.required == (parameter.presence == "required"), name
         assert field.choices == parameter.values, name
         assert field.several == ("several" in rules), name

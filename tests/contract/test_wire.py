@@ -1,4 +1,4 @@
-"""Requests are as the interface defines them: each parameter in its place, under its name, and nothing else.
+"""Requests match the API: each parameter in its place, under its name, and nothing else.
 
 The command lines of `contract.interface` run against a real HTTP server, and what reached it is compared with
 the transcription of the interface.

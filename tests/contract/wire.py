@@ -19,7 +19,7 @@ SPELLINGS = set(spellings_of(KEY).values())
 TRANSPORT_HEADERS = {"host", "connection", "accept-encoding", "content-length"}
 
 ONE_LINE = "ñandú á+b&c=d;e %2B%zz #? /\\ \"'<> ação 漢字 😀 👩\u200d👧 {x} [y] $HOME `ls` ´`"
-"""Everything that means something in a URL, a form, JSON or a shell."""
+"""All characters with a meaning in a URL, a form, JSON or a shell."""
 
 MANY_LINES = f" {ONE_LINE}\r\nsecond line\n\n\tindented \u202e and \u0301marked\n"
 
@@ -80,4 +80,4 @@ AWKWARD = {
     for rule in parameter.rules & TEXTS.keys()
     if name in line.parameters
 }
-"""Every parameter that may be any text, with a text that is hard to carry."""
+"""Every parameter that may be any text, with a text that is hard to encode."""

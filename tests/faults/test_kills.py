@@ -1,4 +1,4 @@
-"""Jobs that are killed at any statement, or that several processes want: everyone is sent to, and only once."""
+"""Jobs that are killed at any statement, or started by several processes: every recipient gets exactly one message."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NASTY = [
     *"config/msgctl/config.toml state/msgctl/sandbox.sqlite3 127.0.0.1 127.0.0.0/8 ::1 http://u:p@127.0.0.1:1/".split(),
     *("exit 3", "٣", "²", "0x10"),
     *"503 503:0.1 drop:1:/send-sms delay=1e9 delay=-1 html:2 GET POST /balance a=b =b a=".split(" "),
-    *("\udcff", "a\udc80b", "\udced\udca0\udc80"),  # arguments that are not text, as Python has them (PEP 383)
+    *("\udcff", "a\udc80b", "\udced\udca0\udc80"),  # arguments that are not UTF-8 (PEP 383)
 ]
 
 # No letters of ASCII among those at random: what a shell is given must not happen to be a command.
@@ -59,7 +59,7 @@ def typed_options(draw: Draw, node: Node) -> list[str]:
 
 @st.composite
 def changed(draw: Draw, node: Node, arguments: list[str]) -> list[str]:
-    """A command line with one thing in it made wrong, or another than it was."""
+    """A command line with one random change."""
     place = draw(st.integers(0, len(arguments)))
     before, after = arguments[:place], arguments[place:]
     kind = draw(st.integers(0, 7))

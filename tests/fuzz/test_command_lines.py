@@ -21,9 +21,9 @@ from support.service import Service, respond
 from support.tool import Tool
 
 MAX_SLEEPS = 20
-"""Pauses after which a person presses Ctrl-C."""
+"""Pauses after which a user presses Ctrl-C."""
 OUTSIDE = {"sandbox", "api"}
-"""Groups and commands that reach more than the interface has: a served sandbox, and any request."""
+"""Groups and commands that are not limited to the API: a served sandbox, and any request."""
 READS = ("/balance", "/messages-state", "/url/short-statistic")
 READABLE = {"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"}
 """A response that is readable as any record."""

@@ -87,7 +87,7 @@ TEXTS: dict[str, str] = {
 }  # fmt: skip
 """Texts for every value in a record, and for the name of an unknown field."""
 OF_TEXTS = {"line ends and a forged error": Verdict.FAILED, "an empty text": Verdict.BLANK}
-"""What a record means whose every value is one of these texts, if not `Verdict.TEXTS`."""
+"""The meaning of a record in which every value is one of these texts, if it is not `Verdict.TEXTS`."""
 
 
 def of_numbers(number: bytes) -> bytes:

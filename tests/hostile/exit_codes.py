@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 
 ANSWERED = {0, 1, 4, 5, 6}
-"""Exit codes after a 2xx, whose words decide; `tests/rules` tests which one it is."""
+"""Possible exit codes after a 2xx; they depend on its words, which `tests/rules` tests."""
 OF_STATUS = {
     Verdict.REFUSED: ({1}, {1}),
     Verdict.REFUSED_AND_ACCEPTED: ({1}, {5}),
@@ -54,7 +54,7 @@ OF_STATUS = {
     Verdict.NOT_REACHED: ({4}, {4}),
     Verdict.NO_HANDSHAKE: ({4}, {4}),
 }
-"""The exit codes of a read and of a send or change, if no word decides about it."""
+"""The exit codes of a read and of a send or change, if they do not depend on words."""
 OWN_CODES = ("doctor", "state watch", "profile add", "url clicks")
 """Commands that judge a failed request themselves."""
 
@@ -62,7 +62,7 @@ OWN_CODES = ("doctor", "state watch", "profile add", "url clicks")
 def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
     """Return the possible exit codes of a command after a response."""
     is_not_reached = verdict in (Verdict.NOT_REACHED, Verdict.NO_HANDSHAKE)
-    if line.path.startswith("sandbox "):  # what responds there is never a sandbox
+    if line.path.startswith("sandbox "):  # the server there is never a sandbox
         return {4} if is_not_reached else {3}
     if line.path.startswith("api") and form == CSV:
         return {2}
@@ -89,7 +89,7 @@ def check(name: str, verdict: Verdict, line: Line, form: Form, outcome: Outcome)
     assert "because of a bug" not in " ".join(outcome.err.split()), printed
     assert unsafe(outcome.out + outcome.err) == set(), printed
     assert not shows_key(outcome.stdout + outcome.stderr), printed
-    if line.path == "doctor" and form == TABLE:  # its table shows what failed, and what to do
+    if line.path == "doctor" and form == TABLE:  # its table shows failures and fixes
         assert errors(outcome, form) == 0, printed
     else:
         assert bool(errors(outcome, form)) == (outcome.code != 0), printed

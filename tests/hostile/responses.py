@@ -1,4 +1,4 @@
-"""Responses of a server, a proxy or an attacker: the table, and what each entry means."""
+"""A table of responses of a server, a proxy or an attacker, and their meanings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ BROTLI = bytes.fromhex(
 )
 
 ODD_HTTP: dict[str, tuple[Behaviour, Verdict]] = {
-    # What is not HTTP, or not quite
+    # Bytes that are not valid HTTP
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), Verdict.LOST),
     "HTTP/0.9, only a body": (raw(BODY), Verdict.LOST),
     "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Verdict.LOST),

@@ -23,9 +23,8 @@ FIRST = {hostile.verdict: hostile for hostile in reversed(RESPONSES)}
 
 
 def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
-    """Return the lines that get a response. The responses of one meaning are shared out among the commands.
-
-    Jobs handle responses alike, and so do the commands of the sandbox: one of each takes its turn.
+    """Return the lines that get a response. Responses with the same meaning are distributed among the commands. Jobs
+    handle all responses in the same way, and so do the commands of the sandbox, so one of each is chosen in turn.
     """
     jobs = [line for line in lines if line.sends_a_job]
     sandbox = [line for line in lines if line.path.startswith("sandbox ")]

@@ -1,4 +1,4 @@
-"""Connections that are kept, responses with wrong headers, and what is known about a refused request."""
+"""Kept connections, responses with wrong headers, and failures before and after the request is sent."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
 
 
 def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
-    """Make a prepared request and return what its response means."""
+    """Make a prepared request, and return its response or raise its error."""
     return client.parse(made, client.fetch(made, timeout=timeout))
 
 

@@ -1,4 +1,4 @@
-"""The account key is redacted in what the service sends back, and nothing else is."""
+"""The account key is redacted in responses, and nothing else is."""
 
 from __future__ import annotations
 

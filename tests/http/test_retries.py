@@ -1,4 +1,6 @@
-"""Which requests are retried after a lost response, and which never: a second message costs money and trust."""
+"""Requests that are retried after a lost response, and requests that never are: a second message costs money and
+trust.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What -v and -vv show of requests and responses: no character that acts on a terminal, and only so much."""
+"""The output of -v and -vv: limited, and without characters that act on a terminal."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Running:
 
 
 class Bulk:
-    """One job to some phones, in the environment of the test, which has to lead to the server."""
+    """One job to some phones, in the environment of the test, which points to the server."""
 
     def __init__(self, folder: Path, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> None:
         self.phones = [str(573000000000 + 7919 * each) for each in range(number)]
@@ -129,7 +129,7 @@ class Bulk:
 
 
 class NewBulk(Protocol):
-    """Makes jobs that leave nothing running behind them."""
+    """Creates jobs, and ends their processes after the test."""
 
     def __call__(self, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> Bulk: ...
 

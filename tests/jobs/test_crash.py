@@ -1,4 +1,4 @@
-"""Jobs whose process, connections, disk or clock fail: everyone is sent to, and only once."""
+"""Jobs whose process, connections, disk or clock fail: every recipient gets exactly one message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TURNED_BACK = "import time; now = time.time; time.time = lambda: now() - {second
 def test_a_clock_that_is_set_back_loses_no_recipient(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(300, "--batch-size", str(BATCH), "--rate", "100000")
     running = None
-    for number, seconds in enumerate((0, 7_200, 864_000_000), start=1):  # at last, before the job was made
+    for number, seconds in enumerate((0, 7_200, 864_000_000), start=1):  # in the end, before the job was created
         bulk.before_start(TURNED_BACK.format(seconds=seconds))
         running = bulk.resume() if running else bulk.begin()
         counter.wait_for(7 * number)

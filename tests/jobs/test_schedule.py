@@ -1,4 +1,4 @@
-"""Windows for sending and the times of --at, against a second opinion that shares no code with them."""
+"""Windows and the times of --at, compared with a second implementation."""
 
 from __future__ import annotations
 

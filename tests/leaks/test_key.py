@@ -1,4 +1,4 @@
-"""The key is in no output and in no file but the configuration, whatever the command, the response and the failure."""
+"""No output, and no file except the configuration, contains the key, after any command, response or failure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANY_RECORD = {"balance": "7", "status": "1", "state": "delivered", "urlShort": "
 
 
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Give msgctl the key in one of the ways; return the names of the files that may contain it then."""
+    """Give msgctl the key in one of the ways; return the names of the files that may contain it."""
     account = ("--base-url", base_url, "--client", "12345")
     for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
         monkeypatch.delenv(variable)
@@ -129,7 +129,7 @@ PLACES = {
     "msgctl.http.request.Request.with_credentials": BULK,
     "msgctl.store.sending.Sending.record": BULK,
 }
-"""Where a mistake is simulated, and a command that comes there."""
+"""A place where a bug is simulated, and a command that runs it."""
 
 
 @pytest.mark.parametrize("place", PLACES)

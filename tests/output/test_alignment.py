@@ -1,4 +1,4 @@
-"""Columns line up whatever the cells hold: every sequence of Unicode's emoji test file, and letters of two columns."""
+"""Columns are aligned with any cells: every sequence of Unicode's emoji test file, and letters of two columns."""
 
 from __future__ import annotations
 

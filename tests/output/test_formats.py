@@ -1,4 +1,4 @@
-"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and nothing else."""
+"""Standard output: the service's bytes with --json, tables, csv and tsv, and nothing else."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_report_is_printed_row_by_row(form: str) -> None:
     most = 0
 
     class Rows:
-        """A sized iterable, as the report of a job is; it counts the rows that are held at a time."""
+        """A sized iterable, as the report of a job is; it counts the rows that are in memory at a time."""
 
         def __len__(self) -> int:
             return 1000

@@ -1,4 +1,4 @@
-"""Live displays: what they leave on the screen."""
+"""The final state of live displays on the screen."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ TERMINALS = (
 
 
 class Viewer:
-    """Runs command lines in a terminal, and keeps what it shows of both outputs."""
+    """Runs command lines in a terminal, and stores both outputs."""
 
     def __init__(self, terminal: Terminal) -> None:
         width, color, encoding = terminal.width, terminal.color, terminal.encoding
@@ -75,7 +75,7 @@ class Viewer:
         return code
 
     def forget_the_service(self) -> None:
-        """Take the variables of the test's server out of the environment."""
+        """Remove the variables of the test's server from the environment."""
         self._environ = {name: value for name, value in self._environ.items() if not name.startswith("MSGCTL_")}
 
     def print(self, result: Result) -> None:

@@ -88,7 +88,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A home with what the examples take for granted: messages, a code, a short URL, a job and a profile."""
+    """A home directory for the examples: messages, a code, a short URL, a job and a profile."""
     home = tmp_path_factory.mktemp("prepared")
     tool = Tool()
     with pytest.MonkeyPatch.context() as patch:
@@ -120,7 +120,7 @@ def program(prepared: tuple[Path, dict[str, str]], home: Path, tool: Tool, monke
 
 
 def remove_what_is_made(name: str, home: Path) -> None:
-    """Remove from the prepared home what a command would make a second time."""
+    """Remove the objects that a command would create a second time."""
     if name == "profile add":
         (home / "config/msgctl/config.toml").unlink()
     if name == "url shorten":

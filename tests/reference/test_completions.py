@@ -1,4 +1,4 @@
-"""The completion scripts in bash, zsh and fish: what each offers at a TAB."""
+"""The completion scripts in bash, zsh and fish, and their offers at a TAB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clauses of the rule, one by one."""
+"""The rules of the judge, one by one."""
 
 from __future__ import annotations
 

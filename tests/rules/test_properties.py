@@ -1,4 +1,4 @@
-"""What holds for every response: doubt stays doubt."""
+"""Properties of every response: an unknown outcome stays unknown."""
 
 from __future__ import annotations
 

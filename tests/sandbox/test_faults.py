@@ -1,4 +1,4 @@
-"""Faults: what each one sends on the wire, and whether the operation is carried out."""
+"""Faults: the bytes of each response, and whether the operation is carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests are accepted: paths, credentials, places of parameters, and their rules, by the interface's page."""
+"""Accepted and refused requests: paths, credentials, and the places and rules of parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: what a client may send, and that a hostile client does not harm the others."""
+"""The server: limits for clients, and hostile clients that do not harm others."""
 
 from __future__ import annotations
 

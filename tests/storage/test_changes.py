@@ -1,6 +1,6 @@
 """Changes of config.toml and of the history: a full disk or another process causes no loss of data.
 
-Kills and power cuts are in `power`, jobs in `jobs.test_crash`.
+Jobs are in `jobs.test_crash`.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ class World:
 
 
 class Change(NamedTuple):
-    """A command that changes a file; ``views`` are the only contents that the file may have, from before to after.
-
-    Of a message the middle one is "unknown". Without the store no message is sent.
+    """A command that changes a file; ``views`` are the only contents that the file may have, from before to after. For
+    a message, the middle one is "unknown".
     """
 
     arguments: tuple[str, ...]

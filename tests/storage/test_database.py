@@ -1,4 +1,4 @@
-"""SQLite files of the user: what is refused, and how a damaged one is reported."""
+"""SQLite files of the user: refused files, and errors for damaged ones."""
 
 from __future__ import annotations
 

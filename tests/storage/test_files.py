@@ -1,4 +1,4 @@
-"""Private files: replaced whole or not at all, one writer at a time."""
+"""Private files: replaced completely or not at all, by one process at a time."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def published(
 
 
 def accepted(intents: Sequence[Intent], outcome: str = "accepted") -> list[RequestOutcome]:
-    """The outcomes of requests: everybody is accepted, or has another outcome."""
+    """The outcomes of requests: every recipient is accepted, or has another outcome."""
     return [
         RequestOutcome(
             each, [RowOutcome(outcome, f"id-{each.request}-{line}", outcome, 1_000_000) for line in each.lines]
