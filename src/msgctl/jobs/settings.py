@@ -105,8 +105,8 @@ class Settings:
         str | None,
         Option(
             "--window",
-            "Send only during these hours, such as 08:00-19:00 in the profile's time zone, or co for the hours of "
-            "Colombian law.",
+            "Send only during these hours: 08:00-19:00 in the profile's time zone, or co for the hours of Colombian "
+            "law.",
             "When",
             "HOURS",
             str,
