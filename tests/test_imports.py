@@ -25,7 +25,7 @@ LAYERS = (
     {"jobs", "history", "output", "sandbox"},
     {"store"},
     {"http"},
-    {"config", "storage"},
+    {"config", "files"},
     {"outcomes"},
     {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},
     {"errors", "text", "__init__"},
@@ -34,7 +34,7 @@ LAYERS = (
 
 WITHIN_A_LAYER = {
     ("history", "jobs"),
-    ("config", "storage"),
+    ("config", "files"),
     ("values", "operations"),
     ("values", "phones"),
     ("recipients", "operations"),

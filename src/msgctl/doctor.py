@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from msgctl import __version__
+from msgctl import __version__, files
 from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.config import file as config_file
@@ -23,7 +23,6 @@ from msgctl.config import profiles
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, ServiceError
 from msgctl.http import request
-from msgctl.storage import files
 from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from conftest import KEY
-from msgctl.storage import files
+from msgctl import files
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import KEY
-from msgctl.storage import files
+from msgctl import files
 from support.files import URL, table, write_config, written
 from support.tool import Outcome, Tool
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
+from msgctl import files
 from msgctl.config.profiles import account
-from msgctl.storage import files
 from support.files import URL, config_file, credentials, table, write_config
 from support.service import Service, respond, running
 from support.tool import Tool

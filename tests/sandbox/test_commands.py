@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.storage import files
+from msgctl import files
 from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
 from support.tool import Tool, process
 

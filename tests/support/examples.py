@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from msgctl import files
 from msgctl.config import profiles
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
-from msgctl.storage import files
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conftest import KEY
+from msgctl import files
 from msgctl.config import profiles
 from msgctl.operations import Effect
-from msgctl.storage import files
 from support.examples import EXAMPLES, write_job
 from support.tool import Outcome, Tool
 

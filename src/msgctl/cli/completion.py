@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import typer
 
+from msgctl import files
 from msgctl.config import file as config
 from msgctl.config.profiles import SANDBOX
 from msgctl.errors import MsgctlError
-from msgctl.storage import files
 
 VARIABLE = "_MSGCTL_COMPLETE"
 FILES = {"bash": "msgctl.bash", "zsh": "_msgctl", "fish": "msgctl.fish"}

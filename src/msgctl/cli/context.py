@@ -10,13 +10,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from msgctl import files
 from msgctl.cli.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
-from msgctl.storage import files
 from msgctl.text import shorten
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from msgctl import jsontext
+from msgctl import files, jsontext
 from msgctl.cli import running
 from msgctl.cli.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs.ending import counts
 from msgctl.output.result import Format, OwnResult, RawResult
-from msgctl.storage import files
 from msgctl.store import jobs
 from msgctl.store.jobs import Job
 from msgctl.text import clean

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from msgctl import files
 from msgctl import operations as ops
 from msgctl.cli import prompts
 from msgctl.cli.completion import job_names
@@ -32,7 +33,6 @@ from msgctl.jobs.report import (
 from msgctl.jobs.schedule import time_in
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import OwnResult, RawResult
-from msgctl.storage import files
 from msgctl.store import jobs, owners, removal
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from msgctl import values
+from msgctl import files, values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
@@ -27,7 +27,6 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.output.result import OwnResult
-from msgctl.storage import files
 from msgctl.text import shorten
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from msgctl import values
+from msgctl import files, values
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
@@ -30,7 +30,6 @@ from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.settings import MAX_CREDITS
 from msgctl.output.result import TextResult
 from msgctl.sandbox.responses import NAMES
-from msgctl.storage import files
 from msgctl.values import quote
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from msgctl import files
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files
 from msgctl.text import clean, shorten
 
 Document = dict[str, Any]

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from msgctl import files
 from msgctl.config.file import ConfigFile, has_password
 from msgctl.errors import ConfigurationError, NoProfileError
-from msgctl.storage import files
 from msgctl.text import clean, is_unsafe, shorten
 
 SANDBOX = "sandbox"

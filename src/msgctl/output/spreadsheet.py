@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 from typing import Any, BinaryIO
 
+from msgctl import files
 from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.output import fields
 from msgctl.output.fields import text_of
-from msgctl.storage import files
 from msgctl.text import shorten
 
 MAX_ROWS = 2**20

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,7 @@ from threading import Lock
 from urllib.parse import urlsplit
 
 from msgctl.operations import OPERATIONS, Effect, Operation
-from msgctl.sandbox import responses
+from msgctl.sandbox import responses, state
 from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
@@ -33,8 +33,7 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
-from msgctl.storage import database
-from msgctl.storage.database import BrokenError, transaction
+from msgctl.sandbox.state import BrokenError, transaction
 
 Network = IPv4Network | IPv6Network
 
@@ -46,96 +45,6 @@ MAX_KEPT = 8000
 """Maximum characters of a request's path, query and body that are stored for the inbox page."""
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
-
-FIRST_CREDITS = 1000
-
-_TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
-_ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
-_SCHEMA = (
-    # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
-    """
-    CREATE TABLE account (
-        credits INTEGER NOT NULL CHECK (credits >= 0),
-        clock_offset REAL NOT NULL DEFAULT 0,
-        clock_stopped REAL,
-        responses TEXT NOT NULL DEFAULT 'documented'
-    )
-    """,
-    "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
-    # A number is never reused, even after a reset, because programs request the messages after a number.
-    # text is what the phone receives; shown is the text in responses, with a code masked; template_values is a
-    # JSON array; received is 1 for messages that will reach their phone; created is in seconds since 1970.
-    """
-    CREATE TABLE messages (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        dispatch_id TEXT NOT NULL,
-        phone TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        text TEXT NOT NULL,
-        shown TEXT NOT NULL,
-        code TEXT,
-        voice TEXT,
-        audio_code TEXT,
-        template TEXT,
-        template_values TEXT,
-        voicemail INTEGER NOT NULL,
-        blocked INTEGER NOT NULL,
-        received INTEGER NOT NULL,
-        credits INTEGER NOT NULL,
-        created REAL NOT NULL
-    )
-    """,
-    "CREATE INDEX messages_by_dispatch ON messages (dispatch_id)",
-    """
-    CREATE TABLE codes (
-        phone TEXT NOT NULL,
-        app_name TEXT NOT NULL,
-        code TEXT NOT NULL,
-        expires REAL NOT NULL,
-        PRIMARY KEY (phone, app_name)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE urls (
-        number INTEGER PRIMARY KEY,
-        name TEXT NOT NULL UNIQUE,
-        alias TEXT NOT NULL UNIQUE,
-        url_short TEXT NOT NULL,
-        url_long TEXT NOT NULL,
-        premium INTEGER NOT NULL
-    )
-    """,
-    # date is YYYY-MM-DD and hour 00 to 23, both local time; a plain URL has null after operating_system.
-    """
-    CREATE TABLE clicks (
-        url INTEGER NOT NULL,
-        date TEXT NOT NULL,
-        hour TEXT NOT NULL,
-        country TEXT NOT NULL,
-        device TEXT NOT NULL,
-        operating_system TEXT NOT NULL,
-        region TEXT,
-        city TEXT,
-        brand TEXT,
-        model TEXT,
-        browser TEXT,
-        lang TEXT
-    )
-    """,
-    "CREATE INDEX clicks_by_date ON clicks (url, date)",
-    # remaining is null for a fault without a limit.
-    "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
-)
-
-STATE = database.FileFormat(
-    name="the sandbox's state",
-    application=0x6D736763,  # "msgc"
-    version=4,
-    fix="Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
-    schema=(*_SCHEMA, _ACCOUNT),
-    max_wait=30.0,
-)
 
 
 class Emulator:
@@ -185,12 +94,8 @@ class Emulator:
         self._changes = 0
         """Changes that this process made, and requests that it responded to."""
         self._one_at_a_time = Lock()
-        with STATE.explained(path):
-            self._db = STATE.open(path)
-            with suppress(sqlite3.OperationalError):  # another process sets it at this moment
-                self._db.execute("PRAGMA journal_mode = WAL")
-            # A power cut may lose the last commits; the death of the process loses none.
-            self._db.execute("PRAGMA synchronous = NORMAL")
+        with state.explained(path):
+            self._db = state.connect(path)
             self._db.row_factory = sqlite3.Row
 
     def _draw_again(self) -> None:
@@ -203,7 +108,7 @@ class Emulator:
 
     def read_settings(self) -> bool:
         """Read the chosen responses, and return whether any faults are set."""
-        with STATE.explained(self.path), self._one_at_a_time:
+        with state.explained(self.path), self._one_at_a_time:
             query = "SELECT responses, EXISTS (SELECT 1 FROM faults) FROM account"
             self.responses, is_faulty = self._db.execute(query).fetchone()
         return bool(is_faulty)
@@ -264,13 +169,13 @@ class Emulator:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Begin a read-only transaction, which sees a consistent state."""
-        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
+        with state.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
             yield self._db
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction that may write; it is rolled back if the block raises."""
-        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db):
+        with state.explained(self.path), self._one_at_a_time, transaction(self._db):
             yield self._db
             self._changes += 1
 
@@ -288,9 +193,9 @@ class Emulator:
     def reset(self) -> None:
         """Delete everything, and restore the initial settings."""
         with self.writing() as db:
-            for table in _TABLES:
+            for table in state.TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
-            db.execute(_ACCOUNT)
+            db.execute(state.ACCOUNT)
         self._offset, self.stopped = 0.0, None
         self._draw_again()
         if self._begin is not None:
@@ -308,5 +213,5 @@ def reset(path: Path) -> None:
         with closing(Emulator(path)) as emulator:
             emulator.reset()
     except BrokenError:
-        with STATE.explained(path):
-            database.delete(path)
+        with state.explained(path):
+            state.delete(path)

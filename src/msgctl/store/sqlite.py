@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, NoReturn, TypeVar
 
+from msgctl import files
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
-from msgctl.storage import files
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from msgctl import files
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files
 
 OTHER = 65534
 """The number of another user, and of a group that this user is not in."""

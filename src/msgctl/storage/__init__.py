@@ -1,1 +1,0 @@
-"""Private files and SQLite databases of the user."""
