@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl.errors import UsageError
@@ -199,11 +199,19 @@ def country_of(digits: str | None) -> str | None:
 
     if not digits or not digits.isdecimal():
         return None
-    codes = phonenumbers.COUNTRY_CODE_TO_REGION_CODE
-    regions: tuple[str, ...] = next((codes[code] for n in (1, 2, 3) if (code := int(digits[:n])) in codes), ())
+    regions = _regions(digits[:3])
     number = _parsed(f"+{digits}", None) if len(regions) > 1 else None
     region = phonenumbers.region_code_for_number(number) if number else next(iter(regions), None)
     return region if region and region.isalpha() else None
+
+
+@lru_cache(maxsize=1000)
+def _regions(beginning: str) -> tuple[str, ...]:
+    """Return the regions that share the country code at the beginning of a number; codes have one to three digits."""
+    import phonenumbers
+
+    codes = phonenumbers.COUNTRY_CODE_TO_REGION_CODE
+    return next((codes[code] for length in (1, 2, 3) if (code := int(beginning[:length])) in codes), ())
 
 
 def _written(text: str) -> tuple[str, bool]:
