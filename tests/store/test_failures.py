@@ -225,3 +225,12 @@ def test_a_session_that_is_idle_too_long_loses_its_locks(postgres: Cluster) -> N
     with closing(open_store(postgres.url(), timeout=5)) as store:
         assert store.owner
         assert store.db.value("SHOW idle_session_timeout") == "1min"
+
+
+def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[], Store]) -> None:
+    """Closing the connection under a statement of another thread would crash the process."""
+    store = opened()
+    store.is_in_use = True
+    store.close()
+    assert store.db.value("SELECT 1") == 1
+    store.is_in_use = False

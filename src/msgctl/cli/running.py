@@ -63,7 +63,8 @@ def send(context: Context, job: Job) -> OwnResult:
         job, how = sender.job, Ending.of(why, lost)
         is_stored = False
         job.is_running, job.state = False, ending.state_after(job, how)
-    except Interrupted:  # the store is in use by a thread that this process abandons
+    except Interrupted:  # the process abandons the threads, and ends
+        context.store.is_in_use = True
         with (other := context.with_profile(context.options.profile)).stack:
             owners.ask_to_stop(other.store, job.number, "paused")
         raise

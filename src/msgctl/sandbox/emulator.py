@@ -104,7 +104,8 @@ class Emulator:
         self.chance = Random(self._seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
 
     def close(self) -> None:
-        self._db.close()
+        with self._one_at_a_time:  # closing it under another thread's statement would crash the process
+            self._db.close()
 
     def read_settings(self) -> bool:
         """Read the chosen responses, and return whether any faults are set."""

@@ -65,8 +65,12 @@ class Database(ABC):
         """Replace a lost connection; locks must be held again."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the connection. Raises nothing."""
+    def close(self, *, is_in_use: bool = False) -> None:
+        """Close the connection. Raises nothing.
+
+        ``is_in_use`` means that a thread may execute a statement, and closing the connection would crash the process:
+        it stays open, and its locks are released.
+        """
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         """Return the first row of a query."""

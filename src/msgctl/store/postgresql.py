@@ -269,7 +269,9 @@ class PostgreSQL(Database):
         for owner in [*self._owners]:
             self.hold(owner)
 
-    def close(self) -> None:
+    def close(self, *, is_in_use: bool = False) -> None:
+        if is_in_use:
+            return
         with suppress(psycopg.Error):
             self._session.close()
 

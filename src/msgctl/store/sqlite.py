@@ -188,11 +188,13 @@ class SQLite(Database):
     def reconnect(self) -> None:
         pass  # a file stays open
 
-    def close(self) -> None:
+    def close(self, *, is_in_use: bool = False) -> None:
         with suppress(OSError):
             while self._owners:
                 with _LockFile.used(self._locks) as locks:
                     locks.release(self._owners.pop())
+        if is_in_use:
+            return
         with suppress(sqlite3.Error):  # all commits are on disk
             self._db.close()
 

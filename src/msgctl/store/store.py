@@ -32,6 +32,8 @@ class Store:
         self.db = db
         self.clock = clock
         self.machine = socket.gethostname()
+        self.is_in_use = False
+        """Whether a thread that this process abandons may still use the connection."""
         self._owner: int | None = None
 
     def now(self) -> int:
@@ -65,7 +67,7 @@ class Store:
 
     def close(self) -> None:
         """Close the store, and release the locks of this process."""
-        self.db.close()
+        self.db.close(is_in_use=self.is_in_use)
 
 
 def open_store(location: str | Path, *, timeout: float = 30.0, clock: Callable[[], float] = time.time) -> Store:
