@@ -39,8 +39,8 @@ MAX_LISTED = 1_000_000
 app = group(
     """Show messages that were sent, and their results.
 
-    Without a command, list the newest 20 entries: messages, calls, recipients of jobs, verification messages (never their codes) and blocked numbers. A PostgreSQL store contains the entries of all
-    machines.
+    Without a command, list the newest 20 entries: messages, calls, recipients of jobs, verification messages (never
+    their codes) and blocked numbers. A PostgreSQL store contains the entries of all machines.
 
     The outcome is accepted, refused or unknown. Unknown means that the service may have carried out the request. With
     -p, list only the entries of that profile. Days begin at midnight in this machine's time zone.
