@@ -166,6 +166,16 @@ class Scene:
         else:
             assert self.server.wait_for(int(number), path, PATIENCE), f"{len(self.server.requests(path))} arrived"
 
+    @word(r"wait until it prints on standard error (.*)")
+    def wait_until(self, text: str) -> None:
+        stream = self.processes[-1].stderr
+        assert stream is not None
+        printed = b""
+        while text.encode() not in printed:
+            piece = os.read(stream.fileno(), 4096)
+            assert piece, f"it ended with: {printed.decode()}"
+            printed += piece
+
     @word(r"kill")
     def kill(self) -> None:
         process = self.processes.pop()
