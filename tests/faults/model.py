@@ -23,7 +23,7 @@ from typing import NamedTuple
 ANA, LUIS, KEY = range(3)
 NAMES = ("Ana", "Luis", "the key")
 JOB = (ANA, LUIS)
-DEAD, NOBODY = -1, -2
+DEAD, NO_RECIPIENTS = -1, -2
 """The owner of something if its process was killed, and if it has none."""
 NEW, OLD = 1, 2
 """The ages of an opt-out. Intents from before a new one are valid, and have expired when it is old."""
@@ -68,8 +68,8 @@ class State(NamedTuple):
 
     rows: tuple[tuple[str, ...], ...] = (("pending",), ("pending",), ("pending",))
     totals: tuple[int, ...] = (2, 0, 0, 0, 0)
-    job_owner: int = NOBODY
-    key_owner: int = NOBODY
+    job_owner: int = NO_RECIPIENTS
+    key_owner: int = NO_RECIPIENTS
     optout: int = 0
     is_resent: bool = False
     processes: tuple[Process, ...] = (Process(), Process())
@@ -203,7 +203,7 @@ class Protocol:
         """Give the job up, after the last response."""
         process = s.processes[me]
         if self.fence(process) and not process.requests:
-            yield self.lose(s).set_process(me, Process())._replace(job_owner=NOBODY)
+            yield self.lose(s).set_process(me, Process())._replace(job_owner=NO_RECIPIENTS)
 
     def resend(self, s: State) -> Iterator[State]:
         """Give people with an unknown outcome another attempt, as a person has decided. The epoch grows."""
@@ -215,7 +215,7 @@ class Protocol:
             s = s.set_row(message, *s.rows[message], "pending")
         if unknown:
             processes = tuple(process._replace(is_current=False) for process in s.processes)
-            yield s._replace(processes=processes, job_owner=NOBODY, is_resent=True)
+            yield s._replace(processes=processes, job_owner=NO_RECIPIENTS, is_resent=True)
 
     # --- the single send
 
@@ -374,7 +374,7 @@ def _key(s: State) -> State:
     """Return the same state for two that differ only in which process is which."""
     if s.processes[0] <= s.processes[1]:
         return s
-    other = {0: 1, 1: 0, DEAD: DEAD, NOBODY: NOBODY}
+    other = {0: 1, 1: 0, DEAD: DEAD, NO_RECIPIENTS: NO_RECIPIENTS}
     return s._replace(
         processes=(s.processes[1], s.processes[0]),
         job_owner=other[s.job_owner],

@@ -1,4 +1,4 @@
-"""Turn a response into the record that a command shows, or into the error that it means.
+"""Convert a response to the record that a command shows, or to an error.
 
 `msgctl.outcomes` decides what a response means. An error quotes the service, reports whether the request was carried
 out, and suggests what to do next.
@@ -57,7 +57,8 @@ CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 class Response(NamedTuple):
     """A response as the service sent it (``body``), and its record (``document``, with numbers as `Number`).
 
-    ``outcomes`` are the outcomes of the recipients of a send or change, and ``unclaimed`` those of entries without one.
+    ``outcomes`` are the outcomes of the recipients of a send or change. ``unclaimed`` are outcomes of entries without a
+    recipient.
     """
 
     operation: Operation
@@ -193,7 +194,7 @@ def _balance(document: Any) -> Mapping[str, Any]:
 
 
 def check(request: Request) -> str:
-    """Return what to check before a request is made again."""
+    """Return the advice before a request is made again."""
     return CHECK_BEFORE_RETRYING.get(request.operation, CHECK_A_SEND)
 
 
@@ -222,13 +223,13 @@ def outcome_unknown(
 
 
 def word_of(outcomes: Sequence[RecipientOutcome]) -> tuple[str, str] | None:
-    """Return a text that made an outcome unknown, after the kind of words that it probably belongs to."""
+    """Return the kind and the text of a word that made an outcome unknown."""
     word = next((each.word for each in outcomes if each.word), None)
     return None if word is None else (judge.likely_kind(word), word)
 
 
 def listed(outcomes: Sequence[RecipientOutcome]) -> list[dict[str, str | None]]:
-    """Return outcomes as an error in JSON lists them."""
+    """Return outcomes as the JSON of an error contains them."""
     return [{"phone": each.phone, "outcome": each.outcome, "id": each.id} for each in outcomes]
 
 
@@ -247,7 +248,7 @@ class Failure(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
-        return judge.sent(judge.NOBODY, self._status, self.document).is_refused
+        return judge.sent(judge.NO_RECIPIENTS, self._status, self.document).is_refused
 
     @property
     def of_status(self) -> str:
@@ -283,7 +284,7 @@ class Failure(NamedTuple):
         return self._refused("The service refused the request", reason, self._consequence(), outcomes)
 
     def not_verified(self, word: str | None) -> MsgctlError:
-        """Return the error for a code that is not certainly right."""
+        """Return the error for a code that the service did not confirm."""
         error = self._refused("The code was not verified", "not_verified")
         error.word = ("verified", word) if word else None
         return error

@@ -1,4 +1,4 @@
-"""What a response means: sent? verified? which state? how many credits? One function per question.
+"""The meaning of a response: outcomes of a send, a verified code, delivery states and credits.
 
 A response is certain, or its outcome is unknown. A document is JSON of `msgctl.jsontext.load_json`, whose numbers are
 strings of type `Number`.
@@ -49,7 +49,8 @@ class Sent(NamedTuple):
     """The parts of a request that a response may repeat.
 
     ``phones`` are the recipients; None is a recipient whom only the user's own body specifies. ``echoes`` are all
-    values and the phones, and ``numbers`` those that may be part of a good text: phones, the code, how many recipients.
+    values and the phones. ``numbers`` are the values that a good text may contain: phones, the code, and the number of
+    recipients.
     """
 
     phones: Sequence[str | None]
@@ -63,7 +64,7 @@ class Sent(NamedTuple):
         return [phone for phone in self.phones if phone]
 
 
-NOBODY = Sent([None])
+NO_RECIPIENTS = Sent([None])
 """A request without known recipients."""
 
 
@@ -341,7 +342,7 @@ class _Record:
         return verdict
 
     def _kind(self, entry: Object) -> object:
-        """Return the parts of an entry that decide about its outcome; None if it is unusual."""
+        """Return the parts of an entry that determine its outcome; None if it is unusual."""
         types = tuple(map(type, entry.values()))  # a number and a text may be equal
         own_id = entry.get("id")
         if dict in types or list in types or not (own_id is None or self._is_usual_id(own_id)):
@@ -350,7 +351,7 @@ class _Record:
         return names, types, tuple(map(entry.get, _deciding(names)))
 
     def _is_usual_id(self, value: Any) -> bool:
-        """Return whether a value is an id that differs from others of this form in nothing that matters."""
+        """Return whether a value is an ID of the usual form, which has no influence on the outcome."""
         is_usual = isinstance(value, str) and _USUAL_ID.match(value) is not None
         return is_usual and "bad" not in value and value not in self.request.echoes
 
@@ -375,7 +376,7 @@ class _Record:
         return UNKNOWN
 
     def is_refused(self, content: Object) -> bool:
-        """Return whether an entry, or the record itself, says that nothing was done."""
+        """Return whether an entry, or the record itself, reports that nothing was done."""
         request, stated = self.request, _stated(content)
         if any(_accepts(request, value) for value in stated):
             return False
@@ -393,7 +394,7 @@ class _Record:
         return words.together(texts).fails(with_reason=not is_failed)
 
     def _doubt(self, entry: Object) -> str | None:
-        """Return the text that makes the outcome of an entry unknown, if there is one that a profile can add."""
+        """Return the text that makes the outcome of an entry unknown, if a profile can add it."""
         for value in (*_stated(entry), *self._stated):
             if is_plain(value) and not _accepts(self.request, value):
                 return _text(value)
@@ -424,7 +425,7 @@ def short_url(request: Sent, document: Any) -> str | None:
 
 def has_short_url(document: Any) -> bool:
     """Return whether a response contains a short URL of any form."""
-    return any(not _is_nothing(NOBODY, each.get("urlShort")) for each in objects(document))
+    return any(not _is_nothing(NO_RECIPIENTS, each.get("urlShort")) for each in objects(document))
 
 
 def likely_kind(word: str) -> str:
@@ -453,7 +454,7 @@ def _is_too_long(request: Sent, document: Any) -> bool:
 
 
 def _of_record(record: _Record) -> Judgement:
-    """Return the outcomes of a record without entries. It is about all recipients, unless it has a phone."""
+    """Return the outcomes of a record without entries. It applies to all recipients, unless it contains a phone."""
     request, own = record.request, record.own
     verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
@@ -468,7 +469,7 @@ def _of_record(record: _Record) -> Judgement:
 def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number.
 
-    It is unknown if there is none, or if they disagree.
+    Without an entry, or if entries disagree, the outcome is unknown.
     """
     phones = record.request.phones
     numbers = Numbers(phones)
@@ -538,14 +539,14 @@ class Numbers:
 
 
 class Verification(NamedTuple):
-    """Whether a code is verified. ``word`` is the text that left it in doubt."""
+    """Whether a code is verified. ``word`` is the text that made it unknown."""
 
     is_verified: bool
     word: str | None = None
 
 
 def verified(request: Sent, document: Any) -> Verification:
-    """Return whether every field of a 2xx response says that the code is right, or says nothing about it."""
+    """Return whether a 2xx response confirms the code, and none of its fields contradicts this."""
     results = [level[name] for level in objects(document) for name in RESULTS if name in level]
     for result in results:
         if not _verifies(request, result):
@@ -555,13 +556,13 @@ def verified(request: Sent, document: Any) -> Verification:
 
 
 def _verifies(request: Sent, value: Any) -> bool:
-    """Return whether a value is one or all Verified."""
+    """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED`."""
     if _is_one(value) or words.is_added("verified", _text(value)):
         return True
     return isinstance(value, str) and read(value).is_all(VERIFIED, numbers=request.numbers)
 
 
-# Names and values that say nothing about a code.
+# Names and values without a meaning for a code.
 _NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
 _NEUTRAL_VALUE = re.compile(
     r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
@@ -659,14 +660,14 @@ _NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCI
 
 
 def credits_left(document: Any) -> Decimal | None:
-    """Return the credits left in a response to `balance`; None if it does not say."""
+    """Return the credits left in a response to `balance`; None if it does not contain them."""
     from decimal import Decimal  # most commands do not need it
 
     found = list(levels(document))
     named = [level[name] for level in found for name in ("balance", "credits", "saldo") if name in level]
     if not named and found and [*found[0]] == ["status"] and not str(found[0]["status"]).startswith("-"):
         named = [found[0]["status"]]
-    has_error = any(not _is_nothing(NOBODY, each.get("error")) for each in objects(document))
+    has_error = any(not _is_nothing(NO_RECIPIENTS, each.get("error")) for each in objects(document))
     if not named or has_error or not isinstance(named[0], str):
         return None
     pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS

@@ -26,7 +26,7 @@ def _stem(word: str) -> str:
 
 
 class WordList:
-    """A list of words. An item that ends in "-" stands for every word that begins so."""
+    """A list of words. An item that ends in "-" matches every word with this beginning."""
 
     def __init__(self, text: str) -> None:
         items = text.split()
@@ -149,7 +149,7 @@ class Text(NamedTuple):
     negated: tuple[str, ...]
 
     def is_all(self, needed: WordList, *others: WordList, numbers: frozenset[str] = frozenset()) -> bool:
-        """Return whether the text has a word of a list, and otherwise only words of the lists, and numbers."""
+        """Return whether the text has a word of ``needed``, and only words of the lists and numbers."""
         lists = (needed, FILLER, *others)
         return needed.among(self.words) and all(
             word in numbers or any(word in each for each in lists) for word in self.words
@@ -175,7 +175,7 @@ class Text(NamedTuple):
 
 
 def together(texts: Iterable[Text]) -> Text:
-    """Return texts as one, in which a negation still reaches only to the end of its phrase."""
+    """Join texts; a negation still applies only to its own phrase."""
     parts = [*texts]
     return Text(
         tuple(word for text in parts for word in text.words),

@@ -66,7 +66,7 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
     facts: CommandFacts = command.facts
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for each in command.params:
-        if not path or each.expose_value:  # the global options are those of the root
+        if not path or each.expose_value:  # the options of the root are the global options
             parameters[each.param_type_name].append(_parameter(each))
     yield Node(
         path,

@@ -1,4 +1,4 @@
-"""Convert responses to those of a service in use: the last step before the emulator encodes a response.
+"""Convert documented responses to observed ones: the last step before the emulator encodes a response.
 
 The emulator produces the documented records. With the responses named `OBSERVED`, a record gets an undocumented field,
 numbers are strings, ``data`` is an object without message IDs, and an error is a number with status 400.

@@ -26,8 +26,8 @@ _PREFIX = 7
 class Entry(NamedTuple):
     """A message to a person, or a block. Times are milliseconds since 1970, credits millionths.
 
-    ``job`` is None for a single send. ``parameters`` (JSON) are those of the message; ``settings`` (JSON) those of the
-    job. A request in flight is ``unknown``.
+    ``job`` is None for a single send. ``parameters`` (JSON) belong to the message, and ``settings`` (JSON) belong to
+    the job. A request in flight is ``unknown``.
     """
 
     time: int

@@ -210,7 +210,7 @@ def get(store: Store, number: int) -> Job:
 def find(store: Store, text: str, account: str | None = None) -> Job:
     """Return the job with a name, an ID, or the unique beginning of an ID. The account's names come first.
 
-    Raises UsageError if there is none, or several.
+    Raises UsageError if no job, or several jobs match.
     """
     query = f"SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND"
     # Percent, underscore and backslash would match other text.
@@ -255,7 +255,7 @@ def listed(
 
 
 def last(store: Store, *, machine: str | None = None) -> Job | None:
-    """Return the newest job that has begun, on a machine if it is given."""
+    """Return the newest job that has begun, on one machine or on any."""
     row = store.db.row(
         f"""SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND (machine = ? OR ? = 1)
         ORDER BY number DESC LIMIT 1""",

@@ -29,8 +29,8 @@ POLL = 0.05
 class Single:
     """A single send: its account, profile and command, its message (JSON) and the phones in its request.
 
-    ``is_contact`` means that it counts for --at-most. ``digest`` is that of the message, None if it does not count for
-    repeats. If ``channel`` is given, people who have opted out of it are refused.
+    ``is_contact`` means that it counts for --at-most. ``digest`` is the digest of the message; None if it does not
+    count for repeats. If ``channel`` is given, people who have opted out of it are refused.
     """
 
     account: str

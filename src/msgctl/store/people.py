@@ -1,4 +1,4 @@
-"""Who must not get a message: opt-outs, repeats within 12 hours, and people who have reached --at-most."""
+"""People who must not get a message: opt-outs, repeats within 12 hours, and people who have reached --at-most."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Repeat(NamedTuple):
 
 
 def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> set[Repeat]:
-    """Return the messages of the last 12 hours to ``phones`` from an account, except those of the job ``besides``."""
+    """Return the messages of the last 12 hours to ``phones`` from an account, except from the job ``besides``."""
     found: set[Repeat] = set()
     for some in chunks(phones):
         found |= {

@@ -25,7 +25,7 @@ REPEATED = "got the same message in the last 12 hours"
 class Limits:
     """Rules for the next recipients: the channel of opt-outs, whether repeats are left out, and --at-most.
 
-    Nobody gets more than ``at_most`` messages ``since`` a time (milliseconds since 1970); ``over_limit`` is the reason
+    No one gets more than ``at_most`` messages ``since`` a time (milliseconds since 1970); ``over_limit`` is the reason
     that the report shows.
     """
 
@@ -93,7 +93,7 @@ class Queue:
         self._read_to = min(position, (first[0], first[1] - 1))
 
     def next(self, size: int) -> int:
-        """Return how many recipients of one message are next, at most ``size``; 0 if nobody is pending."""
+        """Return how many recipients of one message are next, at most ``size``; 0 if no recipient is pending."""
         while True:
             group = 0
             for each in self._checked:
@@ -122,7 +122,7 @@ class Queue:
         return self._contents[number]
 
     def _more(self, size: int) -> bool:
-        """Check more recipients for a group that may need ``size`` more. Return false if there are none."""
+        """Check more recipients for a group that may need ``size`` more. Return whether there are any."""
         if not self._unchecked and not self._read():
             return False
         if self._checked and self._unchecked[0].content != self._checked[0].content:

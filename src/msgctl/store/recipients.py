@@ -12,7 +12,7 @@ from msgctl.store.store import PAUSE, SLICE, Store
 
 
 class NewContent(NamedTuple):
-    """A different message of a job: its number in the job (from 1), parameters (JSON), digest, segments per person.
+    """One of the different messages of a job: its number (from 1), parameters (JSON), digest, and segments per person.
 
     Without a digest, the message does not count for repeats.
     """

@@ -1,4 +1,4 @@
-"""Remove jobs, single sends and what is older than 90 days, in slices: other processes can write in between."""
+"""Remove jobs, single sends and records older than 90 days, in slices: other processes can write in between."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def delete_old_keys(store: Store) -> None:
 
 
 def tidy(store: Store) -> None:
-    """Delete some of what is older than 90 days, and imports whose process has died.
+    """Delete some records that are older than 90 days, and imports whose process has died.
 
     Continue removals whose process was killed. This can take seconds.
     """
@@ -61,7 +61,7 @@ def tidy(store: Store) -> None:
 
 
 def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> None:
-    """Delete the rows of jobs in slices; without ``everything``, keep what protects people for 90 days."""
+    """Delete the rows of jobs in slices; without ``everything``, keep the data that prevents repeats."""
     for some in chunks(jobs):
         _in_slices(store, "recipient", "line", some, "DELETE FROM recipient")
         _in_slices(store, "response", "request", some, "DELETE FROM response")

@@ -26,7 +26,7 @@ first, because it takes a quarter of the time."""
 class Intent(NamedTuple):
     """A request that is about to be sent to the recipients in ``lines``, with their ``phones``.
 
-    ``parameters`` are those of the message (JSON), ``cost`` its segments per recipient. It may be sent until
+    ``parameters`` belong to the message (JSON), and ``cost`` is its segments per recipient. It may be sent until
     ``expires``, a time of `msgctl.store.sending.boot_time`. ``time`` is in milliseconds since 1970.
     """
 
@@ -188,7 +188,7 @@ def is_sending(db: Database, job: int, intent: Intent) -> bool:
 
 
 def lose(db: Database, job: int) -> None:
-    """Mark all requests in flight as unknown: nobody waits for their responses. Called in a transaction."""
+    """Mark all requests in flight as unknown: no process waits for their responses. Called in a transaction."""
     lost = db.change(
         "UPDATE result SET outcome = 'unknown', error = ? WHERE job = ? AND outcome = 'sending'", (ENDED_EARLY, job)
     )

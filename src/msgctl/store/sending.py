@@ -21,7 +21,9 @@ from msgctl.store.store import Store
 from msgctl.text import clean
 
 INTENT_LIFE = 0.5
-"""Seconds after which an unsent intent is not valid: somebody may have opted out, or taken the job over."""
+"""Seconds after which an unsent intent expires: a person may have opted out, or a process may have taken the job
+over.
+"""
 
 
 def boot_time() -> float:
@@ -120,7 +122,7 @@ class Sending:
     def upcoming(self, size: int) -> tuple[int, int] | None:
         """Return how many recipients the next request may have (at most ``size``), and the segments of each.
 
-        Return None if nobody is pending.
+        Return None if no recipient is pending.
         """
         number = self._queue.next(size)
         if not number:
@@ -128,7 +130,7 @@ class Sending:
         return number, self._queue.content(self._queue.first.content).cost
 
     def intend(self, size: int) -> Intent | None:
-        """Store the intent of the next request, to at most ``size`` recipients; None if nobody is pending."""
+        """Store the intent of the next request, to at most ``size`` recipients; None if no recipient is pending."""
         number = self._queue.next(size)
         if not number:
             return None
@@ -167,8 +169,8 @@ class Sending:
     def finish(self, state: str, *, due: int | None = None, ending: str = "") -> Job:
         """Give the job up in a state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.
 
-        Requests that are still in flight become unknown. If the job is done, it is checked that every recipient has a
-        result. Raises LostJobError.
+        Requests that are still in flight become unknown. For ``done``, check that every recipient has a result. Raises
+        LostJobError.
         """
         db, number = self._db, self.job.number
         with db.transaction(self.job.account):
