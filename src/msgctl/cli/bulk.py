@@ -179,9 +179,9 @@ class Bulk:
         request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
         request = request._replace(people=[to])
         if context.options.dry_run:
-            from msgctl.cli.send import described
+            from msgctl.cli.send import dry_run
 
-            return described([request.described(context.profile.base_url)])
+            return dry_run(context, request)
         return perform(context, request, channel=operation.channel, may_repeat=True)
 
     # --- before the job is sent

@@ -16,7 +16,8 @@ from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.outcomes.record import MAX_QUOTE, service_message
-from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
+from msgctl.output.fields import flat
+from msgctl.output.result import Format, OwnResult, Result, ServiceResult
 from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def send_message(
     request = request._replace(people=people)
     check_fields(context, request.operation)
     if context.options.dry_run:
-        return described([request.described(context.profile.base_url)])
+        return dry_run(context, request)
     key = None
     if options.once is not None:
         key = single.key_of(context, request, options.once, resend_unknown=options.resend_unknown)
@@ -74,7 +75,7 @@ def run(context: Context, request: Request) -> ServiceResult | OwnResult:
     """Make a request and return its result; in a dry run, describe the request instead."""
     check_fields(context, request.operation)
     if context.options.dry_run:
-        return described([request.described(context.profile.base_url)])
+        return dry_run(context, request)
     try:
         return perform(context, request)
     except MsgctlError as error:
@@ -137,16 +138,13 @@ def perform(
     return result
 
 
-def described(documents: Sequence[Document]) -> OwnResult:
+def dry_run(context: Context, *requests: Request) -> OwnResult:
     """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
-    columns = dict.fromkeys(
-        f"{name}.{inner}" if inner else name
-        for document in documents
-        for name, value in document.items()
-        for inner in (value if isinstance(value, dict) else [""])
-    )
-    shown = documents[0] if len(documents) == 1 else documents
-    return OwnResult(shown, tuple(columns), view="request")
+    documents = [request.described(context.profile.base_url) for request in requests]
+    columns: dict[str, None] = {}
+    for document in documents:
+        columns |= dict.fromkeys(flat(document))
+    return OwnResult(documents[0] if len(documents) == 1 else documents, tuple(columns), view="request")
 
 
 def check_fields(context: Context, operation: Operation) -> None:

@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.options import json_body
 from msgctl.cli.parsers import parser
-from msgctl.cli.send import described
+from msgctl.cli.send import dry_run
 from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
@@ -120,7 +120,7 @@ def api(
     query, form = (field or (), ()) if is_query else ((), field or ())
     request = Request(context.operation, tuple(query), tuple(form), content)
     if context.options.dry_run:
-        return described([request.described(context.profile.base_url)])
+        return dry_run(context, request)
     response = context.client.fetch(request)
     context.carried_out |= response.is_success and context.operation.effect is not Effect.READS
     failures: list[MsgctlError] = []

@@ -7,7 +7,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
 from msgctl.cli.options import Numbers, Phones, option
-from msgctl.cli.send import check_fields, described, perform
+from msgctl.cli.send import check_fields, dry_run, perform
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import build
@@ -43,7 +43,7 @@ def add(
     requests = [build(ops.BLOCK_PHONE, {"phone": number, "name": name}) for number in phones]
     check_fields(context, ops.BLOCK_PHONE)
     if context.options.dry_run:
-        return described([request.described(context.profile.base_url) for request in requests])
+        return dry_run(context, *requests)
     if context.stdin.isatty():
         shown = phones[0] if len(phones) == 1 else plural(len(phones), "number")
         prompts.confirm(context, f"Block {shown}? The API cannot undo it.")

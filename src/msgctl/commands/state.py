@@ -1,6 +1,5 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import max_wait_option, parser, until_option
-from msgctl.cli.send import check_fields, described
+from msgctl.cli.send import check_fields, dry_run
 from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
 from msgctl.cli.tree import command, group
 from msgctl.errors import (
@@ -66,7 +65,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     targets = messages.targets(context)
     if context.options.dry_run:
-        return _described(context, targets)
+        return dry_run(context, *(target.request for target in targets))
     is_json = context.options.format is Format.JSON and not context.options.fields
     got: dict[str, Response] = {}
     failures: list[MsgctlError] = []
@@ -112,7 +111,7 @@ def watch(
     """Wait until each message reaches a state; exit with 6 if one does not."""
     targets = messages.targets(context)
     if context.options.dry_run:
-        return _described(context, targets)
+        return dry_run(context, *(target.request for target in targets))
     tracker, failures = Tracker(context, targets, max_wait, until), list[MsgctlError]()
     try:
         tracker.follow()
@@ -124,11 +123,6 @@ def watch(
     is_json = context.options.format is Format.JSON
     shown = [response for response in tracker.latest.values() if is_json or response.document["data"]]
     return ServiceResult(shown, len(targets), failures=failures)
-
-
-def _described(context: Context, targets: Sequence[Target]) -> OwnResult:
-    base_url = context.profile.base_url
-    return described([each.request.described(base_url) for each in targets])
 
 
 def _without_state(id: str, response: Response) -> UnreadableError:

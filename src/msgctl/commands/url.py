@@ -1,10 +1,9 @@
 """`msgctl url`: create short URLs and count their clicks."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,10 +14,10 @@ from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import SkipHidden, field_parser, option
 from msgctl.cli.parsers import date_option, parser, text_option
-from msgctl.cli.send import described, run
+from msgctl.cli.send import dry_run, run
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError, unexpected, without_frames
-from msgctl.http.request import Request, Value, build
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
+from msgctl.http.request import Value, build
 from msgctl.output.result import Format, OwnResult, Result
 from msgctl.text import plural
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
-IN_FLIGHT = 8
-"""Maximum simultaneous requests of `url bulk` and `url clicks`."""
 
 app = group("Create short URLs and count their clicks.")
 
@@ -180,23 +177,14 @@ def bulk(
 
     Short URLs that exist already are used again, so you can safely repeat the command.
     """
-    from msgctl.jobs.links import look_up_values, short_url
+    from msgctl.jobs.links import creation, look_up, short_url
 
     table = links.read(context, "link", to)
     context.check_fields(table.columns)
     today = context.today()
     if context.options.dry_run:
-        return _described(
-            context,
-            [
-                request
-                for _, link in table.rows
-                for request in (
-                    build(ops.URL_STATISTIC, look_up_values(link.name, today)),
-                    build(ops.URL_SHORT, {"name": link.name, "url-long": link.long_url}),
-                )
-            ],
-        )
+        requests = [(look_up(link, today), creation(link)) for _, link in table.rows]
+        return dry_run(context, *chain.from_iterable(requests))
     return _with_column(context, table, partial(short_url, today=today))
 
 
@@ -215,6 +203,7 @@ def clicks(
 ) -> OwnResult:
     """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
     from msgctl.jobs.links import clicks as count
+    from msgctl.jobs.links import statistics
 
     today = context.today()
     first = since or today - timedelta(days=USUAL_DAYS)
@@ -222,61 +211,36 @@ def clicks(
     table = links.read(context, "clicks")
     context.check_fields(table.columns)
     if context.options.dry_run:
-        days = {"since": first.isoformat(), "until": last.isoformat()}
-        return _described(
-            context, [build(ops.URL_STATISTIC, {"name-url": link.name, **days}) for _, link in table.rows]
-        )
+        return dry_run(context, *(statistics(link, first, last) for _, link in table.rows))
     return _with_column(context, table, partial(count, since=first, until=last))
-
-
-def _described(context: Context, requests: Sequence[Request]) -> OwnResult:
-    return described([request.described(context.profile.base_url) for request in requests])
 
 
 def _with_column(context: Context, table: Table, find: "Callable[[Client, Link], object]") -> OwnResult:
     """Return the rows with the value that ``find`` returns for each link, as csv unless -o was given.
 
-    If a value is not found, its cell is empty, and the error is a failure of the result.
+    A row whose value is not found has an empty cell, and its error is a failure of the result.
     """
+    from msgctl.jobs.links import in_order
+
     if not context.options.has_format:
         context.options.format = Format.CSV
     client = context.client  # first, because it fails without a credential
-    own = threading.local()
-    clients: list[Client] = []
     failures: list[MsgctlError] = []
 
-    def connect() -> None:
-        own.client = client.sibling()
-        clients.append(own.client)
-
-    def value_of(link: "Link") -> object:
-        try:
-            return find(own.client, link)
-        except MsgctlError as error:
-            return without_frames(error)
-        except Exception as error:  # noqa: BLE001 (one row must not end the others)
-            return without_frames(unexpected(error))
-
     def rows() -> Iterator[dict[str, Any]]:
-        pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
-        try:
-            values_of_rows = pool.map(value_of, [link for _, link in table.rows])
-            for (row, link), value in zip(table.rows, values_of_rows, strict=True):
-                if isinstance(value, ConfigurationError):  # it concerns every row
-                    raise value
-                if isinstance(value, MsgctlError):
-                    failures.append(_failed(row.line, link.name, value))
-                    yield table.row(row, None)
-                else:
-                    yield table.row(row, value)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        found = in_order(client, [link for _, link in table.rows], find)
+        for (row, link), value in zip(table.rows, found, strict=True):
+            if isinstance(value, ConfigurationError):  # it concerns every row
+                raise value
+            if isinstance(value, MsgctlError):
+                failures.append(_failed(row.line, link.name, value))
+                yield table.row(row, None)
+            else:
+                yield table.row(row, value)
         # Of a row that did not fail, the link may be new.
         is_certain = len(failures) == len(table.rows) and all(failure.nothing_sent for failure in failures)
         for failure in failures:
             failure.nothing_sent = is_certain
-        for each in clients:
-            each.close()
 
     return OwnResult(rows(), table.columns, failures=failures)
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from string import ascii_letters, digits
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from msgctl import operations, values
-from msgctl.errors import RefusedError, UnreadableError, UsageError
+from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, unexpected, without_frames
 from msgctl.http.client import Client
-from msgctl.http.request import build
+from msgctl.http.request import Request, build
 from msgctl.jobs.reader import Row
 from msgctl.jobs.template import Placeholder, Template
 from msgctl.jsontext import Number
 from msgctl.text import shorten
 
+Value = TypeVar("Value")
+
+IN_FLIGHT = 8
+"""Maximum simultaneous requests of `url bulk` and `url clicks`."""
 LINE = "line"
 """The placeholder of the line in the file."""
 
@@ -84,7 +90,7 @@ def short_url(client: Client, link: Link, today: date) -> str:
     found = _look_up(client, link, today)
     if found is not None:
         return found
-    response = client.send(build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url}))
+    response = client.send(creation(link))
     created = _checked(link, response.document)
     if created is None:
         raise UnreadableError("The response contains no short URL", details=response.details)
@@ -93,23 +99,61 @@ def short_url(client: Client, link: Link, today: date) -> str:
 
 def clicks(client: Client, link: Link, since: date, until: date) -> int:
     """Return the number of clicks on a link. Raises the service's errors."""
-    given = {"name-url": link.name, "since": since.isoformat(), "until": until.isoformat()}
-    response = client.send(build(operations.URL_STATISTIC, given))
+    response = client.send(statistics(link, since, until))
     number = str(response.document.get("clicksNumber"))
     if not (number.isascii() and number.isdigit()):
         raise UnreadableError("The response contains no number of clicks", details=response.details)
     return int(number)
 
 
-def look_up_values(name: str, today: date) -> dict[str, str]:
-    """Return the parameters of a look-up. It begins yesterday, because the service may be in another time zone."""
-    return {"name-url": name, "since": (today - timedelta(days=1)).isoformat(), "until": today.isoformat()}
+def creation(link: Link) -> Request:
+    """Return the request that creates a link."""
+    return build(operations.URL_SHORT, {"name": link.name, "url-long": link.long_url})
+
+
+def statistics(link: Link, since: date, until: date) -> Request:
+    """Return the request for the clicks on a link."""
+    values = {"name-url": link.name, "since": since.isoformat(), "until": until.isoformat()}
+    return build(operations.URL_STATISTIC, values)
+
+
+def look_up(link: Link, today: date) -> Request:
+    """Return the request for a link that may exist. It begins yesterday: the service may be in another time zone."""
+    return statistics(link, today - timedelta(days=1), today)
+
+
+def in_order(
+    client: Client, links: Sequence[Link], find: Callable[[Client, Link], Value]
+) -> Iterator[Value | MsgctlError]:
+    """Yield the value that ``find`` returns for each link, or its error. Eight requests at a time are in flight."""
+    thread = threading.local()
+    clients: list[Client] = []
+
+    def connect() -> None:
+        thread.client = client.sibling()
+        clients.append(thread.client)
+
+    def value_of(link: Link) -> Value | MsgctlError:
+        try:
+            return find(thread.client, link)
+        except MsgctlError as error:
+            return without_frames(error)
+        except Exception as error:  # noqa: BLE001 (one link must not end the others)
+            return without_frames(unexpected(error))
+
+    pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
+    try:
+        yield from pool.map(value_of, links)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    for each in clients:
+        each.close()
 
 
 def _look_up(client: Client, link: Link, today: date) -> str | None:
     """Return the short URL with the name of a link; None if the service has none."""
     try:
-        document = client.send(build(operations.URL_STATISTIC, look_up_values(link.name, today))).document
+        document = client.send(look_up(link, today)).document
     except RefusedError:
         return None
     except UnreadableError as error:
