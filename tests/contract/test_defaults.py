@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.option_values import PHONE, used
+from contract.option_values import PHONE, used
 from msgctl import files
 from support.files import config_file, table, write_config
 from support.service import Service

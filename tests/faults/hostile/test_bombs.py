@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import msgctl
-from hostile.exit_codes import CSV, JSON, TABLE, Verdict, check
-from hostile.responses import CHUNKED, Hostile
+from faults.hostile.exit_codes import CSV, JSON, TABLE, Verdict, check
+from faults.hostile.responses import CHUNKED, Hostile
 from msgctl import operations as ops
 from msgctl.http.request import build
 from support.request_lines import Line
@@ -74,7 +74,7 @@ def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome],
         text=True,
         check=False,
         timeout=4 * MAX_SECONDS,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])},
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import Row, opened
+from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
 
 # --- encodings
 

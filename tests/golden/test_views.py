@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from golden.views import FOLDER, NOW, TERMINALS, Viewer
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS
 from msgctl.output.result import OwnResult
 from msgctl.output.tables import Column, console, listing
-from output.views import FOLDER, NOW, TERMINALS, Viewer
 from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from conftest import KEY
-from hostile.bodies import BODIES, BODY, HTML, NUMBERS, OF_TEXTS, TEXTS, body_of, of_numbers
-from hostile.exit_codes import Verdict
+from faults.hostile.bodies import BODIES, BODY, HTML, NUMBERS, OF_TEXTS, TEXTS, body_of, of_numbers
+from faults.hostile.exit_codes import Verdict
 from support.service import Behaviour, drop, raw, reset, respond, then
 
 

@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from conftest import KEY
-from hostile.exit_codes import FORMS, Verdict, check, run_line
+from faults.hostile.exit_codes import FORMS, Verdict, check, run_line
 from support.request_lines import Line
 from support.service import Behaviour, drop, raw, reset, running
 from support.tool import Tool

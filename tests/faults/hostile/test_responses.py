@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from hostile.exit_codes import FORMS, check, run_line
-from hostile.responses import RESPONSES, Hostile
+from faults.hostile.exit_codes import FORMS, check, run_line
+from faults.hostile.responses import RESPONSES, Hostile
 from support.request_lines import Line
 from support.service import Service
 from support.tool import Tool

@@ -14,8 +14,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from conftest import KEY
-from hostile.bodies import everything
-from hostile.exit_codes import Verdict, codes
+from faults.hostile.bodies import everything
+from faults.hostile.exit_codes import Verdict, codes
 from msgctl import operations as ops
 from support.examples import FIRST, Example, write_files
 from support.leaks import files_with_key, shows_key, spellings_of

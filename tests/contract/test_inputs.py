@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.option_values import OTHER, PHONE, RESPONSE, refused, used
 from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES, Line
+from contract.option_values import OTHER, PHONE, RESPONSE, refused, used
 from contract.wire import AWKWARD
 from support.service import Service, respond
 from support.tool import Tool

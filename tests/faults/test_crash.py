@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import pytest
 
-from jobs.bulk import CONCURRENCY, Bulk, NewBulk, assert_true
-from support.counting_server import CountingServer
+from support.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true
+from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
 
 BATCH = 10
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
+    """A server that counts, and the environment that points to it."""
+    with counting(delay=0.005) as counter:
+        monkeypatch.setenv("MSGCTL_BASE_URL", counter.base_url)
+        monkeypatch.setenv("MSGCTL_CLIENT", "12345")
+        monkeypatch.setenv("MSGCTL_KEY", "key")
+        yield counter
+
+
+@pytest.fixture
+def new_bulk(tmp_path: Path) -> Iterator[NewBulk]:
+    with contextlib.ExitStack() as stack:
+
+        def new(number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> Bulk:
+            return stack.enter_context(contextlib.closing(Bulk(tmp_path, number, *options, texts=texts)))
+
+        yield new
 
 
 def test_two_processes_that_resume_at_once_send_to_everyone_once(counter: CountingServer, new_bulk: NewBulk) -> None:
@@ -105,3 +127,27 @@ def test_a_job_without_disk_space_sends_nothing(counter: CountingServer, small_d
     assert done.code == 3
     assert "full" in done.err
     assert not counter.dispatches
+
+
+@pytest.mark.slow
+def test_checking_states_can_be_killed_and_continued(counter: CountingServer, new_bulk: NewBulk) -> None:
+    counter.state = lambda message: "queued" if message.endswith("0") else "delivered"
+    bulk = new_bulk(600)
+    assert bulk.begin().end().code == 0
+    counter.delay = 0.01  # so that the kill comes in between
+    running = bulk.states()
+    counter.wait_for_questions(300)
+    running.kill()
+    stopped_after = len(counter.questions)
+    assert stopped_after < 600
+    assert bulk.states().end().code == 0
+    asked = Counter(counter.questions)
+    assert {counter.phone_of(message) for message in asked} == set(bulk.phones)
+    checked_twice = [message for message, times in asked.items() if times > 1 and not message.endswith("0")]
+    # Those whose state is final are not checked again, unless the kill came before it was written.
+    assert len(checked_twice) <= 202
+    queued = sum(message.endswith("0") for message in asked)
+    assert bulk.shown()["states"] == {"delivered": 600 - queued, "queued": queued}
+    counter.questions.clear()
+    assert bulk.states().end().code == 0
+    assert Counter(counter.questions) == {message: 1 for message in asked if message.endswith("0")}

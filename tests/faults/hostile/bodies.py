@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from contract.interface import RECORDS, Field
-from hostile.exit_codes import Verdict
+from faults.hostile.exit_codes import Verdict
 
 SCALAR = "1"
 

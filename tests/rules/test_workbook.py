@@ -17,10 +17,10 @@ from subprocess import PIPE
 
 import pytest
 
-from jobs.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs import workbook as limits
 from msgctl.jobs.reader import numbers_in
+from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from support.jobs import EVA, accepting, phones, sends
 from support.runs import ended_well
 from support.service import Service

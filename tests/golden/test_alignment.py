@@ -6,8 +6,8 @@ import pytest
 from emoji import EMOJI_DATA
 from rich.cells import cell_len
 
+from golden.views import Terminal, Viewer
 from msgctl.output.result import OwnResult
-from output.views import Terminal, Viewer
 
 CJK = ("谢谢您的订单", "ご注文の品", "주문이준비되었습니다", "ｆｕｌｌ", "ﾊﾝｶｸ", "é", "e\u0301", "नमस्ते", "ไทย")
 JOINED = (

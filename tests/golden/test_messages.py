@@ -1,6 +1,6 @@
 """Complete error messages, in the text files of `messages/`.
 
-``WRITE_VIEWS=1 pytest tests/cli/test_messages.py`` writes them anew; read the difference before you commit it.
+``WRITE_VIEWS=1 pytest tests/golden/test_messages.py`` writes them anew; read the difference before you commit it.
 """
 
 from __future__ import annotations

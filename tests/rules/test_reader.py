@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from jobs.reading import ANA, LUIS, UNSHOWN, read, refused, source
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import InvalidRow, PhoneCells, Row, numbers_in, values_in
 from msgctl.jobs.template import Template
+from rules.reading import ANA, LUIS, UNSHOWN, read, refused, source
 
 # --- round trips
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from contract.requests import faults
-from fuzz.lines import command_lines
+from faults.command_lines import command_lines
 from msgctl.sandbox.server import Server
 from support.examples import write_files
 from support.files import table, write_config

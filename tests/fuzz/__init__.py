@@ -1,1 +1,0 @@
-"""Hostile command lines, built by hypothesis."""
