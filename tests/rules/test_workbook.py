@@ -332,7 +332,7 @@ def shop(*, hidden: Collection[int]) -> bytes:
 
 def test_hidden_rows_are_an_error_that_states_how_many() -> None:
     assert refused(shop(hidden={3, 4, 5})) == (
-        "standard input has 2 rows that Excel hides, by hand or by a filter Show them in Excel, or delete them."
+        "standard input has 2 rows that Excel hides, by hand or by a filter Show hidden rows in Excel, or delete them."
     )
     assert "has 1 row that Excel hides" in refused(shop(hidden={1}))
     assert [row.line for row in read(shop(hidden={4})).rows] == [2, 3, 5]
