@@ -24,7 +24,7 @@ class Number(str):
 
 
 class ShapeError(ValueError):
-    """The body is not JSON, or is JSON without the record; the message gives the reason."""
+    """The body is not JSON, or is JSON without the record; the message contains the reason."""
 
 
 class _Raw(str):

@@ -1,6 +1,6 @@
 """Convert phone numbers as people write them to the digits that the service expects.
 
-Google's libphonenumber (the `phonenumbers` package) decides what a valid number is. It is imported when the first
+Google's libphonenumber (the `phonenumbers` package) decides which numbers are valid. It is imported when the first
 number is read, since that takes 20 ms.
 """
 

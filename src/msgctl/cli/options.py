@@ -80,7 +80,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
 
 
 class MessageOptions(OptionGroup):
-    """Options that give the message."""
+    """The message of a send."""
 
     text: Annotated[str | None, _message("TEXT", "Text of the message; - reads standard input.")] = None
     message_file: MessageFile = None
@@ -94,7 +94,7 @@ class MessageOptions(OptionGroup):
 
 
 class TemplateOptions(MessageOptions):
-    """Options that give the template of a bulk send."""
+    """The template of a bulk send."""
 
     text: Annotated[str | None, _message("TEMPLATE", "Text of the message, with {column} placeholders.")] = None
     message_file: Annotated[str | None, _message_file("Read the template from a file; - is standard input.")] = None

@@ -1,7 +1,7 @@
 """Convert a response to the record that a command shows, or to an error.
 
-`msgctl.outcomes` decides what a response means. An error quotes the service, reports whether the request was carried
-out, and suggests what to do next.
+`msgctl.outcomes` determines the meaning of a response. An error quotes the service, reports whether the request was
+carried out, and suggests what to do next.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A request on httpcore, with a limit for its whole time, and a flag for whether it was sent.
 
-`Transport` keeps one connection open. It stands between httpcore and a network backend: this machine's network, or
-the sandbox in this process. So each step of a request (name lookup, connection, TLS, proxy, request and response) is
-limited to the time that remains.
+`Transport` keeps one connection open. It connects httpcore to a network backend: this machine's network, or the sandbox
+in this process. So each step of a request (name lookup, connection, TLS, proxy, request and response) is limited to the
+time that remains.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Transport(httpcore.NetworkBackend):
             raise self._not_reached(error) from error
         except Exception as error:
             self.close()
-            # socksio has exceptions of its own, and httpcore uses assertions for what a SOCKS proxy sends.
+            # socksio has its own exceptions, and httpcore uses assertions to check the bytes of a SOCKS proxy.
             if self._proxy is None or self.is_sent or isinstance(error, MsgctlError):
                 raise
             raise self._not_reached(error) from error

@@ -1,4 +1,4 @@
-"""Import a file into the store, 1,000 rows at a time, and count what the job will send."""
+"""Import a file into the store, 1,000 rows at a time, and count the messages of the job."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Tally:
 
 
 def tally(store: Store, job: int, account: str, limits: queue.Limits) -> Tally:
-    """Count what a job will send, by the rules that also apply to each request."""
+    """Count the messages that a job would send now, by the rules that also apply to each request."""
     total = Tally()
     first: Planned | None = None
     costly: Planned | None = None

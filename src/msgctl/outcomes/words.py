@@ -138,7 +138,7 @@ _INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PHRASE_END = re.compile("[.,;:()]")
 _WORD = re.compile(r"[^\W_]+|\?")
 _BLOCKED = re.compile(r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra|added|agregad[oa]s?)\b")
-"""Words that mean that a number was blocked, which is what `block add` is for."""
+"""Words that mean that a number was blocked, which is the purpose of `block add`."""
 
 
 class Text(NamedTuple):

@@ -137,7 +137,7 @@ class Printer:
             for response in result.responses:
                 self._json(response.body)
         elif self._is_drawn and (not self._chosen or result.responses[0].operation is operations.BALANCE):
-            self._show(result)  # the only field of a balance has a view of its own
+            self._show(result)  # the only field of a balance has a separate view
         else:
             columns, rows = fields.table(result.responses, self._chosen)
             self._rows(columns, rows)

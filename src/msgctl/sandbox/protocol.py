@@ -33,7 +33,7 @@ UNKNOWN_ERROR = 520
 """The status of a refused operation (API, "Errors")."""
 
 MAX_INTEGER = 10**9 - 1
-"""The largest value of a number for which the API gives no limit."""
+"""The largest value of a number for which the API specifies no limit."""
 
 MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""

@@ -107,7 +107,7 @@ class Database(ABC):
             raise
 
     def damaged(self, fault: str) -> ConfigurationError:
-        """Return the error for a store that does not contain what it should."""
+        """Return the error for a store with missing or wrong content."""
         return ConfigurationError(
             f"The store {self.place} is damaged: {fault}",
             "Restore it from a backup, or rename it. A new store has forgotten all earlier sends.",

@@ -145,7 +145,7 @@ class Queue:
 
     @property
     def attempt(self) -> int:
-        """The attempt that is being sent: the first one, or that of a resend."""
+        """The attempt that is being sent: the first one, or the attempt of a resend."""
         return self._job.attempt if self._job.is_resending else 1
 
     def _read(self) -> bool:

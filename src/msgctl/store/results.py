@@ -13,7 +13,9 @@ from msgctl.store.schema import CREDIT
 from msgctl.store.store import SLICE, Store
 
 MAX_CREDITS = 10**12
-"""Credits of one recipient; more is a mistake of the service. The sum for a million recipients fits into 64 bits."""
+"""Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
+bits.
+"""
 ENDED_EARLY = "msgctl ended before the response arrived"
 
 NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
@@ -263,7 +265,7 @@ class Charges(NamedTuple):
 
 
 def charges(store: Store, job: int) -> Charges:
-    """Return what the limit of credits counts beside the credits of a job, in all attempts."""
+    """Return the charges that the limit of credits adds to the credits of a job, in all attempts."""
     row = store.db.row(
         """SELECT sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
         sum(CASE WHEN outcome = 'accepted' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END),

@@ -1,4 +1,4 @@
-"""Open the store, and own things in it: the locks of this process, which other processes see."""
+"""Open the store, and own jobs and keys in it: other processes see the locks of this process."""
 
 from __future__ import annotations
 
