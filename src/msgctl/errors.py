@@ -189,7 +189,7 @@ class MsgctlError(Exception):
         return error
 
     def document(self) -> dict[str, Any]:
-        """Return the fields of the error in JSON that follow from recipients and response."""
+        """Return the fields of the JSON of an error that come from its recipients and response."""
         document: dict[str, Any] = {}
         if self.recipients:
             document["recipients"] = self.recipients

@@ -212,7 +212,9 @@ def unpacked(archive: zipfile.ZipFile) -> Parts:
     """Return the parts of a workbook after checking their sizes. Raises WorkbookError."""
     parts = {part.filename.lower(): part for part in archive.infolist()}
     if len(parts) < len(archive.infolist()):
-        raise WorkbookError(UNREADABLE)  # if two parts have the same name, readers differ in the one that they use
+        raise WorkbookError(
+            UNREADABLE
+        )  # of two parts with the same name, some readers use the first and others the last
     _check_size(sum(part.file_size for part in parts.values()))
     size = 0
     for part in parts.values():

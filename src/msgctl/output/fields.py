@@ -17,7 +17,7 @@ from msgctl.text import clean, shorten
 MAX_UNKNOWN = 64
 """Maximum undocumented fields that get a column; a hostile response could have a new field in every entry."""
 MAX_REPEATED = 200
-"""Characters of a dispatch's field that is repeated beside each of its entries; a hostile response has a megabyte."""
+"""Maximum characters of a dispatch's field, which is repeated in the row of each entry."""
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
 

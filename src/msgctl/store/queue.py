@@ -1,4 +1,4 @@
-"""The next recipients of a job: read ahead, and left out by opt-outs, repeats and --at-most."""
+"""Read the next recipients of a job ahead, and leave out opt-outs, repeats and people who have reached --at-most."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Queue:
         self._read_to = (0, 0)
 
     def go_back(self, content: int, line: int) -> None:
-        """Read again from a recipient on who is pending again."""
+        """Continue from an earlier recipient, who is pending again."""
         places = [(content, line), *(each.place for each in (*self._checked, *self._unchecked))]
         first, position = min(places), self._read_to
         self.restart()
