@@ -192,8 +192,10 @@ def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool:
 
 def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service, tool: Tool) -> None:
     service.always(respond(dispatch("one\ntwo\r\nthree\u2028\x0b\n")))
-    cells = [*csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out))]
-    assert cells == [["sms"], ["one\ntwo\nthree\\u2028\\x0b\n"]]
+    cells = [*csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out, newline=""))]
+    assert cells == [["sms"], ["one\ntwo\r\nthree\u2028\\x0b\n"]]
+    shown = tool(*SMS, "-o", "csv", "--fields", "sms", terminal=True).out
+    assert shown == 'sms\n"one\ntwo\nthree\\u2028\\x0b\n"\n'
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
 
 

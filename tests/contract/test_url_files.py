@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def test_the_clicks_of_each_link_are_counted_in_a_new_column(
     sandbox.done("sandbox", "click", "sale-7", "--count", "3")
     rows = sandbox.document("url", "clicks", str(links), "--name", "sale-{id}")
     assert [(row["id"], row["name"], row["clicks"]) for row in rows] == [("a&b", "Ana", 0), ("7", "=Luis", 3)]
+
+
+def test_the_file_is_read_back_unchanged(sandbox: Sandbox, home: Path) -> None:
+    people, links = home / "people.csv", home / "links.csv"
+    cells = ["\u202a+57 300 123 4567\u202c", "Mar\xad\u200bía\tJosé", "=1+1", "one\r\ntwo\rthree\n", "\t@", "a\\b"]
+    with people.open("w", newline="") as file:
+        csv.writer(file).writerows([["phone", *"abcde"], cells])
+    done = sandbox("url", "bulk", str(people), "--to", "https://shop.example/{line}", "--name", "sale-{line}")
+    links.write_bytes(done.stdout)
+    [row] = sandbox.document("url", "clicks", str(links), "--name", "sale-{line}")
+    assert [row[name] for name in ["phone", *"abcde"]] == cells
+    assert sandbox("sms", "bulk", str(links), "-m", "Hola {a}", "--yes").code == 0
 
 
 def test_a_link_is_created_only_after_a_look_up_that_finds_none(tool: Tool, service: Service, file: str) -> None:

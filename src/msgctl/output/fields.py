@@ -12,7 +12,7 @@ from msgctl.errors import UsageError
 from msgctl.http.response import Response
 from msgctl.operations import Record
 from msgctl.output.result import Document
-from msgctl.text import clean, shorten
+from msgctl.text import clean, escape, shorten, storable
 
 MAX_UNKNOWN = 64
 """Maximum undocumented fields that get a column; a hostile response could have a new field in every entry."""
@@ -26,6 +26,8 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9]
 
 +57-300 is a formula, and +57300 is a number. +57 300 123-4567 is text, because a space separates two of its numbers.
 """
+
+_CONTROLS = {code: escape(chr(code)) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\r\n"}
 
 Row = Mapping[str, Any]
 
@@ -152,13 +154,24 @@ def check(fields: Sequence[str], columns: Iterable[str]) -> None:
             )
 
 
-def csv_line(row: Iterable[str]) -> str:
-    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
+def csv_line(row: Iterable[str], *, is_terminal: bool) -> str:
+    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines.
+
+    In a pipe, only control characters other than white space are escaped, so that a file that msgctl copies and reads
+    again keeps its cells: phones copied from a chat have direction marks, and names have soft hyphens and joiners.
+    """
     import csv  # not needed for tables
 
+    written = clean_lines if is_terminal else _without_controls
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([clean_lines(_guard(text)) for text in row])
-    return line.getvalue()
+    # csv quotes a cell with a carriage return only if the line ends with one.
+    csv.writer(line, lineterminator="\r\n").writerow([written(_guard(text)) for text in row])
+    return line.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _without_controls(text: str) -> str:
+    """Return text with its white space, and the other control characters escaped visibly."""
+    return storable(text.translate(_CONTROLS))
 
 
 def clean_lines(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -162,7 +163,9 @@ class Printer:
         if self._is_drawn:
             self._show(OwnResult(documents, columns))
             return
-        line = fields.csv_line if self._format is Format.CSV else fields.tsv_line
+        line = fields.tsv_line
+        if self._format is Format.CSV:
+            line = partial(fields.csv_line, is_terminal=self._screen.stream.isatty())
         rows = (line(text_of(document.get(name)) for name in columns) for document in documents)
         self._write(chain([line(columns)] if self._header else [], rows))
 
