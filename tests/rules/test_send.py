@@ -153,6 +153,18 @@ def test_a_wait_lists_undelivered_recipients_and_exits_with_6(last: str, service
     assert len(outcome.out.splitlines()) == 3
 
 
+@pytest.mark.parametrize(("last", "reason"), [("rejected", "not_delivered"), ("queued", "state_not_reached")])
+def test_the_error_of_a_wait_lists_the_recipients(last: str, reason: str, service: Service, tool: Tool) -> None:
+    service.will(TWO_ACCEPTED, respond({"id": "a", "state": "delivered"}))
+    service.always(respond({"id": "b", "state": last}))
+    error = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--max-wait", "9", "--json").error
+    assert (error["reason"], error["nothing_sent"]) == (reason, False)
+    assert error["recipients"] == [
+        {"phone": PHONE, "outcome": "accepted", "id": "a"},
+        {"phone": OTHER, "outcome": "accepted", "id": "b"},
+    ]
+
+
 def test_a_wait_without_an_id_reports_that_the_state_cannot_be_checked(service: Service, tool: Tool) -> None:
     cannot = f"The state of {PHONE} cannot be checked: the service returned no ID"
     service.will(respond({"status": "1", "data": [{"phone": PHONE, "status": "sent"}]}))
@@ -176,7 +188,7 @@ def test_a_state_that_cannot_be_read_is_not_reported_as_not_delivered(service: S
     service.always(respond(b"", 500))
     done = tool("sms", "send", PHONE, "-m", "Hola", "--wait", "--max-wait", "9", "--json")
     found = (done.code, done.error["message"], done.error["reason"])
-    assert found == (6, f"The state of {PHONE} could not be read (500)", "not_delivered")
+    assert found == (6, f"The state of {PHONE} could not be read (500)", "state_not_reached")
     assert "status 500" in done.error["hint"]
     assert tool.clock.slept == pytest.approx([2, 2, 2, 2, 1], abs=1)
 

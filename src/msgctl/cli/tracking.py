@@ -15,7 +15,7 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.request import Request, build
-from msgctl.http.response import Response
+from msgctl.http.response import Response, listed
 from msgctl.outcomes import judge
 from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome, is_delivered, is_final, reaches
 from msgctl.output.result import Format, ServiceResult
@@ -225,12 +225,14 @@ def track_sent(
     if is_displayed(context):
         _show(context, messages)
     error = _undelivered(context, tracker, messages, noun, max_wait, until)
+    if error:
+        error.recipients = listed(outcomes)
     if error is None and messages and all(message.state and is_delivered(message.state) for message in messages):
         done = "answered" if noun == "call" else "delivered"
         context.note(f"The {noun} was {done}." if len(messages) == 1 else f"All {noun}s were {done}.")
     responses = []
     if context.options.format is Format.JSON:
-        responses = list(tracker.latest.values())
+        responses = [tracker.latest[target.id] for target in targets if target.id in tracker.latest]
     return ServiceResult(responses, failures=[error] if error else [])
 
 
@@ -239,22 +241,27 @@ def _undelivered(
 ) -> ConditionError | None:
     """Return the error for messages that are not delivered; None if all are."""
     without_id = [message.name for message in messages if not message.id]
-    unread, missing, late = [], [], 0
+    unread, missing, late = list[str](), list[str](), list[str]()
+    is_only_late = not without_id
     for message in messages:
         if not message.id:
             continue
         if message.state is None or message.id in tracker.errors:
             unread.append(message.name)
+            is_only_late &= tracker.is_late(message.id)
         elif not reaches(message.state, until or "delivered"):
             missing.append(f"{message.name} [{shorten(message.state, 60)}]")
-            late += tracker.is_late(message.id)
+            if tracker.is_late(message.id) and not is_final(message.state):
+                late.append(message.state)
+            else:
+                is_only_late = False
     parts = []
     if missing:
         done = "answered by" if noun == "call" else "delivered to"
         accepted = plural(len(messages), f"accepted {noun}")
         parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
     if late:
-        parts.append(f"{plural(late, noun)} did not reach {tracker.goal} in {max_wait:g} s")
+        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {max_wait:g} s")
     if unread:
         statuses = sorted({str(error.http_status) for error in tracker.errors.values() if error.http_status})
         status = f" ({', '.join(statuses)})" if statuses else ""
@@ -266,7 +273,8 @@ def _undelivered(
     hint = None
     if missing or unread:
         hint = f"{tracker.first_failure}To check again: {context.printer.program} state get --last"
-    return ConditionError("; ".join(parts), hint, reason="not_delivered")
+    reason = NOT_REACHED if is_only_late else "not_delivered"
+    return ConditionError("; ".join(parts), hint, reason=reason, word=("delivered", late[0]) if late else None)
 
 
 def _targets(accepted: Sequence[RecipientOutcome]) -> list[Target]:
