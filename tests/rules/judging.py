@@ -13,11 +13,11 @@ from msgctl.outcomes.record import messages_of
 PHONE, OTHER = "573001234567", "573007654321"
 
 
-def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ()) -> judge.Sent:
+def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ()) -> judge.RequestParts:
     """Return the parts of a request that its response may repeat."""
     echoes = {*values, *filter(None, phones)}
     numbers = {value for value in echoes if value.isdecimal()} | {str(len(phones))}
-    return judge.Sent(phones, frozenset(echoes), frozenset(numbers), operation == "block add")
+    return judge.RequestParts(phones, frozenset(echoes), frozenset(numbers), operation == "block add")
 
 
 def parsed(body: Any) -> Any:

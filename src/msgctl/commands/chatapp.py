@@ -24,7 +24,7 @@ app = group("Send chat-app messages from templates.")
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME", panel=MESSAGE)]
 
 
-class Content(OptionGroup):
+class TemplateMessage(OptionGroup):
     """The content of a message: values of a template, or a JSON object."""
 
     template: Template
@@ -51,7 +51,7 @@ class Content(OptionGroup):
     "msgctl chatapp send --template appointment --body body.json",
     performs=ops.CHATAPP_SEND,
 )
-def send(context: Context, content: Content, numbers: Numbers, options: SendOptions) -> Result:
+def send(context: Context, content: TemplateMessage, numbers: Numbers, options: SendOptions) -> Result:
     """Send a chat-app message from a template."""
     return _send(context, ops.CHATAPP_SEND, content, numbers, options)
 
@@ -63,7 +63,7 @@ def send(context: Context, content: Content, numbers: Numbers, options: SendOpti
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
-def order(context: Context, content: Content, numbers: Numbers, options: SendOptions) -> Result:
+def order(context: Context, content: TemplateMessage, numbers: Numbers, options: SendOptions) -> Result:
     """Send a store-order notification from a custom template."""
     return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
@@ -103,7 +103,9 @@ def bulk_send(
     return bulk.start(context, ops.CHATAPP_SEND, source, numbers, job, rules, fixed, templates, check)
 
 
-def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:
+def _send(
+    context: Context, operation: Operation, content: TemplateMessage, numbers: Numbers, options: SendOptions
+) -> Result:
     values: dict[str, Value] = {"template": content.template}
     body = None
     if content.body is not None:

@@ -19,7 +19,7 @@ from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place
-from msgctl.outcomes.judge import Sent
+from msgctl.outcomes.judge import RequestParts
 
 Value = str | bool | Sequence[str] | None
 Pairs = tuple[tuple[str, str], ...]
@@ -68,7 +68,7 @@ class Request(NamedTuple):
         return [str(phone) if isinstance(phone, str) else None]
 
     @property
-    def sent(self) -> Sent:
+    def sent(self) -> RequestParts:
         """The parts of the request that a response may repeat."""
         values = {value for _, value in (*self.query, *self.form)}
         if self.json is not None:
@@ -77,7 +77,7 @@ class Request(NamedTuple):
         phones = self.phones or [None]
         values |= {phone for phone in phones if phone}
         numbers = {value for value in values if value.isdecimal()} | {str(len(phones))}
-        return Sent(phones, frozenset(values), frozenset(numbers), self.operation is operations.BLOCK_PHONE)
+        return RequestParts(phones, frozenset(values), frozenset(numbers), self.operation is operations.BLOCK_PHONE)
 
     @property
     def own_body(self) -> bytes | None:

@@ -117,9 +117,8 @@ def error_of(job: Job, ending: Ending | None, program: str = "msgctl") -> Msgctl
         what = f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
     elif ending.why is Why.ASKED:
         what = f"Another process paused the job. {summary}"
-    error = _ERRORS[ending.why](what, hint)
+    error = _ERRORS[ending.why](what, hint).replaced(consequence="")
     error.reason = _REASONS.get(ending.why, ending.reason)
-    error.consequence = ""
     return error
 
 

@@ -45,7 +45,7 @@ MIN_DIGITS = 7
 """Minimum digits of a number that may lack its country code."""
 
 
-class Sent(NamedTuple):
+class RequestParts(NamedTuple):
     """The parts of a request that a response may repeat.
 
     ``phones`` are the recipients; None is a recipient whom only the user's own body specifies. ``echoes`` are all
@@ -64,7 +64,7 @@ class Sent(NamedTuple):
         return [phone for phone in self.phones if phone]
 
 
-NO_RECIPIENTS = Sent([None])
+NO_RECIPIENTS = RequestParts([None])
 """A request without known recipients."""
 
 
@@ -110,7 +110,7 @@ def _is_zero(value: Any) -> bool:
     return value is False or (isinstance(value, str) and value.strip().lower() in ("0", "false"))
 
 
-def _is_nothing(request: Sent, value: Any) -> bool:
+def _is_nothing(request: RequestParts, value: Any) -> bool:
     if value in (None, "", [], {}) or _is_zero(value):
         return True
     if not isinstance(value, str):
@@ -119,7 +119,7 @@ def _is_nothing(request: Sent, value: Any) -> bool:
     return is_none or read(value).is_all(ACCEPTED_WORDS, numbers=request.numbers)
 
 
-def _is_echo(request: Sent, value: Any) -> bool:
+def _is_echo(request: RequestParts, value: Any) -> bool:
     """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
     if not isinstance(value, str):
         return False
@@ -203,7 +203,7 @@ def _stated(content: Object) -> list[Any]:
 # --- sends and changes
 
 
-def sent(request: Sent, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
+def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
 
     ``size`` are the bytes of the response; a small one can be read whole.
@@ -231,21 +231,21 @@ def sent(request: Sent, http_status: int, document: Any, size: int = MAX_READ) -
     return _of_entries(record, entries, verdicts)
 
 
-def _unknown(request: Sent) -> Judgement:
+def _unknown(request: RequestParts) -> Judgement:
     return Judgement([RecipientOutcome(phone, UNKNOWN) for phone in request.phones])
 
 
-def _refused(request: Sent, document: Any) -> Judgement:
+def _refused(request: RequestParts, document: Any) -> Judgement:
     error = service_message(document)
     return Judgement([RecipientOutcome(phone, REFUSED, error=error) for phone in request.phones], is_refused=True)
 
 
-def _has_acceptance(request: Sent, document: Any) -> bool:
+def _has_acceptance(request: RequestParts, document: Any) -> bool:
     """Return whether a `status` or `state`, at any depth, is an acceptance."""
     return any(_accepts(request, value) for found in objects(document) for value in _stated(found))
 
 
-def _accepts(request: Sent, value: Any) -> bool:
+def _accepts(request: RequestParts, value: Any) -> bool:
     """Return whether a value is an acceptance."""
     if _is_one(value) or words.is_added("accepted", _text(value)):
         return True
@@ -254,7 +254,7 @@ def _accepts(request: Sent, value: Any) -> bool:
     return read(value, of_block=request.is_block).is_all(ACCEPTED_WORDS, numbers=request.numbers)
 
 
-def _fails(request: Sent, value: Any) -> bool:
+def _fails(request: RequestParts, value: Any) -> bool:
     """Return whether a `status` or `state` means that nothing was done."""
     if words.is_added("refused", _text(value)):
         return True
@@ -264,7 +264,7 @@ def _fails(request: Sent, value: Any) -> bool:
 _ID = re.compile(r"\S*[1-9]\S*")
 
 
-def _has_id(request: Sent, content: Any) -> bool:
+def _has_id(request: RequestParts, content: Any) -> bool:
     """Return whether a field may be an id: a number or one word with a digit, in a field that may contain one."""
     return any(
         field.name.may_be_id
@@ -278,7 +278,7 @@ def _has_id(request: Sent, content: Any) -> bool:
 _ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9]", re.ASCII)
 
 
-def _contradicts(request: Sent, field: _Field) -> bool:
+def _contradicts(request: RequestParts, field: _Field) -> bool:
     """Return whether a field contradicts an acceptance."""
     name, value = field.name, field.value
     if (name.is_echo and not field.is_error) or words.is_added("accepted", _text(value)):
@@ -294,7 +294,7 @@ def _contradicts(request: Sent, field: _Field) -> bool:
     return not _accepts(request, value) and read(value).is_doubtful
 
 
-def _contradiction(request: Sent, content: Any) -> _Field | None:
+def _contradiction(request: RequestParts, content: Any) -> _Field | None:
     fields = _fields(content, of_block=request.is_block)
     return next((field for field in fields if _contradicts(request, field)), None)
 
@@ -322,7 +322,7 @@ _USUAL_ID = re.compile(r"(?=[0a-z-]*[1-9])(?:[a-z]?[0-9]{6,64}|(?=[0-9-]*[a-f])[
 class _Record:
     """The record of a send, without its entries (``own``), and the table of outcomes of the record or its entries."""
 
-    def __init__(self, request: Sent, own: Object) -> None:
+    def __init__(self, request: RequestParts, own: Object) -> None:
         self.request = request
         self.own = own
         self._stated = _stated(own)
@@ -411,7 +411,7 @@ class _Record:
         return RecipientOutcome(phone, outcome, own_id, status, _stored(entry.get("credits")), error, word)
 
 
-def short_url(request: Sent, document: Any) -> str | None:
+def short_url(request: RequestParts, document: Any) -> str | None:
     """Return the short URL in a 2xx response to `url shorten`, if it is certain that it was created."""
     found = [(each["urlShort"], each.get("urlLong")) for each in objects(document) if "urlShort" in each]
     found = [(short, long) for short, long in found if not _is_nothing(request, short)]
@@ -434,7 +434,7 @@ def likely_kind(word: str) -> str:
     return REFUSED if is_failure and not words.OPEN.among(text.words) else ACCEPTED
 
 
-def _is_too_long(request: Sent, document: Any) -> bool:
+def _is_too_long(request: RequestParts, document: Any) -> bool:
     """Return whether a response has more values or text than a send can need."""
     length = 0
     waiting = [document]
@@ -458,7 +458,7 @@ def _of_record(record: _Record) -> Judgement:
     verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
     if "phone" in own and [*request.phones] != [None]:
-        named = Numbers(request.phones).among(own["phone"])
+        named = RecipientFinder(request.phones).among(own["phone"])
     stranger = verdict._replace(outcome=UNKNOWN)
     return Judgement(
         [record.described(own, verdict if phone in named else stranger, phone) for phone in request.phones]
@@ -471,7 +471,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     Without an entry, or if entries disagree, the outcome is unknown.
     """
     phones = record.request.phones
-    numbers = Numbers(phones)
+    numbers = RecipientFinder(phones)
     is_only = len(entries) == len(phones) == 1
     of_phone: dict[str | None, list[RecipientOutcome]] = {phone: [] for phone in phones}
     unclaimed: list[RecipientOutcome] = []
@@ -502,7 +502,7 @@ def _share(credits: str | None, number: int, place: int) -> str | None:
     return None if place else credits
 
 
-class Numbers:
+class RecipientFinder:
     """Recipients, found by their numbers in a response, which may lack the country code."""
 
     def __init__(self, phones: Sequence[str | None]) -> None:
@@ -544,7 +544,7 @@ class Verification(NamedTuple):
     word: str | None = None
 
 
-def verified(request: Sent, document: Any) -> Verification:
+def verified(request: RequestParts, document: Any) -> Verification:
     """Return whether a 2xx response confirms the code, and none of its fields contradicts this."""
     results = [level[name] for level in objects(document) for name in RESULTS if name in level]
     for result in results:
@@ -554,7 +554,7 @@ def verified(request: Sent, document: Any) -> Verification:
     return Verification(bool(results) and is_harmless)
 
 
-def _verifies(request: Sent, value: Any) -> bool:
+def _verifies(request: RequestParts, value: Any) -> bool:
     """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED`."""
     if _is_one(value) or words.is_added("verified", _text(value)):
         return True
@@ -568,7 +568,7 @@ _NEUTRAL_VALUE = re.compile(
 )
 
 
-def _is_harmless(request: Sent, field: _Field) -> bool:
+def _is_harmless(request: RequestParts, field: _Field) -> bool:
     """Return whether a field does not contradict a code that is verified."""
     name, value = field.name, field.value
     if value in (None, ""):
@@ -635,7 +635,7 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states
     of one recipient count only if they agree.
     """
-    numbers = Numbers(phones)
+    numbers = RecipientFinder(phones)
     of_phone: dict[str, list[str]] = {}
     of_id: list[str] = []
     for message in messages:

@@ -223,7 +223,7 @@ class _LockFile:
             try:
                 yield lock_file
             finally:
-                lock_file._close_unused()
+                lock_file.close_unused()
 
     @classmethod
     def _of(cls, path: Path) -> _LockFile:
@@ -237,7 +237,7 @@ class _LockFile:
         lock_file = cls._open[status.st_dev, status.st_ino] = cls(descriptor)
         return lock_file
 
-    def _close_unused(self) -> None:
+    def close_unused(self) -> None:
         if not self._own:
             for key in [key for key, each in self._open.items() if each is self]:
                 del self._open[key]
