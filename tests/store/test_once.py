@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.store import history, once, people, removal
 from msgctl.store.once import DIED, Begun, Key, Result, Single
 from msgctl.store.results import RowOutcome
@@ -65,6 +65,14 @@ def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None
     assert once.find(store, ACCOUNT, KEY) is None
     assert history.entries(store, 9) == []
     assert people.repeats(store, ACCOUNT, [ANA]) == set()
+
+
+def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store: Store) -> None:
+    with pytest.raises(StoreNotReachedError, match="was not reached in time") as error:
+        once.begin(store, single(), KEY._replace(max_wait=0))
+    assert (error.value.exit_code, error.value.nothing_sent) == (4, True)
+    assert history.entries(store, 9) == []
+    send(store)
 
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:

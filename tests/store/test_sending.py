@@ -15,8 +15,8 @@ from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.queue import OPTED_OUT, REPEATED, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome, RowOutcome
-from msgctl.store.sending import INTENT_LIFE, LostJobError, boot_time
-from msgctl.store.store import Store, open_store
+from msgctl.store.sending import INTENT_LIFE, LostJobError
+from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, accepted, imported, intend, phone, published, record, sent
 from store.conftest import Clock
 from store.processes import child, status_of, wait_until

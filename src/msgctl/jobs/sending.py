@@ -39,8 +39,8 @@ from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.results import Intent, RequestOutcome, RowOutcome, millionths
-from msgctl.store.sending import LostJobError, Sending, boot_time
-from msgctl.store.store import Store
+from msgctl.store.sending import LostJobError, Sending
+from msgctl.store.store import Store, boot_time
 
 MAX_TOGETHER = 20
 """Maximum threads that share one commit. With more, all would wait for the last one and then send at once."""

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.operations import CHANNELS
 from msgctl.store import people, results
 from msgctl.store.database import plain
 from msgctl.store.results import Intent, RequestOutcome, RowOutcome
-from msgctl.store.store import Store
+from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 from msgctl.values import quote
 
@@ -87,19 +87,22 @@ class Begun(NamedTuple):
     before: Result | None
 
 
-def find(store: Store, account: str, key: Key) -> Result | None:
-    """Return the result of an earlier send under a key, unless it is to be resent or another process sends now.
+class Earlier(NamedTuple):
+    """An earlier send under a key: its result, or the machine of the live process that is sending now."""
 
-    Raises UsageError (``key_reused``) if the key was used for something else.
-    """
+    result: Result | None
+    machine: str | None = None
+
+
+def _earlier(store: Store, account: str, key: Key) -> Earlier | None:
     row = store.db.row(
-        """SELECT digest, state, owner, exit_code, http_status, body, message, hint FROM once
+        """SELECT digest, state, owner, machine, exit_code, http_status, body, message, hint FROM once
         WHERE account = ? AND key = ?""",
         (account, plain(key.key)),
     )
     if row is None:
         return None
-    digest, state, owner, *values = row
+    digest, state, owner, machine, *values = row
     if digest != key.digest:
         raise UsageError(
             f"--once {quote(key.key)} was used for another message or other recipients",
@@ -107,12 +110,26 @@ def find(store: Store, account: str, key: Key) -> Result | None:
             consequence="this message was not sent",
             reason="key_reused",
         )
-    result = Result(*values)
-    if state == "sending":
-        if store.is_owned(owner):
-            return None
-        result = DIED
-    return None if result.exit_code == 5 and key.resend_unknown else result
+    if state == "done":
+        return Earlier(Result(*values))
+    if store.is_owned(owner):
+        return Earlier(None, machine)
+    return Earlier(DIED)
+
+
+def _repeated(earlier: Earlier | None, key: Key) -> Result | None:
+    """Return the result of an earlier send that is not sent again."""
+    if earlier is None or earlier.result is None:
+        return None
+    return None if earlier.result.exit_code == 5 and key.resend_unknown else earlier.result
+
+
+def find(store: Store, account: str, key: Key) -> Result | None:
+    """Return the result of an earlier send under a key, unless it is to be resent or another process sends now.
+
+    Raises UsageError (``key_reused``) if the key was used for something else.
+    """
+    return _repeated(_earlier(store, account, key), key)
 
 
 def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Result:
@@ -122,27 +139,27 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
     than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and ConfigurationError; nothing
     may be sent then.
     """
-    deadline = time.monotonic() + (key.max_wait if key else 0)
-    owner = store.owner
-    while True:
+    owner = store.owner  # its lock is held before other processes can see it
+    if key is None:
         with store.db.transaction(single.account):
-            earlier = find(store, single.account, key) if key else None
-            if earlier is not None:
-                return earlier
-            busy = _sender(store, single.account, key) if key else None
-            if busy is None:
-                _refuse_optouts(store, single)
-                before = _take(store, single.account, key, owner) if key else None
-                number, intent = _store(store, single, owner)
-                if key:
-                    store.db.change(
-                        "UPDATE once SET job = ? WHERE account = ? AND key = ?",
-                        (number, single.account, plain(key.key)),
-                    )
-                return Begun(single, number, intent, key, before)
+            return _begin(store, single, owner)
+    deadline = time.monotonic() + key.max_wait
+    while True:
+        began = boot_time()
+        with store.db.transaction(single.account):
+            earlier = _earlier(store, single.account, key)
+            result = _repeated(earlier, key)
+            if result is not None:
+                return result
+            machine = earlier.machine if earlier else None
+            if machine is None:
+                begun = _begin(store, single, owner, key, earlier.result if earlier else None)
+        if machine is None:
+            _check_age(store, begun, began + key.max_wait)
+            return begun
         if time.monotonic() > deadline:
             raise ConditionError(
-                f"Another process on {clean(busy)} is sending under this key",
+                f"Another process on {clean(machine)} is sending under this key",
                 "Run the same command again to get its result.",
                 consequence="nothing was sent",
                 reason="running_elsewhere",
@@ -151,28 +168,25 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
         time.sleep(POLL)
 
 
-def _sender(store: Store, account: str, key: Key) -> str | None:
-    """Return the machine of a process that is sending under a key, if it is alive."""
-    query = "SELECT owner, machine FROM once WHERE account = ? AND key = ? AND state = 'sending'"
-    row = store.db.row(query, (account, plain(key.key)))
-    return str(row[1]) if row and store.is_owned(row[0]) else None
+def _begin(store: Store, single: Single, owner: int, key: Key | None = None, before: Result | None = None) -> Begun:
+    """Store the intent, and take the key. Called in a transaction."""
+    _refuse_optouts(store, single)
+    number, intent = _store(store, single, owner)
+    if key:
+        store.db.change(
+            """INSERT INTO once (account, key, digest, state, job, owner, machine, time)
+            VALUES (?, ?, ?, 'sending', ?, ?, ?, ?) ON CONFLICT (account, key) DO UPDATE SET state = 'sending',
+            job = excluded.job, owner = excluded.owner, machine = excluded.machine, time = excluded.time""",
+            (single.account, plain(key.key), key.digest, number, owner, store.machine, store.now()),
+        )
+    return Begun(single, number, intent, key, before)
 
 
-def _take(store: Store, account: str, key: Key, owner: int) -> Result | None:
-    """Take a key; return the earlier unknown result that it had."""
-    row = store.db.row(
-        "SELECT state, exit_code, http_status, body, message, hint FROM once WHERE account = ? AND key = ?",
-        (account, plain(key.key)),
-    )
-    store.db.change(
-        """INSERT INTO once (account, key, digest, state, owner, machine, time) VALUES (?, ?, ?, 'sending', ?, ?, ?)
-        ON CONFLICT (account, key) DO UPDATE SET state = 'sending', owner = excluded.owner,
-        machine = excluded.machine, time = excluded.time""",
-        (account, plain(key.key), key.digest, owner, store.machine, store.now()),
-    )
-    if row is None:
-        return None
-    return DIED if row[0] == "sending" else Result(*row[1:])
+def _check_age(store: Store, begun: Begun, latest: float) -> None:
+    """Give the key back if its transaction took too long: another machine may have taken the key over meanwhile."""
+    if boot_time() > latest:
+        end(store, begun, [], None)
+        raise StoreNotReachedError(f"The store {store.db.place} was not reached in time", "Try again.")
 
 
 def _refuse_optouts(store: Store, single: Single) -> None:

@@ -29,7 +29,7 @@ class Intent(NamedTuple):
     """A request that is about to be sent to the recipients in ``lines``, with their ``phones``.
 
     ``parameters`` belong to the message (JSON), and ``cost`` is its segments per recipient. It may be sent until
-    ``expires``, a time of `msgctl.store.sending.boot_time`. ``time`` is in milliseconds since 1970.
+    ``expires``, a time of `msgctl.store.store.boot_time`. ``time`` is in milliseconds since 1970.
     """
 
     request: int

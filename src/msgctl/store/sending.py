@@ -6,7 +6,6 @@ An intent may be sent only after the block of `Sending.batch` has ended without 
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +16,13 @@ from msgctl.store.jobs import COLUMNS, Job, job_of
 from msgctl.store.queue import Limits, Queue
 from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.schema import ENDED
-from msgctl.store.store import Store
+from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
 INTENT_LIFE = 0.5
 """Seconds after which an unsent intent expires: a person may have opted out, or a process may have taken the job
 over.
 """
-
-
-def boot_time() -> float:
-    """Return a time in seconds that also passes while the machine is suspended, if the system has such a clock."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class LostJobError(ConditionError):

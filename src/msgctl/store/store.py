@@ -22,6 +22,11 @@ PAUSE = 0.004
 URLS = ("postgresql://", "postgres://")
 
 
+def boot_time() -> float:
+    """Return a time in seconds that also passes while the machine is suspended, if the system has such a clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Store:
     """An open store: ``db`` is its connection, for one thread at a time.
 
