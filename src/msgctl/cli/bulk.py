@@ -14,7 +14,9 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, running
 from msgctl.cli.context import Context
-from msgctl.cli.options import JobOptions, JobRules, Numbers, Source, note_of_left_out
+from msgctl.cli.job_options import JobOptions, JobRules, Source
+from msgctl.cli.message import note_of_left_out
+from msgctl.cli.options import Numbers
 from msgctl.cli.send import perform
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build

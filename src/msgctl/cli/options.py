@@ -1,8 +1,6 @@
 """The options and arguments that several commands share, with their parsers."""
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -10,20 +8,13 @@ import typer
 from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
-from msgctl.cli.help import DELIVERY, MESSAGE, RECIPIENTS, SAFETY
+from msgctl.cli.help import DELIVERY, RECIPIENTS, SAFETY
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, max_wait_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
-from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
-from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field
-from msgctl.text import clean, some_of, storable
-from msgctl.values import MAX_MESSAGE_BYTES, quote
-
-MAX_NAME = 100
-"""Maximum characters of the name of a job."""
-MAX_BODY_BYTES = 1024 * 1024
-"""The largest JSON body, in bytes."""
+from msgctl.text import storable
+from msgctl.values import quote
 
 
 def field_parser(field: Field) -> Callable[[Any], str]:
@@ -50,107 +41,6 @@ Phones = Annotated[
     typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
 Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with or without spaces and punctuation.")]
-
-
-def _message(metavar: str, help: str) -> Any:
-    return typer.Option("--message", "-m", metavar=metavar, help=help, rich_help_panel=MESSAGE)
-
-
-def _message_file(help: str) -> Any:
-    return typer.Option("--message-file", metavar="PATH", help=help, rich_help_panel=MESSAGE)
-
-
-MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]
-
-
-def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
-    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
-
-    A file's final line ends are removed, as in the shell's ``$(…)``.
-    """
-    if text is not None and path is not None:
-        raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
-    hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
-    if text is not None and text != "-":
-        return checks.prose(text, "The message", hint)
-    if text is None and path is None and context.stdin.isatty():
-        raise UsageError("The message is missing", hint)
-    text = utf8(read(context, path or "-", MAX_MESSAGE_BYTES, "the message"), path or "-")
-    return checks.prose(text.rstrip("\r\n"), "The message", hint)
-
-
-class MessageOptions(OptionGroup):
-    """The message of a send."""
-
-    text: Annotated[str | None, _message("TEXT", "Text of the message; - reads standard input.")] = None
-    message_file: MessageFile = None
-
-    reads_stdin = True
-    """Whether the message may come from standard input without an option."""
-
-    def read(self, context: Context) -> str:
-        """Return the message."""
-        return read_message(context, self.text, self.message_file)
-
-
-class TemplateOptions(MessageOptions):
-    """The template of a bulk send."""
-
-    text: Annotated[str | None, _message("TEMPLATE", "Text of the message, with {column} placeholders.")] = None
-    message_file: Annotated[str | None, _message_file("Read the template from a file; - is standard input.")] = None
-
-    reads_stdin = False
-
-    def read(self, context: Context) -> str:
-        """Return the template."""
-        if self.is_empty:
-            raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
-        return read_message(context, self.text, self.message_file, "-m TEMPLATE")
-
-
-def note_of_left_out(symbols: Sequence[str]) -> str:
-    """Return the note about symbols that --gsm7 left out."""
-    return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
-
-
-def read(context: Context, path: str, most: int, what: str) -> bytes:
-    """Return the bytes of a file, or of standard input for ``-``; at most ``most`` of them."""
-    name = "standard input" if path == "-" else quote(path)
-    try:
-        if path == "-":
-            content = context.stdin.buffer.read(most + 1)
-        else:
-            with Path(path).open("rb") as file:
-                content = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is closed, or the name is not valid"
-        raise UsageError(f"Cannot read {what} from {name}: {reason}") from None
-    if len(content) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most:,} bytes")
-    return content
-
-
-def utf8(content: bytes, path: str) -> str:
-    """Return the text of a file, or of standard input for ``-``, without a byte order mark.
-
-    Raises UsageError with the position of the first wrong byte.
-    """
-    try:
-        return content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        name = "Standard input" if path == "-" else quote(path)
-        wrong = f"byte {content[error.start]:#04x} at position {error.start + 1:,}"
-        raise UsageError(f"{name} is not UTF-8 text: {wrong}", "Save it as UTF-8.") from None
-
-
-def json_body(context: Context, path: str) -> tuple[bytes, Any]:
-    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and its value."""
-    body = utf8(read(context, path, MAX_BODY_BYTES, "a JSON document"), path).encode()
-    try:
-        return body, load_json(body)
-    except ShapeError as error:
-        name = "Standard input" if path == "-" else quote(path)
-        raise UsageError(f"{name} cannot be the body: {error}", "Give one JSON document in UTF-8.") from None
 
 
 CountryCode = Annotated[
@@ -366,124 +256,4 @@ class WaitOptions(OptionGroup):
     until: Annotated[
         str | None,
         until_option("With --wait: wait for this state, sent or delivered.", DELIVERY),
-    ] = None
-
-
-# --- bulk commands
-
-PhoneColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--phone-column",
-        metavar="NAME",
-        help="Column with the phone numbers; detected if omitted.",
-        rich_help_panel=RECIPIENTS,
-    ),
-]
-
-
-SkipHidden = Annotated[
-    bool,
-    typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
-]
-
-
-class Source(OptionGroup):
-    """A file of recipients."""
-
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."
-        ),
-    ]
-    phone_column: PhoneColumn = None
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
-    ] = False
-    skip_hidden: SkipHidden = False
-
-
-def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:
-    """Return a group with some of the options of `Settings`. With ``is_change``, they have no defaults."""
-    annotations: dict[str, Any] = {}
-    values: dict[str, Any] = {}
-    for name in names:
-        option, default = OPTIONS[name], DEFAULTS[name]
-        values[name] = None if is_change else default
-        given: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
-        if is_change:
-            given["help"] += " [default: the job's own]"
-        if option.parse is not None:
-            given |= {"metavar": option.metavar, "parser": parser(option.parse)}
-        annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
-    return type("JobOptions", (OptionGroup,), {"__annotations__": annotations, "__module__": __name__, **values})
-
-
-class _Given:
-    """The values of a group's options by the names of the fields of `Settings`."""
-
-    def values(self) -> dict[str, Any]:
-        """Return the values that were given or have a default."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-class JobOptions(_Given, _group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
-    """The options of a job whose requests may have several numbers."""
-
-
-class SingleJobOptions(_Given, _group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
-    """The options of a job whose requests have one number."""
-
-
-class ChangedOptions(
-    _Given,
-    _group_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
-):
-    """The options that change a job when it is resumed."""
-
-
-_JOB_NAME = re.compile("[A-Za-z0-9._-]+")
-_JOB_ID = re.compile("[0-9]{8}-[0-9a-f]{6}")
-
-
-def _job_name(text: str) -> str:
-    if len(text) <= MAX_NAME and _JOB_NAME.fullmatch(text) and not _JOB_ID.fullmatch(text):
-        return text
-    raise UsageError(
-        f'--name must contain only letters, digits, "-", "_" and ".", and must not look like an ID, not {quote(text)}',
-        "For example: --name orders-2026-11-21",
-    )
-
-
-class JobRules(OptionGroup):
-    """Options of bulk commands beside `Settings`: the name, excluded numbers, and a test of the message."""
-
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Name of the job. The same command under the same name continues the job, or prints its result.",
-            parser=parser(_job_name),
-            rich_help_panel=SAFETY,
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="FILE",
-            help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
-            rich_help_panel=RECIPIENTS,
-        ),
-    ] = None
-    test_to: Annotated[
-        str | None,
-        typer.Option(
-            "--test-to",
-            metavar="PHONE",
-            help="Send only the message of the first row, to this number.",
-            rich_help_panel=SAFETY,
-        ),
     ] = None

@@ -10,7 +10,7 @@ import typer
 
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.options import json_body
+from msgctl.cli.message import json_body
 from msgctl.cli.parsers import parser
 from msgctl.cli.send import dry_run
 from msgctl.cli.tree import ACCOUNT, command, group

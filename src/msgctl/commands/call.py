@@ -7,20 +7,10 @@ import typer
 from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
+from msgctl.cli.job_options import JobOptions, JobRules, Source
+from msgctl.cli.message import MessageOptions, TemplateOptions
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import (
-    JobOptions,
-    JobRules,
-    MessageOptions,
-    Numbers,
-    Phones,
-    SendOptions,
-    Source,
-    TemplateOptions,
-    WaitOptions,
-    chosen_voice,
-    option,
-)
+from msgctl.cli.options import Numbers, Phones, SendOptions, WaitOptions, chosen_voice, option
 from msgctl.cli.parsers import Choice
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group

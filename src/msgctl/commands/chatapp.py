@@ -9,8 +9,10 @@ from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
+from msgctl.cli.job_options import JobRules, SingleJobOptions, Source
+from msgctl.cli.message import json_body
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import JobRules, Numbers, SendOptions, SingleJobOptions, Source, json_body, option
+from msgctl.cli.options import Numbers, SendOptions, option
 from msgctl.cli.parsers import parser
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group

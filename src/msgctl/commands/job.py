@@ -14,8 +14,8 @@ from msgctl import operations as ops
 from msgctl.cli import prompts
 from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
+from msgctl.cli.job_options import ChangedOptions
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import ChangedOptions
 from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError

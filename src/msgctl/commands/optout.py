@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.cli.options import Country, PhoneColumn, Phones, StoredNumbers
+from msgctl.cli.job_options import PhoneColumn
+from msgctl.cli.options import Country, Phones, StoredNumbers
 from msgctl.cli.parsers import Choice
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError

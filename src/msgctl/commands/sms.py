@@ -9,20 +9,9 @@ from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl.cli.context import Context
 from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import (
-    JobOptions,
-    JobRules,
-    MessageFile,
-    MessageOptions,
-    Numbers,
-    Phones,
-    SendOptions,
-    Source,
-    TemplateOptions,
-    WaitOptions,
-    note_of_left_out,
-    read_message,
-)
+from msgctl.cli.job_options import JobOptions, JobRules, Source
+from msgctl.cli.message import MessageFile, MessageOptions, TemplateOptions, note_of_left_out, read_message
+from msgctl.cli.options import Numbers, Phones, SendOptions, WaitOptions
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.http.request import build

@@ -11,8 +11,9 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.cli.job_options import SkipHidden
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import SkipHidden, field_parser, option
+from msgctl.cli.options import field_parser, option
 from msgctl.cli.parsers import date_option, parser, text_option
 from msgctl.cli.send import dry_run, run
 from msgctl.cli.tree import command, group

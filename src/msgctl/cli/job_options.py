@@ -1,0 +1,134 @@
+"""The options of bulk commands and of the commands about jobs. Most are built from the fields of `Settings`."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from msgctl.cli.help import RECIPIENTS, SAFETY
+from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.parsers import parser
+from msgctl.errors import UsageError
+from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
+from msgctl.values import quote
+
+MAX_NAME = 100
+"""Maximum characters of the name of a job."""
+
+PhoneColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--phone-column",
+        metavar="NAME",
+        help="Column with the phone numbers; detected if omitted.",
+        rich_help_panel=RECIPIENTS,
+    ),
+]
+
+
+SkipHidden = Annotated[
+    bool,
+    typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
+]
+
+
+class Source(OptionGroup):
+    """A file of recipients."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."
+        ),
+    ]
+    phone_column: PhoneColumn = None
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
+    ] = False
+    skip_hidden: SkipHidden = False
+
+
+def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:
+    """Return a group with some of the options of `Settings`. With ``is_change``, they have no defaults."""
+    annotations: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for name in names:
+        option, default = OPTIONS[name], DEFAULTS[name]
+        values[name] = None if is_change else default
+        given: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
+        if is_change:
+            given["help"] += " [default: the job's own]"
+        if option.parse is not None:
+            given |= {"metavar": option.metavar, "parser": parser(option.parse)}
+        annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
+    return type("JobOptions", (OptionGroup,), {"__annotations__": annotations, "__module__": __name__, **values})
+
+
+class _Given:
+    """The values of a group's options by the names of the fields of `Settings`."""
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that were given or have a default."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class JobOptions(_Given, _group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
+    """The options of a job whose requests may have several numbers."""
+
+
+class SingleJobOptions(_Given, _group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
+    """The options of a job whose requests have one number."""
+
+
+class ChangedOptions(
+    _Given,
+    _group_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
+):
+    """The options that change a job when it is resumed."""
+
+
+_JOB_NAME = re.compile("[A-Za-z0-9._-]+")
+_JOB_ID = re.compile("[0-9]{8}-[0-9a-f]{6}")
+
+
+def _job_name(text: str) -> str:
+    if len(text) <= MAX_NAME and _JOB_NAME.fullmatch(text) and not _JOB_ID.fullmatch(text):
+        return text
+    raise UsageError(
+        f'--name must contain only letters, digits, "-", "_" and ".", and must not look like an ID, not {quote(text)}',
+        "For example: --name orders-2026-11-21",
+    )
+
+
+class JobRules(OptionGroup):
+    """Options of bulk commands beside `Settings`: the name, excluded numbers, and a test of the message."""
+
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Name of the job. The same command under the same name continues the job, or prints its result.",
+            parser=parser(_job_name),
+            rich_help_panel=SAFETY,
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="FILE",
+            help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
+            rich_help_panel=RECIPIENTS,
+        ),
+    ] = None
+    test_to: Annotated[
+        str | None,
+        typer.Option(
+            "--test-to",
+            metavar="PHONE",
+            help="Send only the message of the first row, to this number.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = None
