@@ -48,7 +48,7 @@ HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib to
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/main.py", "cli/global_options.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""
-KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/process.py", "jobs/workbook.py"}
+KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/process.py", "jobs/workbook_process.py"}
 """The last one is also a program, whose output msgctl reads."""
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 MUTANTS = Path("mutants", "src")
-CHILD = "msgctl.jobs.workbook"
+CHILD = "msgctl.jobs.workbook_process"
 """A module that also runs in a separate process, where mutmut does not see which functions a test calls."""
 KILLED = "killed", "timeout"
 MAX_TEST = 2.0

@@ -9,7 +9,8 @@ from typing import NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, PhoneCells, Row, opened
+from msgctl.jobs.reader import opened
+from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
 
 ANA = "573001234567"
 LUIS = "573007654321"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import Row, opened
+from msgctl.jobs.reader import opened
+from msgctl.jobs.rows import Row
 from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
 
 # --- encodings

@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, PhoneCells, Row, numbers_in, values_in
+from msgctl.jobs.reader import numbers_in, values_in
+from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
 from msgctl.jobs.template import Template
 from rules.reading import ANA, LUIS, UNSHOWN, read, refused, source
 

@@ -18,7 +18,7 @@ from subprocess import PIPE
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs import workbook as limits
+from msgctl.jobs import workbook_process
 from msgctl.jobs.reader import numbers_in
 from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
 from support.jobs import EVA, accepting, phones, sends
@@ -133,9 +133,9 @@ def test_a_row_of_1_048_576_characters_is_read() -> None:
 def refusal(content: bytes) -> str:
     """Return why a workbook is refused; an empty string if it is not."""
     try:
-        for _ in limits.read(io.BytesIO(content)):
+        for _ in workbook_process.read(io.BytesIO(content)):
             pass
-    except limits.WorkbookError as error:
+    except workbook_process.WorkbookError as error:
         return str(error)
     return ""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
 from msgctl.jobs.formats import Nested
-from msgctl.jobs.reader import Row
+from msgctl.jobs.rows import Row
 from msgctl.jobs.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "")

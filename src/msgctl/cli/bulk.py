@@ -26,8 +26,9 @@ from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.plan import LeftOut, Plan
-from msgctl.jobs.reader import PhoneCells, Recipients, Row, name_of, numbers_in, opened
+from msgctl.jobs.reader import Recipients, name_of, numbers_in, opened
 from msgctl.jobs.report import JOB_FIELDS
+from msgctl.jobs.rows import PhoneCells, Row
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
 from msgctl.jobs.sending import limits_of
 from msgctl.jobs.settings import OPTIONS, Settings

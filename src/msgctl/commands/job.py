@@ -12,10 +12,9 @@ import typer
 from msgctl import files
 from msgctl import operations as ops
 from msgctl.cli import prompts
-from msgctl.cli.completion import job_names
 from msgctl.cli.context import Context
+from msgctl.cli.job_argument import JobName, JobNames, Which, find
 from msgctl.cli.job_options import ChangedOptions
-from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -42,36 +41,6 @@ app = group("Check, resume and report on bulk sends.")
 
 POLL = 0.1
 """Seconds between two checks of a job that another process is stopping."""
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
-JobNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[JOB]...", help="Job IDs or names.", autocompletion=job_names)
-]
-
-
-class Which(OptionGroup):
-    """The job to use."""
-
-    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
-    last: Annotated[bool, typer.Option("--last", help="Use the newest job that began on this machine.")] = False
-
-    def found(self, context: Context) -> Job:
-        """Return the job. Raises UsageError."""
-        if (self.job is None) is not self.last:
-            raise UsageError(
-                "JOB is missing" if self.job is None else "Use either --last or JOB, not both",
-                "Give a job ID or name, or --last.",
-            )
-        if self.job is not None:
-            return find(context, self.job)
-        job = jobs.last(context.store, machine=context.store.machine)
-        if job is None:
-            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
-        return job
-
-
-def find(context: Context, name: str) -> Job:
-    """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
-    return jobs.find(context.store, name, context.known_account)
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS)

@@ -25,7 +25,7 @@ from msgctl.text import plural
 if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.jobs.links import Link
-    from msgctl.jobs.reader import Row
+    from msgctl.jobs.rows import Row
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
@@ -114,9 +114,11 @@ class LinkFile(OptionGroup):
 
     def read(self, context: Context, new_column: str, long_url: str | None = None) -> "Table":
         """Return the rows with their links. Raises UsageError, such as for a row that cannot have a link."""
+        from msgctl.jobs.columns import find_column
         from msgctl.jobs.formats import FileError
         from msgctl.jobs.links import LinkTemplate
-        from msgctl.jobs.reader import InvalidRow, find_column, name_of, opened
+        from msgctl.jobs.reader import name_of, opened
+        from msgctl.jobs.rows import InvalidRow
 
         rows: list[tuple[Row, Link]] = []
         lines: dict[str, int] = {}

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, Recipients, Row
+from msgctl.jobs.reader import Recipients
+from msgctl.jobs.rows import InvalidRow, Row
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.template import Message, Render
 from msgctl.operations import message_digest

@@ -17,7 +17,7 @@ from msgctl import operations, values
 from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, unexpected, without_frames
 from msgctl.http.client import Client
 from msgctl.http.request import Request, build
-from msgctl.jobs.reader import Row
+from msgctl.jobs.rows import Row
 from msgctl.jobs.template import Placeholder, Template
 from msgctl.jsontext import Number
 from msgctl.text import shorten

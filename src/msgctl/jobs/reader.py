@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import io
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.jobs import formats
+from msgctl.jobs.columns import NoTableError, find_column, find_phone, require_phone
 from msgctl.jobs.formats import FileError, Record
-from msgctl.jsontext import Number
-from msgctl.phones import InvalidPhoneError
-from msgctl.text import normalized, plural, shorten, some_of
+from msgctl.jobs.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, is_phone
+from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -25,39 +23,10 @@ if TYPE_CHECKING:
 
 SAMPLE = 50
 """Rows that are examined to find the phone column."""
-MIN_DIGITS = 7
-"""Minimum digits of values in a phone column that is found by its content."""
 MAX_COLUMNS = 1000
 
-_PHONE_NAME = re.compile(
-    "(?:n[uú]mero(?:de)?)?"
-    "(?:phones?|telephone|tel|mobile|cel|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
-    "(?:number|n[uú]mero)?"
-)
-"""A pattern for names of phone columns, with their words joined: mobile, phone_number, Teléfono móvil."""
-_WITHOUT_PUNCTUATION = str.maketrans("", "", " _.-")
-_MAX_SHOWN = 40
-_DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
-_BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _GUARDED = tuple(f"'{char}" for char in "=+-@\t\r")
 """The beginning of a cell to which a spreadsheet added a quotation mark, so that it is not a formula."""
-
-
-class Row(NamedTuple):
-    """A recipient: its line (from 1), the phone's digits, and the values in the order of the columns."""
-
-    line: int
-    phone: str
-    values: tuple[str, ...]
-
-
-class InvalidRow(NamedTuple):
-    """A row that cannot be used: its line, the phone as written (cleaned), the reason, and the values if known."""
-
-    line: int
-    phone: str
-    reason: str
-    values: tuple[str, ...] = ()
 
 
 class Recipients(NamedTuple):
@@ -71,55 +40,6 @@ class Recipients(NamedTuple):
     phone_column: str
     rows: Iterator[Row | InvalidRow | None]
     numbers: formats.Lines | None = None
-
-
-class PhoneCells:
-    """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
-
-    Without ``check``, the digits are used unchanged, for short codes and test numbers. ``without_country`` counts rows
-    that are invalid only because no country is known.
-    """
-
-    def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
-        self._reader = phones.Reader(country, sms=sms)
-        self._check = check
-        self.without_country = 0
-
-    def read(self, text: str) -> str:
-        """Return the international number in a cell. Raises UsageError."""
-        if self._check and text.isdigit() and (digits := self._reader.quick(text)) is not None:  # the usual case
-            return digits
-        if not text or text.isspace():
-            raise UsageError("no phone number")
-        if (count := len(_several(text))) > 1:
-            raise UsageError(f"{'two' if count == 2 else count} numbers in one cell")
-        # Dots in a phone are ignored, so 573001234567.0 would get an additional digit.
-        if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
-            raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
-        try:
-            phone = self._reader.read(text) if self._check else phones.as_typed(text)
-        except InvalidPhoneError as error:
-            self.without_country += error.needs_country
-            raise UsageError(f"not a valid phone number: {error.problem}") from None
-        if phone.abroad:
-            raise UsageError(f"valid only in {phone.abroad}; if that is right, write it with +")
-        return phone.digits
-
-    def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
-        """Return the recipient in a row's cells; ``phone`` is the index of its number."""
-        try:
-            return Row(line, self.read(cells[phone]), tuple(cells))
-        except UsageError as error:
-            return InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), error.message, tuple(cells))
-
-
-def _several(text: str) -> list[str]:
-    """Return the numbers in a cell that contains several, such as ``300 123 4567 / 310 987 6543``."""
-    if len(text) <= phones.MAX_DIGITS:
-        return [text]
-    parts = [part.strip() for part in _BETWEEN_NUMBERS.split(text)]
-    found = [part for part in parts if sum(map(str.isdigit, part)) >= MIN_DIGITS]
-    return found if len(found) == len([*filter(None, parts)]) else [text]
 
 
 @contextmanager
@@ -146,7 +66,7 @@ def opened(
         return _Table(name, records, phone_column, phones)
 
     def is_header(cells: Sequence[str]) -> bool:
-        return len(cells) <= MAX_COLUMNS and _find_phone(cells, phone_column) is not None
+        return len(cells) <= MAX_COLUMNS and find_phone(cells, phone_column) is not None
 
     with ExitStack() as stack:
         try:
@@ -166,7 +86,7 @@ def opened(
             if file == "-":
                 hint += " It can be read only once."
             raise FileError(f"{name} is empty", hint)
-        if may_be_list and _is_phone(lines.first.removeprefix("'"), least=1):
+        if may_be_list and is_phone(lines.first.removeprefix("'"), least=1):
             yield Recipients(("phone",), "phone", iter(()), lines)
         elif lines.first.lstrip().startswith(("{", "[")):
             yield table(formats.json_records(lines)).recipients()
@@ -210,7 +130,7 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
             try:
                 yield phones.read(text)
             except UsageError as error:
-                row = InvalidRow(lines.begin, shorten(text, _MAX_SHOWN), error.message)
+                row = InvalidRow(lines.begin, shorten(text, MAX_SHOWN), error.message)
                 raise _invalid(row, lines.name) from None
 
 
@@ -224,10 +144,6 @@ def _invalid(row: InvalidRow, name: str) -> FileError:
 def name_of(file: str) -> str:
     """Return the name of a file for messages."""
     return "standard input" if file == "-" else shorten(Path(file).name)
-
-
-class NoTableError(FileError):
-    """The first row with text is not a header that can be used."""
 
 
 class _Table:
@@ -257,7 +173,7 @@ class _Table:
         self._phone = 0
         if phones is not None:
             sample = [cells for _, cells in self._sample if not isinstance(cells, str)]
-            self._phone = _require_phone(self._columns, phone_column, name, sample)
+            self._phone = require_phone(self._columns, phone_column, name, sample)
 
     @property
     def is_empty(self) -> bool:
@@ -275,7 +191,7 @@ class _Table:
                 yield InvalidRow(line, "", cells)
             elif len(cells) > columns:
                 reason = f"{len(cells)} cells, but the header has {columns}: quote cells that contain the delimiter"
-                yield InvalidRow(line, shorten(cells[phone], _MAX_SHOWN), reason)
+                yield InvalidRow(line, shorten(cells[phone], MAX_SHOWN), reason)
             elif "".join(cells).strip():
                 filled = cells + [""] * (columns - len(cells))
                 yield Row(line, "", tuple(filled)) if self._phones is None else self._phones.row(line, filled, phone)
@@ -354,76 +270,3 @@ def _unguarded(record: Record) -> Record:
     if isinstance(cells, str):
         return record
     return line, [cell[1:] if cell.startswith(_GUARDED) else cell for cell in cells]
-
-
-# --- columns, by the names that people type
-
-
-def find_column(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column with this name, or else of the only one that differs only in case."""
-    if name in columns:
-        return columns.index(name) if name else None
-    return _only(_key(column) == _key(name) for column in columns)
-
-
-def listed(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: ``Columns: phone, name``."""
-    return f"Columns: {shorten(', '.join(filter(None, columns))) or 'none'}"
-
-
-def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
-    """Return the index of the phone column; None if it is not certain.
-
-    Without --phone-column, it is the column "phone"; or else the only column with a name for phone numbers; or else the
-    only column with phone numbers in all ``sample`` rows.
-    """
-    found = find_column("phone" if asked is None else asked.strip(), columns)
-    if found is None and asked is None:
-        found = _only(_PHONE_NAME.fullmatch(_key(name).translate(_WITHOUT_PUNCTUATION)) is not None for name in columns)
-        if found is None:
-            found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
-    return found
-
-
-def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
-    """Return the index of the phone column. Raises UsageError if it is not found.
-
-    A header that contains a phone number is refused. Otherwise, this person would get no message, or would not be
-    excluded.
-    """
-    index = _find_phone(columns, asked, sample)
-    if index is None or (asked is None and _is_phone(columns[index])):
-        if any(map(_is_phone, columns)):
-            raise NoTableError(
-                f"the first line of {file} contains a phone number instead of column names",
-                "Add a header line, for example: phone,name",
-            )
-        raise NoTableError(
-            f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
-            'Rename the column with the phone numbers to "phone", or use --phone-column NAME.',
-        )
-    return index
-
-
-def _only(found: Iterable[bool]) -> int | None:
-    """Return the index of the only true value."""
-    places = [place for place, is_found in enumerate(found) if is_found]
-    return places[0] if len(places) == 1 else None
-
-
-def _is_phone(text: str, least: int = MIN_DIGITS) -> bool:
-    """Return whether a text is a phone number of this length, or several of them."""
-    try:
-        return all(len(phones.as_typed(each).digits) >= least for each in _several(text))
-    except InvalidPhoneError:
-        return False
-
-
-def _are_phones(cells: Sequence[str]) -> bool:
-    filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(map(_is_phone, filled))
-
-
-def _key(name: str) -> str:
-    """Return a name in a normal form for comparison, since systems may compose the same letters differently."""
-    return normalized(name).casefold()

@@ -1,0 +1,45 @@
+"""The argument JOB: a name, an ID, the beginning of an ID, or --last."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from msgctl.cli.completion import job_names
+from msgctl.cli.context import Context
+from msgctl.cli.option_group import OptionGroup
+from msgctl.errors import UsageError
+from msgctl.store import jobs
+from msgctl.store.jobs import Job
+
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.", autocompletion=job_names)]
+JobNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[JOB]...", help="Job IDs or names.", autocompletion=job_names)
+]
+
+
+class Which(OptionGroup):
+    """The job to use."""
+
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
+    last: Annotated[bool, typer.Option("--last", help="Use the newest job that began on this machine.")] = False
+
+    def found(self, context: Context) -> Job:
+        """Return the job. Raises UsageError."""
+        if (self.job is None) is not self.last:
+            raise UsageError(
+                "JOB is missing" if self.job is None else "Use either --last or JOB, not both",
+                "Give a job ID or name, or --last.",
+            )
+        if self.job is not None:
+            return find(context, self.job)
+        job = jobs.last(context.store, machine=context.store.machine)
+        if job is None:
+            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
+        return job
+
+
+def find(context: Context, name: str) -> Job:
+    """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
+    return jobs.find(context.store, name, context.known_account)

@@ -1,0 +1,258 @@
+"""The child process that reads an Excel workbook, with limited memory and processor time.
+
+It gets the workbook on standard input, and writes a line of JSON for each visible sheet, followed by one for each of
+its rows: an array with the text of each cell, or a string with the reason why the row is invalid. `{"error": "…"}`
+refuses the workbook.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import signal
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, time, timedelta
+from string import ascii_letters, digits
+from typing import BinaryIO, NamedTuple
+from xml.parsers import expat
+
+from msgctl.jobs.formats import MAX_RECORD
+
+MAX_MEMORY = 2**30
+MAX_CPU_SECONDS = 60
+MAX_UNPACKED = 2**29
+"""Maximum sum of the sizes of all parts of a workbook. A million rows with ten columns need about 500 MB."""
+MAX_ROW = 2**20
+"""The last row of a sheet in Excel."""
+MAX_CELLS = 10_000_000
+"""Maximum cells from A1 to the last row and column. python-calamine uses 32 bytes for each, even for empty cells."""
+MAX_DIGITS = 15
+"""The digits of a number that Excel keeps."""
+
+UNREADABLE = "is not a workbook that can be read"
+OUT_OF_MEMORY = f"needs more than {MAX_MEMORY // 2**20:,} MiB of memory, the limit"
+OUT_OF_TIME = f"needs more than {MAX_CPU_SECONDS} seconds of processor time, the limit"
+
+_CHUNK = 2**20
+
+
+class WorkbookError(Exception):
+    """A workbook is refused. The message follows the name of the workbook."""
+
+
+def main() -> None:
+    """Print the rows of the workbook on standard input."""
+    _limit(resource.RLIMIT_AS, MAX_MEMORY)
+    _limit(resource.RLIMIT_CPU, MAX_CPU_SECONDS)
+    _limit(resource.RLIMIT_CORE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C, the parent process ends this one
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+    def write(message: object) -> None:
+        sys.stdout.buffer.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+
+    try:
+        for message in read(io.BytesIO(sys.stdin.buffer.read())):
+            write(message)
+    except WorkbookError as error:
+        write({"error": str(error)})
+    except MemoryError:
+        write({"error": OUT_OF_MEMORY})
+    sys.stdout.buffer.flush()
+
+
+def _limit(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    with suppress(ValueError, OSError):  # macOS does not limit memory
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def read(content: BinaryIO) -> Iterator[object]:
+    """Yield the messages about a workbook's visible sheets and their rows. Raises WorkbookError and MemoryError."""
+    from python_calamine import CalamineWorkbook
+
+    try:
+        with zipfile.ZipFile(content) as archive:
+            parts = unpacked(archive)
+            content.seek(0)
+            book = CalamineWorkbook.from_filelike(content)
+            for index, sheet in enumerate(_sheet_parts(archive, parts, book.sheet_names)):
+                if not sheet.is_visible:
+                    continue
+                yield {"sheet": sheet.name, "hidden": sorted(Scan(archive, parts[sheet.path]).hidden)}
+                for number, row in enumerate(book.get_sheet_by_index(index).iter_rows(), 1):
+                    yield _texts(row, number)
+    except (MemoryError, WorkbookError, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
+        raise WorkbookError(UNREADABLE) from None
+
+
+Parts = dict[str, zipfile.ZipInfo]
+"""The parts of a workbook by their lowercase names, because their case does not matter (ECMA-376, part 2)."""
+
+
+def unpacked(archive: zipfile.ZipFile) -> Parts:
+    """Return the parts of a workbook after checking their sizes. Raises WorkbookError."""
+    parts = {part.filename.lower(): part for part in archive.infolist()}
+    if len(parts) < len(archive.infolist()):
+        # Of two parts with the same name, some readers use the first and others the last.
+        raise WorkbookError(UNREADABLE)
+    _check_size(sum(part.file_size for part in parts.values()))
+    size = 0
+    for part in parts.values():
+        part.file_size = sys.maxsize  # the stated size may be wrong, so read to the end
+        with archive.open(part) as stream:
+            while chunk := stream.read(_CHUNK):
+                size += len(chunk)
+                _check_size(size)
+    return parts
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_UNPACKED:
+        raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
+
+
+class SheetPart(NamedTuple):
+    """A sheet, and the part of the workbook that contains it."""
+
+    name: str
+    path: str
+    is_visible: bool
+
+
+def _sheet_parts(archive: zipfile.ZipFile, parts: Parts, names: list[str]) -> list[SheetPart]:
+    """Return all sheets in order; python-calamine must have found the same ``names``.
+
+    Charts are not visible. Raises WorkbookError.
+    """
+    targets: dict[str, str] = {}
+    found: list[tuple[str, str, str]] = []
+
+    def relationship(name: str, attributes: dict[str, str]) -> None:
+        if name == "Relationship" and attributes["Type"].endswith("/worksheet"):
+            targets[attributes["Id"]] = attributes["Target"]
+
+    def sheet(name: str, attributes: dict[str, str]) -> None:
+        if name == "sheet":
+            number = next(value for key, value in attributes.items() if key.endswith(":id"))
+            found.append((attributes["name"], number, attributes.get("state", "visible")))
+
+    _parse(archive, parts["xl/_rels/workbook.xml.rels"], relationship)
+    _parse(archive, parts["xl/workbook.xml"], sheet)
+    if [name for name, _, _ in found] != names:
+        raise WorkbookError(UNREADABLE)
+    return [
+        SheetPart(name, _path(targets.get(number, "")), state == "visible" and number in targets)
+        for name, number, state in found
+    ]
+
+
+def _path(target: str) -> str:
+    """Return the lowercase path of a part from the target of a relationship, as python-calamine finds it."""
+    path = target.removeprefix("/").lower()
+    return path if path.startswith("xl/") else f"xl/{path}"
+
+
+class Scan:
+    """The rows of a sheet that are hidden and have content. Raises WorkbookError if the sheet is too large."""
+
+    def __init__(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+        self.hidden: set[int] = set()
+        self._row = self._last_row = self._cells = self._cells_before = 0
+        self._is_hidden = False
+        self._reference = ""
+        self._columns: set[str] = set()
+        _parse(archive, part, self._start)
+        self._end_row()
+        cells = max(self._last_row * max(map(_number, self._columns), default=0), self._cells)
+        if cells > MAX_CELLS:
+            raise WorkbookError(f"has {cells:,} cells up to the last row and column; the limit is {MAX_CELLS:,}")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name in ("v", "is"):  # a value, or text in the cell itself; other cells only have a format
+            self._cells += 1
+            self._columns.add(self._reference.rstrip(digits))
+        elif name == "c":
+            self._reference = attributes.get("r", "")
+        elif name == "row":
+            self._end_row()
+            self._row = int(attributes.get("r", self._row + 1))
+            self._is_hidden = attributes.get("hidden") in ("1", "true")
+            _check_row(self._row)
+
+    def _end_row(self) -> None:
+        if self._cells == self._cells_before:
+            return
+        self._cells_before = self._cells
+        if number := self._reference.lstrip(ascii_letters):
+            self._row = int(number)
+            _check_row(self._row)
+        self._last_row = max(self._last_row, self._row)
+        if self._is_hidden:
+            self.hidden.add(self._row)
+
+
+def _check_row(row: int) -> None:
+    if row > MAX_ROW:
+        raise WorkbookError(f"has a row {row:,}; the last row of a sheet is {MAX_ROW:,}")
+
+
+def _parse(archive: zipfile.ZipFile, part: zipfile.ZipInfo, start: Callable[[str, dict[str, str]], None]) -> None:
+    """Parse XML, and call ``start`` with the name, without its prefix, and the attributes of each element."""
+    parser = expat.ParserCreate()
+
+    def start_element(name: str, attributes: dict[str, str]) -> None:
+        start(name.rpartition(":")[2] if ":" in name else name, attributes)
+
+    def doctype(*_: object) -> None:
+        raise WorkbookError(UNREADABLE)  # entities can unpack to gigabytes; workbooks have none
+
+    parser.StartElementHandler = start_element
+    parser.StartDoctypeDeclHandler = doctype
+    with archive.open(part) as stream:
+        parser.ParseFile(stream)
+
+
+def _number(column: str) -> int:
+    """Return the number of a column: 1 for A, 28 for AB."""
+    number = 0
+    for letter in column.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+def _texts(row: Iterable[object], number: int) -> list[str] | str:
+    """Return the text of each cell of a row, or why it is invalid. Raises WorkbookError."""
+    try:
+        cells = [_cell_text(cell) for cell in row]
+    except OverflowError:
+        return f"a number of more than {MAX_DIGITS} digits has lost digits in Excel; enter it again as text"
+    if sum(map(len, cells)) > MAX_RECORD:
+        raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
+    return cells
+
+
+def _cell_text(cell: object) -> str:
+    """Return the value of a cell: 0.15 for 15 %, 2026-12-01 for a date, 26:30:00 for a duration.
+
+    Raises OverflowError for a number of more than 15 digits.
+    """
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        if abs(cell) >= 10**MAX_DIGITS:
+            raise OverflowError
+        return f"{cell:.{MAX_DIGITS}g}"
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
+    if isinstance(cell, timedelta):
+        seconds = round(abs(cell.total_seconds()))
+        text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f"-{text}" if cell < timedelta() else text
+    return str(cell)
