@@ -226,8 +226,16 @@ class NotReachedError(MsgctlError):
     exit_code = 4
     nothing_sent = True
 
-    def __init__(self, what: str, hint: str | None = None, *, retryable: bool = True) -> None:
-        super().__init__(what, hint, consequence="nothing was sent")
+    def __init__(
+        self,
+        what: str,
+        hint: str | None = None,
+        *,
+        consequence: str = "nothing was sent",
+        reason: str = "",
+        retryable: bool = True,
+    ) -> None:
+        super().__init__(what, hint, consequence=consequence, reason=reason)
         self.retryable = retryable
 
 
@@ -239,8 +247,10 @@ class StoreNotReachedError(MsgctlError):
     retryable = True
     nothing_sent = True
 
-    def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what, hint, consequence="nothing was sent")
+    def __init__(
+        self, what: str, hint: str | None = None, *, consequence: str = "nothing was sent", reason: str = ""
+    ) -> None:
+        super().__init__(what, hint, consequence=consequence, reason=reason)
 
 
 STORE_ERRORS = (ConfigurationError, StoreNotReachedError)

@@ -142,7 +142,7 @@ def refusal(content: bytes) -> str:
 
 def test_cells_are_counted_in_the_whole_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MAX_ROW", 10), ("MAX_CELLS", 100)):
-        monkeypatch.setattr(limits, name, value)
+        monkeypatch.setattr(workbook_process, name, value)
     limit = "cells up to the last row and column; the limit is 100"
     assert refusal(b"PK\x03\x04") == "is not a workbook that can be read"
     assert refusal(of_rows(f'<row r="1">{cell("A1") * 100}</row>')) == ""
@@ -165,7 +165,7 @@ def test_the_sizes_of_all_parts_are_added_up(monkeypatch: pytest.MonkeyPatch) ->
         size = sum(part.file_size for part in archive.infolist())
     too_large = "unpacks to more than 3 MiB, the limit"
     for limit, expected in ((size, ""), (size - 1, too_large)):
-        monkeypatch.setattr(limits, "MAX_UNPACKED", limit)
+        monkeypatch.setattr(workbook_process, "MAX_UNPACKED", limit)
         assert refusal(content) == expected
     for pieces, stated in ((1, 2**31), (4, 1000)):  # the stated size may be wrong
         assert refusal(bomb("xl/sharedStrings.xml", b"<sst>", b" " * MIB, pieces, size=stated)) == too_large
@@ -195,11 +195,11 @@ def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
 
 def test_a_workbook_is_read_up_to_the_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     content = workbook(["phone"], [ANA])
-    monkeypatch.setattr(limits, "MAX_SIZE", len(content))
+    monkeypatch.setattr("msgctl.jobs.workbook.MAX_SIZE", len(content))
     assert read(content).rows == [(2, ANA, (ANA,))]
-    monkeypatch.setattr(limits, "MAX_SIZE", len(content) - 1)
+    monkeypatch.setattr("msgctl.jobs.workbook.MAX_SIZE", len(content) - 1)
     assert "is larger than" in refused(content)
-    monkeypatch.setattr(limits, "MAX_SIZE", 2 * MIB)
+    monkeypatch.setattr("msgctl.jobs.workbook.MAX_SIZE", 2 * MIB)
     endless = source(content + bytes(9 * MIB))
     with pytest.raises(UsageError) as caught:
         read_from(endless)

@@ -18,19 +18,19 @@ from msgctl.cli.job_options import JobOptions, JobRules, Source
 from msgctl.cli.message import note_of_left_out
 from msgctl.cli.options import Numbers
 from msgctl.cli.send import perform
-from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs import importer as importing
 from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.formats import FileError
-from msgctl.jobs.importer import Importer, Tally
-from msgctl.jobs.plan import LeftOut, Plan
+from msgctl.jobs.importer import Importer
+from msgctl.jobs.limits import limits_of
+from msgctl.jobs.plan import FileRows, LeftOut, Plan
 from msgctl.jobs.reader import Recipients, name_of, numbers_in, opened
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.rows import PhoneCells, Row
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
-from msgctl.jobs.sending import limits_of
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.jobs.template import Renderer
 from msgctl.operations import Operation
@@ -199,10 +199,12 @@ class Bulk:
             outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))
             for outcome in ("invalid", "duplicate", "excluded")
         }
-        fault = self._fault(tally, left_out)
+        rows = FileRows(self._file, tally, left_out, self._cells.without_country)
+        repeated = [jobs.get(context.store, earlier) for earlier in tally.repeats_of]
+        fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid)
         balance = None if fault else self._balance()
-        plan = plans.plan(settings, tally, left_out, blank=importer.blank, balance=balance, due=self._due)
-        self._note(plan, importer, is_refused=fault is not None)
+        plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)
+        self._note(plan, importer, rows.need_of_country, is_refused=fault is not None)
         if options.dry_run:
             return OwnResult(plan.document(), plan.columns, view="job summary", failures=[fault] if fault else [])
         if fault:
@@ -232,14 +234,13 @@ class Bulk:
             question = f"Schedule {plural(plan.messages, 'message')} for {self._when}{',' if cost else ''}{cost}?"
         prompts.confirm(self._context, question, "nothing was sent")
 
-    def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
+    def _note(self, plan: Plan, importer: Importer, need_of_country: str, *, is_refused: bool) -> None:
         """Print notes about rows that are left out, and about likely mistakes."""
         context = self._context
-        no_country = self._no_country(plan.recipients)
-        if no_country and not is_refused:
-            context.note(f"{no_country}: add --country-code CC")
+        if need_of_country and not is_refused:
+            context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
-            if no_country and outcome == "invalid":  # the reasons of single rows would mislead
+            if need_of_country and outcome == "invalid":  # the reasons of single rows would mislead
                 continue
             rows = getattr(plan, f"{outcome}_rows")
             for row in rows:
@@ -262,66 +263,6 @@ class Bulk:
             and (context.options.quiet or context.options.dry_run)
         ):
             context.warn(f"about {plural(plan.credits, 'credit')} needed, {plan.balance:,} left")
-
-    def _fault(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError | None:
-        """Return the error for a file with invalid rows, or without recipients."""
-        number = tally.messages + tally.left_out + sum(rows.number for rows in left_out.values())
-        if not number:
-            return FileError(f"{self._file} has no recipients, only a header", "Add one line per recipient.")
-        invalid = left_out["invalid"]
-        is_refused = (invalid.number and not self._source.skip_invalid) or not tally.messages
-        if is_refused and (no_country := self._no_country(number)):
-            return FileError(
-                no_country,
-                "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the "
-                "same.",
-                consequence="nothing was sent",
-            )
-        if invalid.number and not self._source.skip_invalid:
-            line, _, reason = invalid.rows[0]
-            are = "is" if invalid.number == 1 else "are"
-            first = "" if invalid.number == 1 else "starting with "
-            return FileError(
-                f"{invalid.number:,} of {plural(number, 'row')} of {self._file} {are} invalid, {first}line {line}: "
-                f"{reason}",
-                "Fix it, or skip it with --skip-invalid."
-                if invalid.number == 1
-                else "Fix them, or skip them with --skip-invalid.",
-                consequence="nothing was sent",
-            )
-        if tally.messages:
-            return None
-        return self._no_recipients(tally, left_out)
-
-    def _no_recipients(self, tally: Tally, left_out: Mapping[str, LeftOut]) -> MsgctlError:
-        """Return the error for a file whose recipients are all left out."""
-        if tally.repeats:
-            others = [jobs.get(self._context.store, number) for number in tally.repeats_of]
-            named = [f"job {clean(each.reference)}" for each in others if each.id and each.removed is None]
-            by = named[0] if named else "an earlier send"
-            return UsageError(
-                f"No recipients are left: {by} sent this message to {plural(tally.repeats, 'recipient')} in the last "
-                "12 hours",
-                "To send it to them again, add --again.",
-                consequence="nothing was sent",
-                reason="repeats",
-            )
-        what = f"All recipients in {self._file} are excluded"
-        if tally.opted_out and not tally.over_limit:
-            what = f"All recipients in {self._file} have opted out"
-        elif tally.over_limit and not tally.opted_out:
-            what = f"All recipients in {self._file} have reached the limit of {self._settings.at_most}"
-        elif left_out["invalid"].number and not left_out["excluded"].number:
-            line, _, reason = left_out["invalid"].rows[0]
-            what = f"{self._file} has no valid rows: line {line}: {reason}"
-        return FileError(what, consequence="nothing was sent")
-
-    def _no_country(self, number: int) -> str | None:
-        """Return a phrase about rows that need a country, if they are most of the file."""
-        if self._cells.without_country * 2 <= number:
-            return None
-        rows = f"{self._cells.without_country:,} of {plural(number, 'row')} of {self._file}"
-        return f"{rows} have national numbers, and no country is known"
 
     def _balance(self) -> Decimal | None:
         """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""

@@ -26,7 +26,7 @@ from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
 from msgctl.output.result import OwnResult
-from msgctl.store import owners
+from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
 from msgctl.store.schema import CREDIT
 from msgctl.store.sending import LostJobError
@@ -120,6 +120,15 @@ def replayed(context: Context, job: Job) -> OwnResult:
 def _note_schedule(context: Context, job: Job, how: Ending) -> None:
     if job.state == "scheduled" and job.due is not None and how.why is Why.CLOSED:
         note_due(context, job)
+
+
+def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
+    """Schedule a job for the time when its window opens, unless the job is due later."""
+    due = max(int(opens * 1000), job.due or 0)
+    owners.schedule(context.store, job.number, settings.dump(), due)
+    job = jobs.get(context.store, job.number)
+    note_due(context, job)
+    return result(context, job, view="job end")
 
 
 def note_due(context: Context, job: Job) -> None:

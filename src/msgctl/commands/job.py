@@ -97,7 +97,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         return running.result(context, job)
     opens = settings.hours(context.clock).closed_until(context.clock())
     if opens is not None and job.pending:
-        return _keep_scheduled(context, job, settings, opens)
+        return running.keep_scheduled(context, job, settings, opens)
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = time_in(settings.zone, (job.due or 0) / 1000)
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
@@ -107,17 +107,6 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if not job.pending and not job.sending:
         context.note(f"Job {clean(job.reference)} has nothing pending: there is nothing to resume.")
     return running.send(context, jobs.get(context.store, job.number))
-
-
-def _keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
-    """Schedule a job for the time when its window opens, unless the job is due later."""
-    from msgctl.cli import running
-
-    due = max(int(opens * 1000), job.due or 0)
-    owners.schedule(context.store, job.number, settings.dump(), due)
-    job = jobs.get(context.store, job.number)
-    running.note_due(context, job)
-    return running.result(context, job, view="job end")
 
 
 @command(

@@ -117,12 +117,11 @@ def error_of(job: Job, ending: Ending | None, program: str = "msgctl") -> Msgctl
         what = f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
     elif ending.why is Why.ASKED:
         what = f"Another process paused the job. {summary}"
-    error = _ERRORS[ending.why](what, hint).replaced(consequence="")
-    error.reason = _REASONS.get(ending.why, ending.reason)
-    return error
+    reason = _REASONS.get(ending.why, ending.reason)
+    return _ERRORS[ending.why](what, hint, consequence="", reason=reason)
 
 
-_ERRORS: Mapping[Why, Callable[[str, str], MsgctlError]] = {
+_ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {
     Why.ASKED: ConditionError,
     Why.CREDIT_LIMIT: ConditionError,
     Why.REFUSED: RefusedError,

@@ -1,4 +1,4 @@
-"""Limits of a running job: its rate, its credits, waits after 429, and failures in a row."""
+"""Limits of a job: its rate, its credits, waits after 429, failures in a row, and people who are left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from msgctl.errors import ConditionError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
+from msgctl.jobs.schedule import Frequency
+from msgctl.jobs.settings import Settings
 from msgctl.store.jobs import Job
+from msgctl.store.queue import Limits
 from msgctl.store.results import Charges, Intent, RowOutcome
 from msgctl.store.schema import CREDIT
 from msgctl.text import plural
@@ -155,3 +158,13 @@ class FailureCounter:
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW
+
+
+def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:
+    """Return whom a job leaves out at a time: opt-outs, repeats, and people who have got enough messages."""
+    channel = settings.performs.channel
+    if frequency is None:
+        return Limits(channel, settings.again)
+    since = int(frequency.since(seconds, settings.zone) * 1000)
+    reason = f"reached the limit of {frequency}"
+    return Limits(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)

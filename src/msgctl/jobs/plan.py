@@ -1,4 +1,4 @@
-"""The summary of a job before it is sent, which is also the result of a dry run."""
+"""The summary of a job before it is sent, which is also the result of a dry run, and the errors about its file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgctl.errors import UsageError
+from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Example, Tally
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
-from msgctl.text import timestamp
+from msgctl.store.jobs import Job
+from msgctl.text import clean, plural, timestamp
 
 
 class LeftOut(NamedTuple):
@@ -18,6 +21,85 @@ class LeftOut(NamedTuple):
 
     number: int
     rows: Sequence[tuple[int, str | None, str]]
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a file: those that the job will send to, and those that are left out, by outcome.
+
+    ``file`` is its name in messages. ``without_country`` rows are invalid only because no country is known.
+    """
+
+    file: str
+    tally: Tally
+    left_out: Mapping[str, LeftOut]
+    without_country: int
+
+    @property
+    def number(self) -> int:
+        """The number of rows."""
+        return self.tally.messages + self.tally.left_out + sum(rows.number for rows in self.left_out.values())
+
+    @property
+    def need_of_country(self) -> str:
+        """The description of rows that need a country if they are most of the file, otherwise empty."""
+        if self.without_country * 2 <= self.number:
+            return ""
+        rows = f"{self.without_country:,} of {plural(self.number, 'row')} of {self.file}"
+        return f"{rows} have national numbers, and no country is known"
+
+    def fault(self, settings: Settings, repeated: Sequence[Job], *, skip_invalid: bool) -> UsageError | None:
+        """Return the error for a file with invalid rows, or without recipients; None if the job can be sent.
+
+        ``repeated`` are the jobs that sent the same message.
+        """
+        if not self.number:
+            return FileError(f"{self.file} has no recipients, only a header", "Add one line per recipient.")
+        is_invalid = self.left_out["invalid"].number > 0 and not skip_invalid
+        if (is_invalid or not self.tally.messages) and self.need_of_country:
+            return FileError(
+                self.need_of_country,
+                "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the "
+                "same.",
+                consequence="nothing was sent",
+            )
+        if is_invalid:
+            return self._invalid()
+        if self.tally.messages:
+            return None
+        return self._repeated(repeated) if self.tally.repeats else self._none_left(settings)
+
+    def _invalid(self) -> UsageError:
+        invalid = self.left_out["invalid"]
+        line, _, reason = invalid.rows[0]
+        are, first, hint = "is", "", "Fix it, or skip it with --skip-invalid."
+        if invalid.number > 1:
+            are, first, hint = "are", "starting with ", "Fix them, or skip them with --skip-invalid."
+        rows = f"{invalid.number:,} of {plural(self.number, 'row')} of {self.file}"
+        return FileError(f"{rows} {are} invalid, {first}line {line}: {reason}", hint, consequence="nothing was sent")
+
+    def _repeated(self, repeated: Sequence[Job]) -> UsageError:
+        named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]
+        by = named[0] if named else "an earlier send"
+        recipients = plural(self.tally.repeats, "recipient")
+        return UsageError(
+            f"No recipients are left: {by} sent this message to {recipients} in the last 12 hours",
+            "To send it to them again, add --again.",
+            consequence="nothing was sent",
+            reason="repeats",
+        )
+
+    def _none_left(self, settings: Settings) -> UsageError:
+        tally, invalid = self.tally, self.left_out["invalid"]
+        what = f"All recipients in {self.file} are excluded"
+        if tally.opted_out and not tally.over_limit:
+            what = f"All recipients in {self.file} have opted out"
+        elif tally.over_limit and not tally.opted_out:
+            what = f"All recipients in {self.file} have reached the limit of {settings.at_most}"
+        elif invalid.number and not self.left_out["excluded"].number:
+            line, _, reason = invalid.rows[0]
+            what = f"{self.file} has no valid rows: line {line}: {reason}"
+        return FileError(what, consequence="nothing was sent")
 
 
 @dataclass(frozen=True)
@@ -68,21 +150,21 @@ COLUMNS = [field.name for field in fields(Plan) if not field.name.endswith("_row
 
 def plan(
     settings: Settings,
-    tally: Tally,
-    left_out: Mapping[str, LeftOut],
+    rows: FileRows,
     *,
     blank: int,
     balance: Decimal | None,
     due: float | None,
 ) -> Plan:
-    """Return the summary of a job; ``left_out`` are the rows that are left out, by outcome."""
+    """Return the summary of a job. ``due`` is in seconds since 1970."""
+    tally, left_out = rows.tally, rows.left_out
     numbers = {outcome: rows.number for outcome, rows in left_out.items()}
     numbers["excluded"] += tally.left_out
     return Plan(
         command=settings.command,
         file=settings.file,
         profile=settings.profile,
-        recipients=sum(numbers.values()) + tally.messages,
+        recipients=rows.number,
         invalid=numbers["invalid"],
         duplicate=numbers["duplicate"],
         excluded=numbers["excluded"],

@@ -6,7 +6,6 @@ disk. It hands out intents only after that commit.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,29 +15,24 @@ from typing import NamedTuple
 
 from msgctl.errors import (
     STORE_ERRORS,
-    ConfigurationError,
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
-    RefusedError,
     StoreNotReachedError,
     TurnedAwayError,
-    UsageError,
     no_more,
     unexpected,
-    without_frames,
 )
 from msgctl.http.client import Client
-from msgctl.http.request import build
 from msgctl.jobs.ending import Ending, Why, state_after
-from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter
+from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, limits_of
+from msgctl.jobs.requests import Outcome, completed, send
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
-from msgctl.operations import Operation
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
-from msgctl.store.results import Intent, RequestOutcome, RowOutcome, millionths
+from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.sending import LostJobError, Sending
 from msgctl.store.store import Store, boot_time
 
@@ -50,29 +44,6 @@ KEEP_ALIVE = 10.0
 """Maximum seconds between two checks of the store while requests are in flight."""
 PAUSE = 1.0
 """Seconds that a thread waits after a request did not reach the service."""
-MAX_ATTEMPT = 3600.0
-"""Seconds; the client's own limit, --timeout, is never longer."""
-MAX_STORED = 256 * 1024
-"""Characters of a response that are stored if it leaves an outcome in doubt."""
-
-
-class Outcome(NamedTuple):
-    """The outcome of a request. Without ``rows``, it was not sent; ``error`` may say why.
-
-    ``started`` is when it began, on the monotonic clock.
-    """
-
-    intent: Intent
-    started: float
-    rows: Sequence[RowOutcome] = ()
-    error: MsgctlError | None = None
-    body: str | None = None
-
-    @property
-    def failure(self) -> str:
-        """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
-        found = {row.outcome for row in self.rows}
-        return found.pop() if len(found) == 1 and not found & {"accepted"} else ""
 
 
 class _Message(NamedTuple):
@@ -229,7 +200,7 @@ class Sender:
                     self._commit(outcomes)
                 except LostJobError as error:
                     self.lost = error
-                    self._sending.record_late(_completed(outcomes))
+                    self._sending.record_late(completed(outcomes))
                     self._abandon(Why.ASKED, error)
                 except STORE_ERRORS as error:
                     self._keep(outcomes)
@@ -247,7 +218,7 @@ class Sender:
     def _keep(self, outcomes: Sequence[Outcome]) -> None:
         """Keep outcomes that could not be written for `finish`."""
         self._is_lost = True
-        self._unwritten += _completed(outcomes)
+        self._unwritten += completed(outcomes)
         self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
 
     def _received(self) -> list[Outcome]:
@@ -274,7 +245,7 @@ class Sender:
         intents: list[Intent] = []
         try:
             with self._sending.batch(self._rules(), wanted=len(self._waiting)):
-                self._sending.record(_completed(outcomes))
+                self._sending.record(completed(outcomes))
                 self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
                 self._intend(intents)
         except STORE_ERRORS:
@@ -366,43 +337,3 @@ class Sender:
         """Stop unless a request is in flight: it may not be sent, and then somebody else must get the message."""
         if not (intents or self._in_flight):
             self.stop(why)
-
-
-def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:
-    """Return whom a job leaves out at a time: opt-outs, repeats, and people who have got enough messages."""
-    channel = settings.performs.channel
-    if frequency is None:
-        return Limits(channel, settings.again)
-    since = int(frequency.since(seconds, settings.zone) * 1000)
-    reason = f"reached the limit of {frequency}"
-    return Limits(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)
-
-
-def _completed(outcomes: Sequence[Outcome]) -> list[RequestOutcome]:
-    """Return the outcomes of requests that were sent, as the store keeps them."""
-    return [RequestOutcome(outcome.intent, outcome.rows, outcome.body) for outcome in outcomes if outcome.rows]
-
-
-def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> Outcome:
-    """Make a request once and return its outcome; nothing is raised."""
-    phones = intent.phones if operation.field("phone").several else intent.phones[0]
-    try:
-        values = {**settings.fixed, **json.loads(intent.parameters), "phone": phones}
-        # One attempt: a request that was not sent is tried again at the job's rate.
-        response = client.send(build(operation, values), timeout=MAX_ATTEMPT)
-    except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
-        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
-        if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
-            return Outcome(intent, started, error=error)
-        outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
-        ids = [each["id"] for each in error.recipients] or [None] * len(intent.lines)
-        rows = [RowOutcome(outcome, found, error=error.message) for found in ids]
-        return Outcome(intent, started, rows, error, error.body or None)
-    rows = [
-        RowOutcome(each.outcome, each.id, each.status, millionths(each.credits), each.error)
-        for each in response.outcomes
-    ]
-    body = None
-    if any(row.outcome != "accepted" for row in rows):
-        body = response.body[:MAX_STORED].decode(errors="replace")
-    return Outcome(intent, started, rows, body=body)

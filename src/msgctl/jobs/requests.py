@@ -1,0 +1,77 @@
+"""Make one request of a job, and return its outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgctl.errors import (
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    RefusedError,
+    TurnedAwayError,
+    UsageError,
+    unexpected,
+    without_frames,
+)
+from msgctl.http.client import Client
+from msgctl.http.request import build
+from msgctl.jobs.settings import Settings
+from msgctl.operations import Operation
+from msgctl.store.results import Intent, RequestOutcome, RowOutcome, millionths
+
+MAX_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+MAX_STORED = 256 * 1024
+"""Characters of a response that are stored if it leaves an outcome in doubt."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a request. Without ``rows``, it was not sent; ``error`` may say why.
+
+    ``started`` is when it began, on the monotonic clock.
+    """
+
+    intent: Intent
+    started: float
+    rows: Sequence[RowOutcome] = ()
+    error: MsgctlError | None = None
+    body: str | None = None
+
+    @property
+    def failure(self) -> str:
+        """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
+        found = {row.outcome for row in self.rows}
+        return found.pop() if len(found) == 1 and not found & {"accepted"} else ""
+
+
+def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> Outcome:
+    """Make a request once and return its outcome; nothing is raised."""
+    phones = intent.phones if operation.field("phone").several else intent.phones[0]
+    try:
+        values = {**settings.fixed, **json.loads(intent.parameters), "phone": phones}
+        # One attempt: a request that was not sent is tried again at the job's rate.
+        response = client.send(build(operation, values), timeout=MAX_ATTEMPT)
+    except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
+        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
+        if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
+            return Outcome(intent, started, error=error)
+        outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
+        ids = [each["id"] for each in error.recipients] or [None] * len(intent.lines)
+        rows = [RowOutcome(outcome, found, error=error.message) for found in ids]
+        return Outcome(intent, started, rows, error, error.body or None)
+    rows = [
+        RowOutcome(each.outcome, each.id, each.status, millionths(each.credits), each.error)
+        for each in response.outcomes
+    ]
+    body = None
+    if any(row.outcome != "accepted" for row in rows):
+        body = response.body[:MAX_STORED].decode(errors="replace")
+    return Outcome(intent, started, rows, body=body)
+
+
+def completed(outcomes: Sequence[Outcome]) -> list[RequestOutcome]:
+    """Return the outcomes of requests that were sent, as the store keeps them."""
+    return [RequestOutcome(outcome.intent, outcome.rows, outcome.body) for outcome in outcomes if outcome.rows]
