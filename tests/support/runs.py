@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 130}
-"""The exit codes of surface.md."""
+"""The exit codes that msgctl may return."""
 
 RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that act on a terminal; line ends and tabs are the form of a result."""

@@ -161,7 +161,7 @@ class FailureCounter:
 
 
 def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:
-    """Return whom a job leaves out at a time: opt-outs, repeats, and people who have got enough messages."""
+    """Return the rules that leave out recipients at a time: opt-outs, repeats, and --at-most."""
     channel = settings.performs.channel
     if frequency is None:
         return Limits(channel, settings.again)

@@ -29,7 +29,7 @@ MAX_STORED = 256 * 1024
 
 
 class Outcome(NamedTuple):
-    """The outcome of a request. Without ``rows``, it was not sent; ``error`` may say why.
+    """The outcome of a request. Without ``rows``, it was not sent; ``error`` may contain the reason.
 
     ``started`` is when it began, on the monotonic clock.
     """

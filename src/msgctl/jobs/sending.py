@@ -264,7 +264,7 @@ class Sender:
         del self._waiting[: len(intents)]
 
     def _rules(self) -> Limits:
-        """Return whom the next requests leave out."""
+        """Return the rules that leave out recipients of the next requests."""
         return limits_of(self._settings, self._frequency, self._store.clock())
 
     def _count(self, outcome: Outcome) -> None:
@@ -313,7 +313,7 @@ class Sender:
             intents.append(intent)
 
     def _allowed(self, intents: Sequence[Intent]) -> int:
-        """Return how many recipients the next request may have; 0 if there is none now."""
+        """Return how many recipients the next request may have; 0 if no request is allowed now."""
         size = self._size
         if self._canary is not None:
             in_flight = sum(len(intent.lines) for intent in (*self._in_flight.values(), *intents))
@@ -334,6 +334,6 @@ class Sender:
         return allowed or 0
 
     def _stop_if_idle(self, intents: Sequence[Intent], why: Why) -> None:
-        """Stop unless a request is in flight: it may not be sent, and then somebody else must get the message."""
+        """Stop unless a request is in flight: if it is not sent, its recipients are pending again."""
         if not (intents or self._in_flight):
             self.stop(why)
