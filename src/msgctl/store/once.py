@@ -272,26 +272,25 @@ def end(
 
 def _store_unclaimed(store: Store, begun: Begun, unclaimed: Sequence[Unclaimed]) -> None:
     """Store the other entries of a response after the recipients; the history shows them."""
-    first, time_ = len(begun.intent.phones) + 1, begun.intent.time
+    intent = begun.intent
+    rows = [
+        (
+            begun.job,
+            line,
+            1,
+            1,
+            plain(phone),
+            intent.time,
+            1,
+            row.outcome,
+            plain(row.id),
+            plain(row.status),
+            row.credits,
+        )
+        for line, (phone, row) in enumerate(unclaimed, len(intent.phones) + 1)
+    ]
     store.db.insert(
-        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, id, status, credits, error)",
-        [
-            (
-                begun.job,
-                line,
-                1,
-                1,
-                plain(phone),
-                time_,
-                1,
-                row.outcome,
-                plain(row.id),
-                plain(row.status),
-                row.credits,
-                None,
-            )
-            for line, (phone, row) in enumerate(unclaimed, first)
-        ],
+        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, id, status, credits)", rows
     )
     for _, row in unclaimed:
         results.add_to_counts(store.db, begun.job, Counter({row.outcome: 1}))

@@ -6,7 +6,8 @@ epoch, so a process that has lost its job writes and sends nothing more (see `ms
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store import jobs, results
@@ -19,6 +20,14 @@ from msgctl.store.store import Store
 from msgctl.text import clean
 
 
+@contextmanager
+def _changing(store: Store, number: int) -> Iterator[Job]:
+    """Begin a transaction that changes a job, and yield the job: its owner is judged in the same transaction."""
+    account = store.db.value("SELECT account FROM job WHERE number = ?", (number,))
+    with store.db.transaction(str(account)):
+        yield jobs.get(store, number)
+
+
 def take(store: Store, number: int, *, state: str = "active") -> Sending:
     """Become the owner of a job, or of a job whose owner died, and return its rows to send.
 
@@ -29,9 +38,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
-    account = jobs.get(store, number).account
-    with db.transaction(account):
-        job = jobs.get(store, number)  # the owner is judged in the transaction that replaces it
+    with _changing(store, number) as job:
         if job.is_running:
             raise running_elsewhere(job)
         _check_exists(job)
@@ -83,9 +90,7 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     job that is done stays done. A resend that was not finished is undone: its recipients keep the earlier outcome.
     """
     db = store.db
-    account = jobs.get(store, number).account
-    with db.transaction(account):
-        job = jobs.get(store, number)
+    with _changing(store, number) as job:
         _check_exists(job)
         if job.state in ENDED:
             return job
@@ -118,9 +123,7 @@ def resend(
     has changed, and ConditionError if the job is running.
     """
     db = store.db
-    account = jobs.get(store, number).account
-    with db.transaction(account):
-        job = jobs.get(store, number)
+    with _changing(store, number) as job:
         _check_resend(job)
         results.lose(db, number)
         condition, values = _selected(outcomes, states)
@@ -184,9 +187,7 @@ def _selected(outcomes: Collection[str], states: Collection[str] | None) -> tupl
 
 def change_settings(store: Store, number: int, settings: str, *, due: int | None = None) -> None:
     """Replace the settings (JSON) and the due time of a job that is not running. Raises ConditionError."""
-    account = jobs.get(store, number).account
-    with store.db.transaction(account):
-        job = jobs.get(store, number)
+    with _changing(store, number) as job:
         if job.is_running:
             raise running_elsewhere(job)
         store.db.change("UPDATE job SET settings = ?, due = ? WHERE number = ?", (settings, due, number))
@@ -194,9 +195,7 @@ def change_settings(store: Store, number: int, settings: str, *, due: int | None
 
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
     """Schedule a job that is not running, with its settings (JSON). Raises ConditionError."""
-    account = jobs.get(store, number).account
-    with store.db.transaction(account):
-        job = jobs.get(store, number)
+    with _changing(store, number) as job:
         if job.is_running:
             raise running_elsewhere(job)
         store.db.change(

@@ -248,10 +248,11 @@ class PostgreSQL(Database):
     # --- locks
 
     def hold(self, owner: int) -> None:
-        if not self.value("SELECT pg_try_advisory_lock(?)", (owner,)):
+        max_idle = f"{max(MAX_IDLE, ceil(self._timeout) + 10)}s"
+        query = "SELECT pg_try_advisory_lock(?), set_config('idle_session_timeout', ?, false)"
+        if not self.value(query, (owner, max_idle)):
             raise StoreNotReachedError(f"Another session holds a lock of the store {self.place}", "Try again.")
         self._owners.add(owner)
-        self.change(f"SET idle_session_timeout = '{max(MAX_IDLE, ceil(self._timeout) + 10)}s'")
 
     def held(self, owners: Collection[int]) -> set[int]:
         if not owners:
