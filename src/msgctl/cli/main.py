@@ -16,7 +16,7 @@ from msgctl.cli.process import abandon, fault_of
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
-from msgctl.output.result import Format, OwnResult
+from msgctl.output.result import Format, OwnResult, Result
 from msgctl.values import quote
 
 EPILOG = """\
@@ -69,20 +69,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     try:
         with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
             result = ctx.command.invoke(ctx)
-            if result is None:
-                return 0
-            context.printer.print(result)
-            is_printed = False
-            if isinstance(result, OwnResult) and context.options.format is Format.TABLE and context.stdout.isatty():
-                is_printed = result.view == "doctor"
-                if result.empty and not result.documents:
-                    context.note(result.empty)
-            is_after_job = isinstance(result, OwnResult) and result.view in ("job end", "job polled")
-            if is_after_job and not result.failures and not context.printer.shows_verdicts:
-                for hint in result.hints:
-                    context.note(f"→ {hint}")
-            codes = [failure.exit_code if is_printed else report(failure, context) for failure in result.failures]
-            return codes[0] if codes else 0
+            return 0 if result is None else _print(result, context)
     except typer.Exit as exit_:
         return exit_.exit_code
     except MsgctlError as error:
@@ -97,6 +84,22 @@ def _run(arguments: Sequence[str], context: Context) -> int:
         return report(interrupted, context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)
+
+
+def _print(result: Result, context: Context) -> int:
+    """Print the result of a command and its failures, and return the exit code."""
+    context.printer.print(result)
+    if isinstance(result, OwnResult):
+        is_table = context.options.format is Format.TABLE and context.stdout.isatty()
+        if is_table and result.empty and not result.documents:
+            context.note(result.empty)
+        if result.view in ("job end", "job polled") and not result.failures and not context.printer.shows_verdicts:
+            for hint in result.hints:
+                context.note(f"→ {hint}")
+        if is_table and result.view == "doctor":  # the table shows the failures
+            return result.failures[0].exit_code if result.failures else 0
+    codes = [report(failure, context) for failure in result.failures]
+    return codes[0] if codes else 0
 
 
 def _not_again(context: Context) -> str | None:

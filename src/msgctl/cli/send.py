@@ -103,20 +103,22 @@ def perform(
     same message to these people as a repeat, unless ``may_repeat``.
     """
     operation = request.operation
-    is_recorded = operation.effect is Effect.SENDS or operation is operations.BLOCK_PHONE
-    if is_recorded:
-        context.warns_without_store = False  # `single.begin` reports a store that cannot be used
+    if operation.effect is Effect.SENDS or operation is operations.BLOCK_PHONE:
+        return _perform_recorded(context, request, key, channel, may_repeat=may_repeat)
+    response = context.client.send(request)
+    context.carried_out |= operation.effect is not Effect.READS
+    return ServiceResult([response], values=request.values)
+
+
+def _perform_recorded(
+    context: Context, request: Request, key: "Key | None", channel: str | None, *, may_repeat: bool
+) -> ServiceResult:
+    from msgctl.store.once import Result as StoredResult
+
+    context.warns_without_store = False  # `single.begin` reports a store that cannot be used
     if key and (earlier := single.earlier(context, key)):
         return _earlier(context, request, earlier, key)
     client = context.client  # before the intent, because it fails without a credential
-    if operation.effect is Effect.READS:
-        return ServiceResult([client.send(request)], values=request.values)
-    if not is_recorded:
-        response = client.send(request)
-        context.carried_out = True
-        return ServiceResult([response], values=request.values)
-    from msgctl.store.once import Result as StoredResult
-
     begun = single.begin(context, request, key=key, channel=channel, may_repeat=may_repeat)
     if isinstance(begun, StoredResult):
         return _earlier(context, request, begun, key)
@@ -157,39 +159,56 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
-    found = response.outcomes
-    named: dict[str, list[str]] = {}
-    for each in found:
-        status = f" [{clean(each.status)}]" if each.status else ""
-        named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
-    failures: list[MsgctlError] = []
-    message = next((each.error for each in found if each.error), None) or service_message(response.document)
+    outcomes = response.outcomes
+    return ServiceResult([response], outcomes, request.values, _failures(request, response, outcomes))
+
+
+def _failures(request: Request, response: Response, outcomes: Sequence[RecipientOutcome]) -> list[MsgctlError]:
+    """Return the error for recipients that are unknown, or else for those that are refused."""
+    message = next((outcome.error for outcome in outcomes if outcome.error), None)
+    message = message or service_message(response.document)
     quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
-    if unknown := named.get(UNKNOWN):
+    if unknown := _names(outcomes, UNKNOWN):
         verb = "was" if len(unknown) == 1 else "were"
-        what = f"The response does not say whether {some_of(unknown)} {verb} accepted{quoted}"
-        failures = [
+        return [
             OutcomeUnknownError(
-                what,
+                f"The response does not say whether {some_of(unknown)} {verb} accepted{quoted}",
                 check(request),
-                word=word_of(found),
-                recipients=listed(found),
+                word=word_of(outcomes),
+                recipients=listed(outcomes),
                 details=response.details,
             )
         ]
-    elif refused := named.get(REFUSED):
-        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')}){quoted}"
-        error = ConditionError(what, reason="not_accepted", recipients=listed(found), details=response.details)
-        error.nothing_sent = all(each.outcome == REFUSED for each in found)
-        failures = [error]
-    return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
+    if refused := _names(outcomes, REFUSED):
+        number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
+        return [
+            ConditionError(
+                f"The service refused {some_of(refused)} ({number}){quoted}",
+                reason="not_accepted",
+                nothing_sent=len(refused) == len(outcomes),
+                recipients=listed(outcomes),
+                details=response.details,
+            )
+        ]
+    return []
+
+
+def _names(outcomes: Sequence[RecipientOutcome], kind: str) -> list[str]:
+    """Return the recipients with an outcome, each with the status that the service gave it."""
+    names = []
+    for outcome in outcomes:
+        if outcome.outcome == kind:
+            status = f" [{clean(outcome.status)}]" if outcome.status else ""
+            names.append((outcome.phone or "the message") + status)
+    return names
 
 
 def _exit_code(outcomes: Sequence[RecipientOutcome]) -> int:
     """Return the exit code of a send: 5 if an outcome is unknown, else 6 if one is refused, else 0."""
-    if any(each.outcome == UNKNOWN for each in outcomes):
+    kinds = {outcome.outcome for outcome in outcomes}
+    if UNKNOWN in kinds:
         return 5
-    return 0 if all(each.outcome == ACCEPTED for each in outcomes) else 6
+    return 0 if kinds <= {ACCEPTED} else 6
 
 
 def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "Key | None") -> ServiceResult:

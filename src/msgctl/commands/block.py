@@ -62,7 +62,6 @@ def add(
         failures += result.failures
     return ServiceResult(
         [response for result in results for response in result.responses],
-        len(phones),
         [outcome for result in results for outcome in result.outcomes],
         requests[0].values,
         failures,

@@ -85,7 +85,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
         if is_json or response.document["data"]:
             got[target.id] = response
     learn(context, targets, got)
-    return ServiceResult(list(got.values()), len(targets), failures=failures)
+    return ServiceResult(list(got.values()), failures=failures)
 
 
 @command(
@@ -122,7 +122,7 @@ def watch(
     failures += [named(target.id, tracker.failures[target.id]) for target in targets if target.id in tracker.failures]
     is_json = context.options.format is Format.JSON
     shown = [response for response in tracker.latest.values() if is_json or response.document["data"]]
-    return ServiceResult(shown, len(targets), failures=failures)
+    return ServiceResult(shown, failures=failures)
 
 
 def _without_state(id: str, response: Response) -> UnreadableError:

@@ -27,13 +27,12 @@ class Format(StrEnum):
 
 
 class ServiceResult(NamedTuple):
-    """Responses of the service to one operation. ``asked`` is the number of requests; some responses may be missing.
+    """Responses of the service to one operation.
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
     """
 
     responses: Sequence[Response]
-    asked: int = 1
     outcomes: Sequence[RecipientOutcome] = ()
     values: Mapping[str, Any] = {}
     failures: Sequence[MsgctlError] = ()
