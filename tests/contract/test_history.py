@@ -261,58 +261,6 @@ def test_a_cleared_send_still_protects_its_key(sandbox: Sandbox) -> None:
 # --- a store that cannot be used
 
 
-@pytest.fixture
-def damaged(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True)
-    path.write_bytes(b"no store at all\n" * 50)
-    path.chmod(0o600)
-
-
-@pytest.mark.usefixtures("damaged")
-def test_with_a_damaged_store_nothing_is_sent_to_people(service: Service, tool: Tool, path: Path) -> None:
-    before = path.read_bytes()
-    for line in (
-        SEND,
-        (*SEND, "--once", "k"),
-        ("history",),
-        ("usage",),
-        ("optout", "list"),
-        ("history", "clear", "-y"),
-    ):
-        done = tool(*line, "--json")
-        assert (done.code, done.error["reason"], path.name in done.error["message"]) == (3, "damaged_store", True)
-    assert service.received == []
-    assert path.read_bytes() == before
-
-
-@pytest.mark.usefixtures("damaged")
-def test_codes_balance_states_and_blocks_work_with_a_damaged_store(service: Service, tool: Tool) -> None:
-    for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp", "state get", "block add"):
-        service.will(respond(ALL[name].record))
-        done = tool(*ALL[name].line)
-        assert (done.code, done.err.count("Warning: The store")) == (0, 1), done.err
-    service.will(respond(ALL["balance"].record))
-    assert tool("balance").code == 0
-
-
-@pytest.mark.parametrize("location", ["postgresql://someone@127.0.0.1:1/db", "empty"])
-def test_only_sends_fail_if_the_store_is_not_reached(
-    location: str, service: Service, tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, reason = 4, "store_not_reached"
-    if location == "empty":
-        location, code, reason = str(home / "empty"), 3, "damaged_store"
-        (home / "empty").touch(0o600)
-    monkeypatch.setenv("MSGCTL_STORE", location)
-    done = tool(*SEND, "--json")
-    assert (done.code, done.error["reason"], "nothing was sent" in done.error["message"]) == (code, reason, True)
-    assert service.received == []
-    for name in ("2fa send-sms", "state get", "balance"):
-        service.will(respond(ALL[name].record))
-        done = tool(*ALL[name].line)
-        assert (done.code, done.err.count("This command continues without it")) == (0, 1), done.err
-
-
 def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Tool, path: Path) -> None:
     def break_it(connection: socket.socket) -> None:
         with closing(sqlite3.connect(path)) as db:
