@@ -18,7 +18,7 @@ from .judging import OTHER, PHONE, outcome, outcomes
 ITEMS = [json.loads(line) for line in Path(__file__).with_name("phrases.jsonl").read_text().splitlines()]
 SENDS = [item for item in ITEMS if item["operation"] in ("sms send", "call send", "2fa send-sms", "chatapp send")]
 GOOD = ["Enviado", "Message queued", "ok", "Entregado", "en cola", "Verificado", "delivered"]
-LISTS = (words.ACCEPTED, words.VERIFIED, words.FILLER, words.FAILED, words.OPEN, words.NO_ANSWER, words.NEGATION)
+LISTS = (words.GOOD, words.VERIFIED, words.FILLER, words.FAILED, words.OPEN, words.NO_ANSWER, words.NEGATION)
 
 unknown_words = st.from_regex(r"[a-z]{2,12}", fullmatch=True).filter(
     lambda word: not any(part in each for part in words.read(word).words for each in LISTS)

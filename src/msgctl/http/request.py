@@ -77,7 +77,8 @@ class Request(NamedTuple):
         phones = self.phones or [None]
         values |= {phone for phone in phones if phone}
         numbers = {value for value in values if value.isdecimal()} | {str(len(phones))}
-        return RequestParts(phones, frozenset(values), frozenset(numbers), self.operation is operations.BLOCK_PHONE)
+        is_block, is_link = self.operation is operations.BLOCK_PHONE, self.operation is operations.URL_SHORT
+        return RequestParts(phones, frozenset(values), frozenset(numbers), is_block, is_link)
 
     @property
     def own_body(self) -> bytes | None:

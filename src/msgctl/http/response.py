@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -54,19 +56,25 @@ CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security m
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 
-class Response(NamedTuple):
-    """A response as the service sent it (``body``), and its record (``document``, with numbers as `Number`).
+@dataclass
+class Response:
+    """A response as the service sent it (``body``).
 
-    ``outcomes`` are the outcomes of the recipients of a send or change. ``unclaimed`` are outcomes of entries without a
-    recipient.
+    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change. ``unclaimed``
+    are outcomes of entries without a recipient.
     """
 
     operation: Operation
     http_status: int
     body: bytes
-    document: Mapping[str, Any]
+    record: Callable[[], Mapping[str, Any]]
     outcomes: Sequence[RecipientOutcome] = ()
     unclaimed: Sequence[RecipientOutcome] = ()
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The record of the response, with numbers as `Number`. A job never needs it."""
+        return self.record()
 
     @property
     def details(self) -> ResponseDetails:
@@ -88,7 +96,7 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     document = load_json(body)
     sent = request.sent
     found = judge.sent(sent, http_status, document, len(body))
-    record = convert(request.operation, document, sent.known_phones)
+    record = partial(convert, request.operation, document, sent.known_phones)
     return Response(request.operation, http_status, body, record, found.outcomes, found.unclaimed)
 
 
@@ -108,11 +116,11 @@ def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox:
     failure = Failure(request, response, document, base_url, is_sandbox)
     if operation.effect is Effect.READS:
         record = _read(failure, fault)
-        return Response(operation, response.status, response.body, record)
-    if operation is operations.VERIFY_2FA:
+    elif operation is operations.VERIFY_2FA:
         record = _verified(failure, fault)
-        return Response(operation, response.status, response.body, record)
-    return _sent(failure, fault)
+    else:
+        return _sent(failure, fault)
+    return Response(operation, response.status, response.body, lambda: record)
 
 
 def _sent(failure: Failure, fault: str) -> Response:
@@ -120,24 +128,19 @@ def _sent(failure: Failure, fault: str) -> Response:
     operation, status = failure.request.operation, response.status
     sent = failure.request.sent
     found = judge.sent(sent, status, document, len(response.body))
-    is_created = operation is operations.URL_SHORT and response.is_success and judge.has_short_url(document)
-    if found.is_refused and not is_created:
+    if found.is_refused or (sent.is_link and found.outcomes[0].outcome == REFUSED):
         raise failure.rate_limited(found.outcomes) if status == RATE_LIMITED else failure.refused(found.outcomes)
     if not response.is_success:
         raise failure.in_doubt(failure.of_status, found.outcomes)
-    record: Mapping[str, Any] = document if isinstance(document, dict) else {}
     if not operation.record.fields and not response.fault:
-        return Response(operation, status, response.body, record)
+        record = document if isinstance(document, dict) else {}
+        return Response(operation, status, response.body, lambda: record)
     if fault:
         raise failure.in_doubt(failure.unusable(fault), found.outcomes)
-    if operation is operations.URL_SHORT and judge.short_url(sent, document) is None:
-        if {each.outcome for each in found.outcomes} == {REFUSED} and not is_created:
-            raise failure.refused()
+    if sent.is_link and found.outcomes[0].outcome == UNKNOWN:
         raise failure.in_doubt("the response does not say whether the short URL was created", found.outcomes)
-    record = convert(operation, document, sent.known_phones)
-    if operation is operations.URL_SHORT:
-        return Response(operation, status, response.body, record)
-    return Response(operation, status, response.body, record, found.outcomes, found.unclaimed)
+    convert_later = partial(convert, operation, document, sent.known_phones)
+    return Response(operation, status, response.body, convert_later, found.outcomes, found.unclaimed)
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
@@ -155,7 +158,7 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
     found = judge.verified(failure.request.sent, document)
     if not (response.is_success and found.is_verified):
         raise failure.not_verified(found.word if response.is_success else None)
-    record = convert(failure.request.operation, document, ())
+    record = convert(failure.request.operation, document)
     result = next((record[name] for name in RESULTS if name in record), None)
     return {"status": result, **record}
 
@@ -190,7 +193,7 @@ def _balance(document: Any) -> Mapping[str, Any]:
     left = judge.credits_left(document)
     if left is None:
         raise ShapeError("it does not say how many credits are left")
-    return {**convert(operations.BALANCE, document, ()), "status": Number(f"{left:f}")}
+    return {**convert(operations.BALANCE, document), "status": Number(f"{left:f}")}
 
 
 def check(request: Request) -> str:
@@ -272,7 +275,7 @@ class Failure(NamedTuple):
             return self.refused()
         if self._status == RATE_LIMITED:
             return self.rate_limited()
-        if self._status == SERVICE_ERROR and self.is_refused:
+        if self._status == SERVICE_ERROR and judge.fail(self.document):
             return self.refused()
         if self._status == REQUEST_TIMEOUT or self._status >= 500:
             return self.unavailable()
@@ -340,7 +343,7 @@ class Failure(NamedTuple):
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
         if self.response.is_success and self.document is not None:
-            error.response = Response(self.request.operation, self._status, self.response.body, {})
+            error.response = Response(self.request.operation, self._status, self.response.body, dict)
         return error
 
     def _consequence(self) -> str:

@@ -7,17 +7,29 @@ strings of type `Number`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgctl.jsontext import Number, objects
+from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
-from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message
-from msgctl.outcomes.words import ACCEPTED as ACCEPTED_WORDS
-from msgctl.outcomes.words import ALONE, CARRIER, DELIVERED, ERROR, FAILED, NEGATION, NO_ANSWER, SENT, VERIFIED, read
-from msgctl.text import storable
+from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message, stored
+from msgctl.outcomes.words import (
+    ALONE,
+    CARRIER,
+    DELIVERED,
+    ERROR,
+    FAILED,
+    GOOD,
+    NEGATION,
+    NO_ANSWER,
+    SENT,
+    VERIFIED,
+    is_added,
+    read,
+)
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -34,11 +46,7 @@ ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".spli
 """Fields that repeat the request."""
 
 MAX_READ = 250_000
-"""Maximum characters of all texts in a response to a send; the outcome of a longer one is unknown."""
-MAX_VALUES = 100_000
-"""Maximum values in a response to a send; the outcome of a longer one is unknown."""
-MAX_UNCLAIMED = 100
-"""Maximum entries without a recipient that are kept."""
+"""Maximum characters of the texts in a response to a send, and two for each value. A longer one is unknown."""
 MAX_CREDIT_DIGITS = 12
 """Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
 MIN_DIGITS = 7
@@ -57,6 +65,7 @@ class RequestParts(NamedTuple):
     echoes: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     is_block: bool = False
+    is_link: bool = False
 
     @property
     def known_phones(self) -> list[str]:
@@ -116,7 +125,11 @@ def _is_nothing(request: RequestParts, value: Any) -> bool:
     if not isinstance(value, str):
         return False
     is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
-    return is_none or read(value).is_all(ACCEPTED_WORDS, numbers=request.numbers)
+    return is_none or read(value).is_all(GOOD, numbers=request.numbers)
+
+
+_PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
+_NO_DIGITS = re.compile("[^0-9]+")
 
 
 def _is_echo(request: RequestParts, value: Any) -> bool:
@@ -126,23 +139,15 @@ def _is_echo(request: RequestParts, value: Any) -> bool:
     return value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "true" if value is True else "false" if value is False else ""
-
-
-def _stored(value: Any) -> str | None:
-    """Return a value as text for a database; None for an empty text, null, an object or an array."""
-    if isinstance(value, str):
-        return (value if value.isascii() else storable(value)) or None
-    return _text(value) or None
-
-
-_PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
-_NO_DIGITS = re.compile("[^0-9]+")
-
-
 def _digits(text: str) -> str:
     return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
+
+
+def _text(value: Any) -> str:
+    """Return a value as text; null, an object or an array is an empty text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else ""
 
 
 # --- fields
@@ -157,7 +162,7 @@ class _Name:
         self.is_result = name in RESULTS
         self.is_failure = FAILED.among(self.words)
         self.is_error = self.is_failure or ERROR.among(self.words)
-        self.is_good = name in ("status", "state") or ACCEPTED_WORDS.among(self.words)
+        self.is_good = name in ("status", "state") or GOOD.among(self.words)
         self.is_code = not self.words.isdisjoint({"code", "codigo", "statu"})
         self.may_be_id = self.words.isdisjoint({"code", "codigo", "error", "errno", "statu", "state"})
 
@@ -186,8 +191,7 @@ def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
         if isinstance(value, dict):
             for inner_name, inner in value.items():
                 meaning = _name(words.cut(inner_name), of_block)
-                field = _Field(meaning, inner, is_error or meaning.is_error, is_echo or meaning.is_echo)
-                (waiting if isinstance(inner, (dict, list)) else fields).append(field)
+                waiting.append(_Field(meaning, inner, is_error or meaning.is_error, is_echo or meaning.is_echo))
         elif isinstance(value, list):
             waiting += [_Field(name, inner, is_error, is_echo) for inner in value]
         else:
@@ -206,33 +210,35 @@ def _stated(content: Object) -> list[Any]:
 def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
 
-    ``size`` are the bytes of the response; a small one can be read whole.
+    ``size`` are the bytes of the response: a small one cannot be too long.
     """
     if http_status in REFUSALS or http_status == RATE_LIMITED:
         return _unknown(request) if _has_acceptance(request, document) else _refused(request, document)
     is_success = 200 <= http_status < 300
     if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
         return _unknown(request)
-    if size >= MAX_VALUES and _is_too_long(request, document):
+    if size >= MAX_READ and _is_too_long(request, document):
         return _unknown(request)
+    if request.is_link and is_success and (links := _links(request, document)):
+        return _of_links(request, document, links)
     outer = document if isinstance(document, dict) else {"data": document}
     data = outer.get("data")
     entries = entries_of(data, request.known_phones)
-    own = {name: value for name, value in outer.items() if name != "data" or not entries}
-    record = _Record(request, own)
+    record = _Record(request, {name: value for name, value in outer.items() if name != "data" or not entries})
     verdicts = [record.verdict(entry) for entry in entries]
-    are_refused = {verdict.outcome for verdict in verdicts} <= {REFUSED}
-    if are_refused and record.is_refused(own) and not _has_id(request, document):
+    are_refused = all(verdict.outcome == REFUSED for verdict in verdicts)
+    if are_refused and record.is_refused(record.own) and not _has_id(request, document):
         return _refused(request, document)
     if not is_success or (not entries and data is not None):
         return _unknown(request)
-    if not entries:
-        return _of_record(record)
-    return _of_entries(record, entries, verdicts)
+    judgement = _of_entries(record, entries, verdicts) if entries else _of_record(record)
+    if request.is_link and judgement.outcomes[0].outcome == ACCEPTED:  # without the short URL
+        return _unknown(request)
+    return judgement
 
 
-def _unknown(request: RequestParts) -> Judgement:
-    return Judgement([RecipientOutcome(phone, UNKNOWN) for phone in request.phones])
+def _unknown(request: RequestParts, word: str | None = None) -> Judgement:
+    return Judgement([RecipientOutcome(phone, UNKNOWN, word=word) for phone in request.phones])
 
 
 def _refused(request: RequestParts, document: Any) -> Judgement:
@@ -242,21 +248,29 @@ def _refused(request: RequestParts, document: Any) -> Judgement:
 
 def _has_acceptance(request: RequestParts, document: Any) -> bool:
     """Return whether a `status` or `state`, at any depth, is an acceptance."""
-    return any(_accepts(request, value) for found in objects(document) for value in _stated(found))
+    return any(_accepts(request, value) for content in objects(document) for value in _stated(content))
+
+
+def _is_too_long(request: RequestParts, document: Any) -> bool:
+    """Return whether a response has more text and values than a send can need."""
+    length = 0
+    for value in values(document):
+        length += 2
+        if isinstance(value, str) and value not in request.echoes:
+            length += len(value)
+    return length > MAX_READ
 
 
 def _accepts(request: RequestParts, value: Any) -> bool:
-    """Return whether a value is an acceptance."""
-    if _is_one(value) or words.is_added("accepted", _text(value)):
+    """Return whether a value is an acceptance: one, or a text that is all Accepted."""
+    if _is_one(value) or is_added("accepted", _text(value)):
         return True
-    if not isinstance(value, str):
-        return False
-    return read(value, of_block=request.is_block).is_all(ACCEPTED_WORDS, numbers=request.numbers)
+    return isinstance(value, str) and read(value, of_block=request.is_block).is_all(GOOD, numbers=request.numbers)
 
 
 def _fails(request: RequestParts, value: Any) -> bool:
     """Return whether a `status` or `state` means that nothing was done."""
-    if words.is_added("refused", _text(value)):
+    if is_added("refused", _text(value)):
         return True
     return isinstance(value, str) and not _accepts(request, value) and read(value).fails()
 
@@ -281,7 +295,7 @@ _ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9]", re.ASCII)
 def _contradicts(request: RequestParts, field: _Field) -> bool:
     """Return whether a field contradicts an acceptance."""
     name, value = field.name, field.value
-    if (name.is_echo and not field.is_error) or words.is_added("accepted", _text(value)):
+    if (name.is_echo and not field.is_error) or is_added("accepted", _text(value)):
         return False
     if field.is_error and not _is_nothing(request, value):
         return True
@@ -300,6 +314,15 @@ def _contradiction(request: RequestParts, content: Any) -> _Field | None:
 
 
 _ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
+_AN_ID = "m100001"
+_USUAL_ID = re.compile(r"[a-z]?[0-9]+\Z|(?!-)[0-9-]*[a-f][0-9a-f-]*\Z")
+
+
+def _is_usual(own_id: Any) -> bool:
+    """Return whether an id is a number, a number after a letter, or a UUID: these differ in nothing that matters."""
+    if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.match(own_id):
+        return False
+    return own_id.strip("0abcdef-") != "" and "bad" not in own_id  # the only word of a list with such letters
 
 
 class _Verdict(NamedTuple):
@@ -308,15 +331,6 @@ class _Verdict(NamedTuple):
     outcome: str
     status: str | None
     word: str | None
-
-
-@lru_cache(maxsize=64)
-def _deciding(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in ECHOES and name != "id")
-
-
-# None of the lists has a word of only these letters and digits, except "bad".
-_USUAL_ID = re.compile(r"(?=[0a-z-]*[1-9])(?:[a-z]?[0-9]{6,64}|(?=[0-9-]*[a-f])[0-9a-f-]{6,64})\Z")
 
 
 class _Record:
@@ -330,52 +344,45 @@ class _Record:
 
     def verdict(self, entry: Object) -> _Verdict:
         """Return the verdict on an entry. Entries that differ only in their id and echoes are judged once."""
-        kind = self._kind(entry)
-        verdict = self._verdicts.get(kind) if kind else None
+        own_id = entry.get("id", _AN_ID)
+        if not _is_usual(own_id) or own_id in self.request.echoes:
+            return self._verdict(entry)
+        names = tuple(entry)
+        kind = (names, _others(names)(entry))
+        try:
+            verdict = self._verdicts.get(kind)
+        except TypeError:  # an array or object cannot be a part of a key
+            return self._verdict(entry)
         if verdict is None:
-            outcome = self._outcome(entry)
-            status = next((_stored(value) for value in _stated(entry) if is_plain(value)), None)
-            verdict = _Verdict(outcome, status, self._doubt(entry) if outcome == UNKNOWN else None)
-            if kind:
-                self._verdicts[kind] = verdict
+            verdict = self._verdicts[kind] = self._verdict(entry)
         return verdict
 
-    def _kind(self, entry: Object) -> object:
-        """Return the parts of an entry that determine its outcome; None if it is unusual."""
-        types = tuple(map(type, entry.values()))  # a number and a text may be equal
-        own_id = entry.get("id")
-        if dict in types or list in types or not (own_id is None or self._is_usual_id(own_id)):
-            return None
-        names = tuple(entry)
-        return names, types, tuple(map(entry.get, _deciding(names)))
+    def _verdict(self, entry: Object) -> _Verdict:
+        status = next((stored(value) for value in _stated(entry) if is_plain(value)), None)
+        if self.is_refused(entry):
+            return _Verdict(REFUSED, status, None)
+        if self._is_accepted(entry):
+            return _Verdict(ACCEPTED, status, None)
+        return _Verdict(UNKNOWN, status, self._doubt(entry))
 
-    def _is_usual_id(self, value: Any) -> bool:
-        """Return whether a value is an ID of the usual form, which has no influence on the outcome."""
-        is_usual = isinstance(value, str) and _USUAL_ID.match(value) is not None
-        return is_usual and "bad" not in value and value not in self.request.echoes
+    def _is_accepted(self, entry: Object) -> bool:
+        """Return whether an entry, or the record itself, was accepted."""
+        if stated := _stated(entry) + self._stated:
+            is_good = all(_accepts(self.request, value) for value in stated)
+        else:
+            own_id = entry.get("id")
+            is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
+            is_good = is_id and not _is_echo(self.request, own_id)
+        if not is_good or self._contradiction:
+            return False
+        return entry is self.own or _contradiction(self.request, entry) is None
 
     @cached_property
     def _contradiction(self) -> _Field | None:
         return _contradiction(self.request, self.own)
 
-    def _outcome(self, entry: Object) -> str:
-        """Return the outcome of an entry, or of the record itself."""
-        request = self.request
-        stated = _stated(entry) + self._stated
-        if self.is_refused(entry):
-            return REFUSED
-        if stated:
-            is_accepted = all(_accepts(request, value) for value in stated)
-        else:
-            own_id = entry.get("id")
-            is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
-            is_accepted = is_id and not _is_echo(request, own_id)
-        if is_accepted and not self._contradiction and (entry is self.own or not _contradiction(request, entry)):
-            return ACCEPTED
-        return UNKNOWN
-
     def is_refused(self, content: Object) -> bool:
-        """Return whether an entry, or the record itself, reports that nothing was done."""
+        """Return whether an entry, or the record itself, was refused: nothing was done."""
         request, stated = self.request, _stated(content)
         if any(_accepts(request, value) for value in stated):
             return False
@@ -383,7 +390,7 @@ class _Record:
         may_have_id = is_failed and content is not self.own
         if not may_have_id and _has_id(request, content):
             return False
-        if any(words.is_added("refused", _text(value)) for value in stated):
+        if any(is_added("refused", _text(value)) for value in stated):
             return True
         texts = [
             read(field.value)
@@ -393,38 +400,48 @@ class _Record:
         return words.together(texts).fails(with_reason=not is_failed)
 
     def _doubt(self, entry: Object) -> str | None:
-        """Return the text that makes the outcome of an entry unknown, if a profile can add it."""
+        """Return the text that makes the outcome of an entry unknown, if there is one that a profile can add."""
         for value in (*_stated(entry), *self._stated):
             if is_plain(value) and not _accepts(self.request, value):
                 return _text(value)
-        for field in (_contradiction(self.request, entry), self._contradiction):
-            if field and not field.is_error and not _is_zero(field.value) and not isinstance(field.value, Number):
-                return _text(field.value)
-        return None
+        return _word(_contradiction(self.request, entry)) or _word(self._contradiction)
 
     def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> RecipientOutcome:
         """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
         outcome, status, word = verdict
-        own_id = _stored(entry.get("id")) or _stored(self.own.get("id"))
-        phone = phone or _stored(entry.get("phone"))
+        own_id = stored(entry.get("id")) or stored(self.own.get("id"))
+        phone = phone or stored(entry.get("phone"))
         error = service_message(entry) if outcome != ACCEPTED else None
-        return RecipientOutcome(phone, outcome, own_id, status, _stored(entry.get("credits")), error, word)
+        return RecipientOutcome(phone, outcome, own_id, status, stored(entry.get("credits")), error, word)
 
 
-def short_url(request: RequestParts, document: Any) -> str | None:
-    """Return the short URL in a 2xx response to `url shorten`, if it is certain that it was created."""
-    found = [(each["urlShort"], each.get("urlLong")) for each in objects(document) if "urlShort" in each]
-    found = [(short, long) for short, long in found if not _is_nothing(request, short)]
-    if len(found) != 1 or _is_too_long(request, document) or _contradiction(request, document):
+@lru_cache(maxsize=64)
+def _others(names: tuple[str, ...]) -> Callable[[Object], object]:
+    """Return a function that returns the fields of an entry that differ between outcomes."""
+    others = [name for name in names if name not in ("id", "phone")]
+    return itemgetter(*others) if others else len
+
+
+def _word(contradiction: _Field | None) -> str | None:
+    """Return the text of a contradiction, if a profile can add it."""
+    if contradiction is None or contradiction.is_error or isinstance(contradiction.value, Number):
         return None
-    short, long = found[0]
-    is_text = isinstance(short, str) and not isinstance(short, Number)
-    return short if is_text and len(short.split()) == 1 and short != long else None
+    return None if _is_zero(contradiction.value) else _text(contradiction.value)
 
 
-def has_short_url(document: Any) -> bool:
-    """Return whether a response contains a short URL of any form."""
-    return any(not _is_nothing(NO_RECIPIENTS, each.get("urlShort")) for each in objects(document))
+def _links(request: RequestParts, document: Any) -> list[Object]:
+    """Return the objects in a response that contain a short URL of any form."""
+    return [content for content in objects(document) if not _is_nothing(request, content.get("urlShort"))]
+
+
+def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
+    """Return the outcome of a response with short URLs."""
+    contradiction = _contradiction(request, document)
+    short = links[0]["urlShort"]
+    is_text = isinstance(short, str) and not isinstance(short, Number) and len(short.split()) == 1
+    if contradiction or len(links) > 1 or not is_text or short == links[0].get("urlLong"):
+        return _unknown(request, _word(contradiction))
+    return Judgement([RecipientOutcome(phone, ACCEPTED) for phone in request.phones])
 
 
 def likely_kind(word: str) -> str:
@@ -434,26 +451,17 @@ def likely_kind(word: str) -> str:
     return REFUSED if is_failure and not words.OPEN.among(text.words) else ACCEPTED
 
 
-def _is_too_long(request: RequestParts, document: Any) -> bool:
-    """Return whether a response has more values or text than a send can need."""
-    length = 0
-    waiting = [document]
-    for value in waiting:
-        if isinstance(value, str):
-            if value not in request.echoes:
-                length += len(value)
-        elif isinstance(value, (dict, list)):
-            waiting += value.values() if isinstance(value, dict) else value
-            if len(waiting) > MAX_VALUES:
-                return True
-    return length > MAX_READ
+def fail(document: Any) -> bool:
+    """Return whether the texts in the response to a read, read together, fail."""
+    texts = [read(field.value) for field in _fields(document) if isinstance(field.value, str) and not field.is_echo]
+    return words.together(texts).fails()
 
 
 # --- who
 
 
 def _of_record(record: _Record) -> Judgement:
-    """Return the outcomes of a record without entries. It applies to all recipients, unless it contains a phone."""
+    """Return the outcomes of a record without entries. It is about all recipients, unless it has a phone."""
     request, own = record.request, record.own
     verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
@@ -468,37 +476,35 @@ def _of_record(record: _Record) -> Judgement:
 def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number.
 
-    Without an entry, or if entries disagree, the outcome is unknown.
+    It is unknown if there is none, or if they disagree.
     """
     phones = record.request.phones
     numbers = RecipientFinder(phones)
     is_only = len(entries) == len(phones) == 1
-    of_phone: dict[str | None, list[RecipientOutcome]] = {phone: [] for phone in phones}
+    claimed: dict[str | None, RecipientOutcome] = {}
     unclaimed: list[RecipientOutcome] = []
     for entry, verdict in zip(entries, verdicts, strict=True):
         named: Sequence[str | None] = numbers.among(entry.get("phone"))
-        if is_only and ("phone" not in entry or None in of_phone):
+        if is_only and ("phone" not in entry or phones[0] is None):
             named = phones
         for place, phone in enumerate(named):
             described = record.described(entry, verdict, phone)
             if len(named) > 1:
                 described = described._replace(credits=_share(described.credits, len(named), place))
-            of_phone[phone].append(described)
-        if not named and len(unclaimed) < MAX_UNCLAIMED:
+            if claimed.setdefault(phone, described).outcome != described.outcome:
+                claimed[phone] = RecipientOutcome(phone, UNKNOWN)
+        if not named:
             stranger = verdict if verdict.outcome == REFUSED else verdict._replace(outcome=UNKNOWN)
             unclaimed.append(record.described(entry, stranger, None))
-    judged = []
-    for phone, outcomes in of_phone.items():
-        agree = len(outcomes) == 1 or len({each.outcome for each in outcomes}) == 1
-        judged.append(outcomes[0] if agree else RecipientOutcome(phone, UNKNOWN))
-    return Judgement(judged, unclaimed=unclaimed)
+    outcomes = [claimed.get(phone) or RecipientOutcome(phone, UNKNOWN) for phone in phones]
+    return Judgement(outcomes, unclaimed=unclaimed)
 
 
 def _share(credits: str | None, number: int, place: int) -> str | None:
     """Return one recipient's share of the credits of an entry, so that they count once."""
     if credits and credits.isdecimal() and len(credits) <= MAX_CREDIT_DIGITS:
-        each, rest = divmod(int(credits), number)
-        return str(each + (place < rest))
+        share, rest = divmod(int(credits), number)
+        return str(share + (place < rest))
     return None if place else credits
 
 
@@ -506,46 +512,45 @@ class RecipientFinder:
     """Recipients, found by their numbers in a response, which may lack the country code."""
 
     def __init__(self, phones: Sequence[str | None]) -> None:
-        self._by_end: dict[str, list[tuple[str, str]]] = {}
+        self._by_end: dict[str, list[str]] = {}
         for phone in phones:
-            if phone:
-                digits = _digits(phone)
-                self._by_end.setdefault(digits[-MIN_DIGITS:], []).append((digits, phone))
+            if phone and (end := _digits(phone)[-MIN_DIGITS:]):
+                self._by_end.setdefault(end, []).append(phone)
 
-    def among(self, phone: Any) -> list[str]:
+    def among(self, phone: Any) -> Sequence[str]:
         """Return the recipients whose numbers are in a `phone`, separated by commas."""
         if not isinstance(phone, str):
             return []
-        if "," not in phone:
-            recipient = self._recipient(_digits(phone))
-            return [recipient] if recipient else []
-        recipients = [self._recipient(_digits(part)) for part in phone.split(",")]
-        return [*dict.fromkeys(recipient for recipient in recipients if recipient)]
+        if self._by_end.get(phone[-MIN_DIGITS:]) == [phone]:  # the usual case, for speed
+            return [phone]
+        recipients = dict.fromkeys(self._recipient(_digits(part)) for part in phone.split(","))
+        return [recipient for recipient in recipients if recipient]
 
     def _recipient(self, digits: str) -> str | None:
         """Return the only recipient with a number."""
-        near = self._by_end.get(digits[-MIN_DIGITS:], ())
-        if len(digits) < MIN_DIGITS:
-            phones = [phone for own, phone in near if own == digits]
-        elif len(near) == 1 and near[0][0] == digits:  # the usual case
-            return near[0][1]
-        else:
-            phones = [phone for own, phone in near if own.endswith(digits) or digits.endswith(own)]
-        return phones[0] if len(phones) == 1 else None
+        fits = [phone for phone in self._by_end.get(digits[-MIN_DIGITS:], ()) if _is_same(_digits(phone), digits)]
+        return fits[0] if len(fits) == 1 else None
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two numbers are the same, except that one of them may lack the country code."""
+    if min(len(one), len(other)) < MIN_DIGITS:
+        return one == other
+    return one.endswith(other) or other.endswith(one)
 
 
 # --- 2fa verify
 
 
 class Verification(NamedTuple):
-    """Whether a code is verified. ``word`` is the text that made it unknown."""
+    """Whether a code is verified. ``word`` is the text that left it in doubt."""
 
     is_verified: bool
     word: str | None = None
 
 
 def verified(request: RequestParts, document: Any) -> Verification:
-    """Return whether a 2xx response confirms the code, and none of its fields contradicts this."""
+    """Return whether every field of a 2xx response says that the code is right, or says nothing about it."""
     results = [level[name] for level in objects(document) for name in RESULTS if name in level]
     for result in results:
         if not _verifies(request, result):
@@ -555,13 +560,13 @@ def verified(request: RequestParts, document: Any) -> Verification:
 
 
 def _verifies(request: RequestParts, value: Any) -> bool:
-    """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED`."""
-    if _is_one(value) or words.is_added("verified", _text(value)):
+    """Return whether a value is one or all Verified."""
+    if _is_one(value) or is_added("verified", _text(value)):
         return True
     return isinstance(value, str) and read(value).is_all(VERIFIED, numbers=request.numbers)
 
 
-# Names and values without a meaning for a code.
+# Names and values that say nothing about a code.
 _NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
 _NEUTRAL_VALUE = re.compile(
     r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
@@ -596,9 +601,9 @@ class Delivery(StrEnum):
 
 def classify(state: str) -> Delivery:
     """Return the class of a delivery state; an unknown state is on its way."""
-    if words.is_added("delivered", state):
+    if is_added("delivered", state):
         return Delivery.DELIVERED
-    if words.is_added("failed", state):
+    if is_added("failed", state):
         return Delivery.FAILED
     return _classify(words.cut(state))
 
@@ -626,7 +631,7 @@ def is_delivered(state: str) -> bool:
 def reaches(state: str, goal: str) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
     text = read(state)
-    return is_delivered(state) or (goal == "sent" and text.is_all(ACCEPTED_WORDS) and SENT.among(text.words))
+    return is_delivered(state) or (goal == "sent" and text.is_all(GOOD) and SENT.among(text.words))
 
 
 def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None]:
@@ -639,7 +644,7 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
     of_phone: dict[str, list[str]] = {}
     of_id: list[str] = []
     for message in messages:
-        state = _stored(message.get("state"))
+        state = stored(message.get("state"))
         if state is None:
             continue
         named = numbers.among(message.get("phone"))

@@ -30,13 +30,12 @@ class WordList:
 
     def __init__(self, text: str) -> None:
         items = text.split()
-        beginnings = [item[:-1] for item in items if item.endswith("-")]
-        self._words = frozenset(_stem(item) for item in items if not item.endswith("-"))
-        # The stem of "falta" is "falto", which must match "falta-" too.
-        self._beginnings = (*beginnings, *(f"{item[:-1]}o" for item in beginnings if item.endswith("a")))
+        # Also without the "-", because the stem of "falta" is "falto", which does not begin with "falta".
+        self._words = frozenset(_stem(item.rstrip("-")) for item in items)
+        self._beginnings = tuple(item[:-1] for item in items if item.endswith("-"))
 
     def __contains__(self, word: str) -> bool:
-        return word in self._words or (self._beginnings != () and word.startswith(self._beginnings))
+        return word in self._words or word.startswith(self._beginnings)
 
     def among(self, words: Iterable[str]) -> bool:
         """Return whether the list has one of the words."""
@@ -56,7 +55,7 @@ _DELIVERED = """
     delivered delivrd entregado entregue read leido lido seen visto visualizado answered contestado atendido
     completed complete completado
     """
-ACCEPTED = WordList(_ACCEPTED + _DELIVERED)
+GOOD = WordList(_ACCEPTED + _DELIVERED)
 """Words of a request that was accepted; a delivered message was accepted, too."""
 DELIVERED = WordList(_DELIVERED)
 """Words of a message that arrived, or of a call that was answered."""
@@ -167,7 +166,7 @@ class Text(NamedTuple):
 
         With ``with_reason``, words such as "failed" do not suffice.
         """
-        if OPEN.among(self.words) or NO_ANSWER.among(self.words) or ACCEPTED.among(self.plain):
+        if OPEN.among(self.words) or NO_ANSWER.among(self.words) or GOOD.among(self.plain):
             return False
         if REASON.among(self.negated):
             return True
