@@ -210,6 +210,8 @@ def test_credits_are_a_number_in_a_known_field(body: Any, expected: str) -> None
         {"verified": True, "status": {"code": 7}},
         {"status": 1, "error": "E7"},
         {"status": 1, "phone": OTHER},
+        {"status": 1, "error": [False]},
+        {"status": 1, "data": ["123456"]},
         {"status": 1, "expired": True},
         {"status": 1, "result": "pending"},
         {"status": 1, "data": [{"status": "invalid"}]},

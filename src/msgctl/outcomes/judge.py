@@ -551,12 +551,14 @@ class Verification(NamedTuple):
 
 def verified(request: RequestParts, document: Any) -> Verification:
     """Return whether every field of a 2xx response says that the code is right, or says nothing about it."""
-    results = [level[name] for level in objects(document) for name in RESULTS if name in level]
+    results = [content[name] for content in objects(document) for name in RESULTS if name in content]
     for result in results:
         if not _verifies(request, result):
             return Verification(False, _text(result) or None)
-    is_harmless = all(field.name.is_result or _is_harmless(request, field) for field in _fields(document))
-    return Verification(bool(results) and is_harmless)
+    elements = [element for array in values(document) if isinstance(array, list) for element in array]
+    if not results or not all(isinstance(element, dict) for element in elements):
+        return Verification(False)
+    return Verification(all(field.name.is_result or _is_harmless(request, field) for field in _fields(document)))
 
 
 def _verifies(request: RequestParts, value: Any) -> bool:
