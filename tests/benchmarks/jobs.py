@@ -1,21 +1,12 @@
-"""How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
-
-Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, scripts, memory,
-exclusions, limit, many. ``scripts`` compares msgctl with scripts/*.py, which read the same file and keep no record; it
-needs `pip install aiohttp requests`. The stores are in TMPDIR; with a disk in memory (tmpfs),
-the rates say little. The server measures the rates, from the first request to the last, so they do not include reading
-the file and writing the report.
-
-Without `wrk` there is no ceiling.
-"""
+"""How fast and how large `msgctl sms bulk` gets: `python tests/benchmarks/jobs.py [NAME...]` (see README.md)."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,20 +17,14 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from msgctl.config import profiles
-from msgctl.jobs.settings import Settings
-from msgctl.store import jobs, owners, recipients
-from msgctl.store.jobs import NewJob
-from msgctl.store.queue import Limits
-from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import RequestOutcome, RowOutcome
-from msgctl.store.store import open_store
 
 BATCH = 100
 CONNECTIONS = 64
+KEY = "key-of-benchmarks"
+ALLOWED = 50
 TEXT = "Hola, su pedido sale hoy"
-JOBS = 2_000
 PERSONALISED = 10_000
+ROUNDS = 3
 WRK_SECONDS = 6
 MIB = 1024
 OPTIONS = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
@@ -68,12 +53,16 @@ class Server:
         self._process = process
         self.port = int(self._line())
 
-    def arrivals(self) -> Arrivals:
-        """What arrived since this was asked last."""
+    def times(self) -> list[tuple[float, int]]:
+        """The times and sizes of the requests that arrived since this was asked last."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        found = json.loads(self._line())
+        return [(time, size) for time, size in json.loads(self._line())]
+
+    def arrivals(self) -> Arrivals:
+        """What arrived since this was asked last."""
+        found = self.times()
         return Arrivals(sum(size for _, size in found), (len(found) - 1) / (found[-1][0] - found[0][0]))
 
     def _line(self) -> str:
@@ -82,8 +71,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def responding(seconds: float = 0.0) -> Iterator[Server]:
-    command = [sys.executable, str(Path(__file__).with_name("responder.py")), str(seconds)]
+def responding(seconds: float = 0.0, rate: float = float("inf")) -> Iterator[Server]:
+    """Start the server; ``rate`` is the number of requests per second that it allows."""
+    command = [sys.executable, str(Path(__file__).with_name("responder.py")), str(seconds), str(rate)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Server(process)
         process.kill()
@@ -108,7 +98,7 @@ def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
         "XDG_STATE_HOME": str(folder),
         "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
         "MSGCTL_CLIENT": "1",
-        "MSGCTL_KEY": "key",
+        "MSGCTL_KEY": KEY,
     }
     command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()
@@ -145,27 +135,63 @@ def speed(seconds: float) -> None:
         print(f"  wrk    {ceiling:6.0f}, msgctl / wrk = {arrivals.rate / ceiling:.0%}")
 
 
+def aiohttp() -> None:
+    """Compare msgctl with the aiohttp script in turn, several times."""
+    print(f"{PERSONALISED:,} personalised messages, 50 ms each, {CONNECTIONS} at once (wanted: 1.1 of aiohttp's time):")
+    with personalised(0.05) as compared:
+        pairs = [(compared.msgctl(), compared.script("aiohttp")) for _ in range(ROUNDS)]
+    for ours, theirs in pairs:
+        print(f"  msgctl {ours:5.1f} s, aiohttp {theirs:5.1f} s: {ours / theirs:.2f}")
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    print(f"  medians: {ours / theirs:.2f}; load {os.getloadavg()[0]:.1f}")
+
+
 def scripts() -> None:
-    """Send personalised messages with msgctl and with each script, and compare the times from start to end."""
+    """Compare msgctl with all scripts, with and without a wait before each response."""
     for seconds in (0.05, 0.0):
         print(f"{PERSONALISED:,} personalised messages, {seconds * 1000:.0f} ms each, {CONNECTIONS} at once:")
-        with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
-            people = Path(name, "people.csv")
-            lines = (f"{57_300_000_0000 + 7 * each},Ana {each}\n" for each in range(PERSONALISED))
-            people.write_text("phone,name\n" + "".join(lines), encoding="ascii")
+        with personalised(seconds) as compared:
+            ours = compared.msgctl()
+            print(f"  msgctl   {ours:5.1f} s")
+            for name in ("aiohttp", "requests", "httpx"):
+                theirs = compared.script(name)
+                print(f"  {name:8} {theirs:5.1f} s, msgctl takes {ours / theirs:.2f} of it")
+
+
+class Compared(NamedTuple):
+    """A server and a file of people, for msgctl and the scripts."""
+
+    server: Server
+    people: Path
+
+    def msgctl(self) -> float:
+        """Return the seconds of msgctl with a new store."""
+        with tempfile.TemporaryDirectory() as name:
             template = ("-m", "Hola {name}, su pedido sale hoy", "--concurrency", str(CONNECTIONS))
-            ours = run(server, Path(name), "sms", "bulk", str(people), *template, "--yes", "--quiet", "--json")[1]
-            assert server.arrivals().messages == PERSONALISED
-            print(f"  msgctl        {ours:5.1f} s")
-            for script in sorted(Path(__file__).with_name("scripts").glob("*.py")):
-                arguments = (str(people), f"http://127.0.0.1:{server.port}/api/v1", str(CONNECTIONS))
-                began = time.monotonic()
-                subprocess.run([sys.executable, str(script), *arguments], check=True)
-                theirs = time.monotonic() - began
-                assert server.arrivals().messages == PERSONALISED
-                print(
-                    f"  {script.stem.removeprefix('send_'):12} {theirs:6.1f} s, msgctl takes {ours / theirs:.2f} of it"
-                )
+            arguments = ("sms", "bulk", str(self.people), *template, "--yes", "--quiet", "--json")
+            seconds = run(self.server, Path(name), *arguments)[1]
+        assert self.server.arrivals().messages == PERSONALISED
+        return seconds
+
+    def script(self, name: str) -> float:
+        """Return the seconds of a script."""
+        python = os.environ.get("SCRIPTS_PYTHON", sys.executable)
+        script = Path(__file__).with_name("scripts") / f"send_{name}.py"
+        url = f"http://127.0.0.1:{self.server.port}/api/v1"
+        began = time.monotonic()
+        subprocess.run([python, str(script), str(self.people), url, str(CONNECTIONS)], check=True)
+        seconds = time.monotonic() - began
+        assert self.server.arrivals().messages == PERSONALISED
+        return seconds
+
+
+@contextlib.contextmanager
+def personalised(seconds: float) -> Iterator[Compared]:
+    with responding(seconds) as server, tempfile.TemporaryDirectory() as name:
+        people = Path(name, "people.csv")
+        lines = (f"{57_300_000_0000 + 7 * each},Ana {each}\n" for each in range(PERSONALISED))
+        people.write_text("phone,name\n" + "".join(lines), encoding="ascii")
+        yield Compared(server, people)
 
 
 def memory() -> None:
@@ -203,62 +229,40 @@ def limit() -> None:
             print(f"  {' '.join(options[1:]) or 'a second job':17} {seconds:5.1f} s, {most:.1f} MiB")
 
 
-def many() -> None:
-    print(f"{JOBS:,} other jobs in the state directory (wanted: at most 0.3 s more), in seconds and processor time:")
-    with responding() as server:
-        for days in (200, 0):
-            with tempfile.TemporaryDirectory() as name:
-                people = Path(name, "people.csv")
-                people.write_text("phone\n573009999999\n", encoding="ascii")
-                bulk = ("sms", "bulk", str(people), *OPTIONS, "-m")
-                lines = {"sms bulk": (*bulk, TEXT, "--dry-run"), "history": ("history",), "usage": ("usage",)}
-                lines |= {"job show": ("job", "show", "--last"), "job run-due": ("job", "run-due")}
-                run(server, Path(name), *bulk, "Hola")
-                alone = {what: fastest(server, Path(name), line) for what, line in lines.items()}
-                fill(server, Path(name), days)
-                first = run(server, Path(name), "usage")[1]
-                print(f"  made in {max(days, 1)} days; the first command takes {first:.1f} s to build the index:")
-                for what, line in lines.items():
-                    found = zip(fastest(server, Path(name), line), alone[what], strict=True)
-                    print(f"    {what:12}", *(f"{after - before:+.2f}" for after, before in found))
-
-
-def fastest(server: Server, folder: Path, line: Sequence[str]) -> tuple[float, float]:
-    """Run the tool some times; the time in seconds of the fastest run, and the least processor time."""
-    seconds, processor = [], []
-    for _ in range(7):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(run(server, folder, *line)[1])
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(seconds), min(processor)
-
-
-def fill(server: Server, folder: Path, days: int) -> None:
-    """Make finished jobs with ten recipients each and one text, the newest an hour ago."""
-    base_url = f"http://127.0.0.1:{server.port}/api/v1"
-    settings = Settings("sms send", "people.csv", profiles.ENVIRONMENT, base_url, 1, {})
-    account = profiles.account(base_url, 1)
-    now = time.time()
-    with contextlib.closing(open_store(folder / "msgctl" / "store.sqlite3", clock=lambda: now)) as store:
-        for number in range(JOBS):
-            now = time.time() - 3600 - days * 86_400 * (JOBS - number) / JOBS
-            job = jobs.create(store, NewJob(account, profiles.ENVIRONMENT, "sms bulk", settings.dump()))
-            people = [NewRecipient(line, f"57300{10 * number + line:07}", 1) for line in range(2, 12)]
-            recipients.add(store, job, [NewContent(1, json.dumps({"sms": TEXT}), b"text", 1)], people)
-            jobs.publish(store, job, state="active", digest=b"")
-            sending = owners.take(store, job)
-            with sending.batch(Limits("sms")):
-                intent = sending.intend(BATCH)
-            assert intent
-            with sending.batch(Limits("sms")):
-                sending.record([RequestOutcome(intent, [RowOutcome("accepted")] * 10)])
-            sending.finish("done")
+def turned_away(messages: int = 10_000) -> None:
+    """Send to a service that turns away all requests over a rate."""
+    print(f"{messages:,} messages to a service that allows {ALLOWED} requests a second (wanted: 90 % of it):")
+    with responding(0.02, ALLOWED) as server, tempfile.TemporaryDirectory() as name:
+        people = Path(name, "people.csv")
+        people.write_text("phone\n" + "".join(f"{57_300_000_0000 + 7 * each}\n" for each in range(messages)))
+        run(
+            server,
+            Path(name),
+            "sms",
+            "bulk",
+            str(people),
+            "-m",
+            TEXT,
+            "--batch-size",
+            "1",
+            "--yes",
+            "--quiet",
+            "--json",
+        )
+        times = [arrival for arrival, _ in server.times()]
+    rate = (len(times) - 1) / (times[-1] - times[0])
+    print(f"  {len(times):,} messages arrived, {rate:.1f} a second: {rate / ALLOWED:.0%}")
 
 
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    others = {"scripts": scripts, "memory": memory, "exclusions": exclusions, "limit": limit, "many": many}
+    others = {
+        "scripts": scripts,
+        "memory": memory,
+        "exclusions": exclusions,
+        "limit": limit,
+        "turned-away": turned_away,
+    }
     for name in names or ("latency", "bare", *others):
         if name in others:
             others[name]()

@@ -1,0 +1,206 @@
+"""How much longer each command takes beside 2,000 jobs of 1,000 recipients than beside ten.
+
+Run it as ``python tests/benchmarks/many.py [sqlite] [postgresql]``; without names, with SQLite. PostgreSQL needs its
+programs and `pip install 'msgctl[postgresql]' trustme`. The store is in TMPDIR and takes about 800 MB. It measures
+each command beside ten jobs, adds the others, and measures again: the fastest of some runs, in seconds. At the end it
+removes 400 jobs while another job sends, and prints the longest pause between the requests of that job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.jobs import KEY, TEXT, Server, responding
+from msgctl.config import profiles
+from msgctl.jobs.settings import Settings
+from msgctl.store import jobs, owners, recipients
+from msgctl.store.database import Database
+from msgctl.store.jobs import NewJob
+from msgctl.store.queue import Limits
+from msgctl.store.recipients import NewContent, NewRecipient
+from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.store import Store, open_store
+
+FEW, JOBS, ROWS = 10, 2000, 1000
+REMOVED = 400
+RUNS = 5
+TOGETHER = 50
+DAY = 86_400_000
+DAYS = 200
+"""The days in which the jobs were created."""
+MOST = 0.1
+"""The goal: seconds that a command may take longer."""
+
+
+class Tool:
+    """Runs commands with a store of its own."""
+
+    def __init__(self, server: Server, directory: Path, location: str) -> None:
+        self.directory = directory
+        self.location = location
+        self.server = server
+        self.base_url = f"http://127.0.0.1:{server.port}/api/v1"
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("MSGCTL_")}
+        environ |= {"HOME": str(self.directory), "XDG_STATE_HOME": str(self.directory), "MSGCTL_STORE": self.location}
+        environ |= {"MSGCTL_BASE_URL": self.base_url, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": KEY}
+        command = [sys.executable, "-m", "msgctl", *arguments]
+        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(self, *arguments: str) -> str:
+        with self.start(*arguments) as process:
+            output, _ = process.communicate()
+            assert process.returncode == 0, arguments
+            return output
+
+
+def fill(store: Store, base_url: str, number: int) -> None:
+    """Add ended jobs: copies of one job that is sent with the functions of the store."""
+    settings = Settings("sms send", "people.csv", profiles.ENVIRONMENT, base_url, 1, {})
+    account = profiles.account(base_url, 1)
+    first = jobs.create(store, NewJob(account, profiles.ENVIRONMENT, "sms bulk", settings.dump()))
+    people = [NewRecipient(line, f"{573_000_000_000 + 7 * line}", 1) for line in range(2, ROWS + 2)]
+    recipients.add(store, first, [NewContent(1, json.dumps({"sms": "Hola"}), b"text", 1)], people)
+    jobs.publish(store, first, state="active", digest=b"")
+    sending = owners.take(store, first)
+    with sending.batch(Limits("sms", again=True)):
+        intent = sending.intend(ROWS)
+    assert intent
+    rows = [RowOutcome("accepted", f"m{line}", "queued", 1_000_000) for line in intent.lines]
+    with sending.batch(Limits("sms", again=True)):
+        sending.record([RequestOutcome(intent, rows)])
+    sending.finish("done")
+    for start in range(1, number, TOGETHER):
+        with store.db.transaction("copy"):
+            for copy in range(start, min(start + TOGETHER, number)):
+                _copy(store.db, first, first + copy, DAY * DAYS * copy // number)
+
+
+def _copy(db: Database, first: int, number: int, age: int) -> None:
+    """Add an older copy of a job with other recipients."""
+    columns = [name for name in jobs.COLUMNS.split(", ") if name not in ("number", "id", "created", "begun", "updated")]
+    listed = ", ".join(columns)
+    db.change(
+        f"""INSERT INTO job (number, id, created, begun, updated, is_contact, {listed})
+        SELECT {number}, ?, created - {age}, begun - {age}, updated - {age}, is_contact, {listed}
+        FROM job WHERE number = {first}""",
+        (f"20260101-{number:06x}",),
+    )
+    db.change(f"INSERT INTO content SELECT {number}, number, parameters, digest, cost FROM content WHERE job = {first}")
+    phone = f"CAST(CAST(phone AS BIGINT) + {number * 7919} AS TEXT)"
+    db.change(
+        f"""INSERT INTO recipient SELECT {number}, line, {phone}, content, outcome, reason, columns
+        FROM recipient WHERE job = {first}"""
+    )
+    db.change(
+        f"""INSERT INTO result SELECT {number}, line, attempt, content, {phone}, time - {age}, request, outcome,
+        id || '-{number}', status, credits, state, error FROM result WHERE job = {first}"""
+    )
+
+
+def measure(tool: Tool, round_: str) -> dict[str, float]:
+    """Return the time of the fastest of some runs of each command."""
+    people = tool.directory / "three.csv"
+    times: dict[str, float] = {}
+    for number in range(RUNS):
+        people.write_text("phone\n" + "".join(f"57{3_100_000_000 + each}\n" for each in range(3)))
+        tool.run("sms", "bulk", str(people), "-m", TEXT, "--at", _soon(), "--yes", "--quiet")
+        commands = {
+            "sms bulk, 3 people": ("sms", "bulk", str(people), "-m", f"{round_} {number}", "--yes", "--quiet"),
+            "job list": ("job", "list"),
+            "history": ("history", "--limit", "20"),
+            "history --phone": ("history", "--phone", "573000000014"),
+            "usage": ("usage",),
+            "usage --since 30d": ("usage", "--since", "30d"),
+            "usage --by country": ("usage", "--by", "country"),
+            "job run-due": ("job", "run-due"),
+            "job show": ("job", "show", "--last"),
+        }
+        for name, command in commands.items():
+            began = time.monotonic()
+            tool.run(*command)
+            times[name] = min(times.get(name, 1e9), time.monotonic() - began)
+    return times
+
+
+def _soon() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() + 3600))
+
+
+def removal(tool: Tool) -> None:
+    """Remove jobs while another job sends."""
+    names = [
+        line.split("\t")[0] for line in tool.run("job", "list", "--fields", "job,state", "--no-header").splitlines()
+    ]
+    people = tool.directory / "many.csv"
+    people.write_text("phone\n" + "".join(f"57{3_200_000_000 + each}\n" for each in range(100_000)))
+    tool.server.arrivals()
+    options = ("--batch-size", "1", "--concurrency", "4", "--rate", "200", "--yes", "--quiet")
+    sender = tool.start("sms", "bulk", str(people), "-m", "while others are removed", *options)
+    time.sleep(8)
+    tool.server.times()
+    began = time.monotonic()
+    tool.run("job", "remove", *names[:REMOVED], "--yes", "--quiet")
+    seconds = time.monotonic() - began
+    times = [arrival for arrival, _ in tool.server.times()]
+    sender.kill()
+    sender.communicate()
+    gap = max(after - before for before, after in pairwise(times))
+    print(f"  {REMOVED} jobs removed in {seconds:.1f} s; the longest pause of another job: {gap:.2f} s")
+
+
+def compare(server: Server, directory: Path, location: str) -> None:
+    tool = Tool(server, directory, location)
+    with contextlib.closing(open_store(location)) as store:
+        fill(store, tool.base_url, FEW)
+    few = measure(tool, "few")
+    began = time.monotonic()
+    with contextlib.closing(open_store(location)) as store:
+        fill(store, tool.base_url, JOBS)
+    print(f"  {JOBS:,} jobs of {ROWS:,} recipients added in {time.monotonic() - began:.0f} s")
+    many = measure(tool, "many")
+    for name, seconds in many.items():
+        more = seconds - few[name]
+        print(f"  {name:20} {few[name]:6.2f} {seconds:6.2f} {more:+6.2f}{'' if more <= MOST else '  over the goal'}")
+    removal(tool)
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    from support.postgres import Cluster
+
+    with tempfile.TemporaryDirectory() as name:
+        cluster = Cluster(Path(name), ("fsync=on", "shared_buffers=128MB"))
+        try:
+            cluster.start()
+            cluster.create()
+            yield cluster.url()
+        finally:
+            cluster.stop()
+
+
+def main(names: Sequence[str]) -> None:
+    for name in names or ("sqlite",):
+        print(f"{name} (seconds beside {FEW} jobs, beside {JOBS:,}, difference), load {os.getloadavg()[0]:.1f}:")
+        with responding() as server, tempfile.TemporaryDirectory() as directory:
+            if name == "sqlite":
+                compare(server, Path(directory), str(Path(directory, "store.sqlite3")))
+            else:
+                with postgresql() as location:
+                    compare(server, Path(directory), location)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
