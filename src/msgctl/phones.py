@@ -226,7 +226,7 @@ def _written(text: str) -> tuple[str, bool]:
         elif char in "+\N{FULLWIDTH PLUS SIGN}" and not digits and not plus:
             plus = True
         elif not (char.isspace() or category in ("Cf", "Pd") or char in _MARKS):
-            raise InvalidPhoneError(text, f'"{shorten(char)}" cannot be part of one', WRITE_IN_FULL)
+            raise InvalidPhoneError(text, f'it contains "{shorten(char)}"', WRITE_IN_FULL)
     written = "".join(digits)
     if not written:
         raise InvalidPhoneError(text, "it has no digits", WRITE_IN_FULL)

@@ -339,7 +339,7 @@ def test_yes_sends(command: str, question: str, answer: str, customers: str, job
 def test_the_error_for_a_file_without_valid_rows_has_the_reason(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone", "nobody", "12")
     done = jobs.sms(file, "--skip-invalid", "--yes", "--json")
-    done.refused(2, 'has no valid rows: line 2: not a valid phone number: \\"n\\" cannot be part of one')
+    done.refused(2, 'has no valid rows: line 2: not a valid phone number: it contains \\"n\\"')
     assert service.received == []
 
 

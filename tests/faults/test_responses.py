@@ -245,16 +245,16 @@ def test_the_error_for_a_refusal_has_the_message_of_the_service_and_a_hint() -> 
 
 def test_the_error_for_a_read_without_a_record_has_the_reason_and_a_hint() -> None:
     later = "Try again a little later."
-    assert text_of(ops.BALANCE, b"", 503) == ("The response is status 503 without a message", later)
-    assert text_of(ops.BALANCE, HTML, 500) == ("The response is status 500: Web server is down", later)
+    assert text_of(ops.BALANCE, b"", 503) == ("The response has status 503 without a message", later)
+    assert text_of(ops.BALANCE, HTML, 500) == ("The response has status 500: Web server is down", later)
     fields = "state, credits, phone, created, sms, dispatch_id, id"
     for operation, body, reason in (
         (ops.BALANCE, b"", "it is not JSON"),
-        (ops.BALANCE, {"status": "abc"}, 'it does not say how many credits are left. It says: "{"status":"abc"}"'),
+        (ops.BALANCE, {"status": "abc"}, 'it does not contain the credits left. Body: "{"status":"abc"}"'),
         (
             ops.MESSAGES_STATE,
             {"x": 1},
-            f'it has none of the fields of ResponseStatusSMS ({fields}). It says: "{{"x":1}}"',
+            f'it has none of the fields of ResponseStatusSMS ({fields}). Body: "{{"x":1}}"',
         ),
     ):
         assert text_of(operation, body) == (
@@ -266,10 +266,10 @@ def test_the_error_for_a_read_without_a_record_has_the_reason_and_a_hint() -> No
 def test_the_error_for_an_unknown_outcome_has_the_reason_and_a_hint() -> None:
     look_up = "Before making it again, check if it exists: msgctl url stats NAME --since today"
     unusable = "the response (200) cannot be used"
-    no_url = "the response does not say whether the short URL was created"
-    internal = "the response is status 520: Internal error"
+    no_url = "the response does not show whether the short URL was created"
+    internal = "the response has status 520: Internal error"
     for operation, body, status, reason, hint in (
-        (ops.SEND_SMS, b"", 502, "the response is status 502 without a message", CHECK_A_SEND),
+        (ops.SEND_SMS, b"", 502, "the response has status 502 without a message", CHECK_A_SEND),
         (ops.SEND_SMS, b"", 200, f"{unusable}: it is not JSON", CHECK_A_SEND),
         (ops.SEND_SMS, {"error": "Internal error"}, 520, internal, CHECK_A_SEND),
         (ops.URL_SHORT, {"urlShort": 0, "urlLong": "x"}, 200, no_url, look_up),
@@ -281,7 +281,7 @@ def test_the_error_for_an_unknown_outcome_has_the_reason_and_a_hint() -> None:
 def test_a_message_quotes_300_characters() -> None:
     for sent, quoted in (("x" * 300, "x" * 300), ("x" * 301, "x" * 299 + "…")):
         for body in ({"error": sent}, sent.encode()):
-            assert error_of(ops.BALANCE, body, 500).what == f"The response is status 500: {quoted}"
+            assert error_of(ops.BALANCE, body, 500).what == f"The response has status 500: {quoted}"
 
 
 def test_a_page_with_many_tags_is_read_quickly() -> None:

@@ -61,7 +61,7 @@ def test_a_record_of_1_048_576_characters_is_too_long() -> None:
     longest = row.replace("Ana", "a" * (2**20 - 1 - len(row) + len("Ana")))
     assert [found.line for found in read(row + longest).rows] == [1, 2]
     assert refused(row + longest.replace("aa", "aaa", 1)) == (
-        "line 2 of standard input begins a record longer than 1,048,576 characters "
+        "Line 2 of standard input begins a record longer than 1,048,576 characters "
         "Is a quotation mark not closed, or is it another kind of file?"
     )
 

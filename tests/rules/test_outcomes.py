@@ -26,8 +26,8 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
     ("data", "code", "expected"),
     [
         ([entry(PHONE), entry(OTHER)], 0, ""),
-        ([entry(PHONE)], 5, f"does not say whether {OTHER} was accepted"),
-        ([], 5, f"does not say whether {PHONE}, {OTHER} were accepted"),
+        ([entry(PHONE)], 5, f"does not show whether {OTHER} was accepted"),
+        ([], 5, f"does not show whether {PHONE}, {OTHER} were accepted"),
         ([entry(PHONE), entry(OTHER, "rejected")], 6, f"refused {OTHER} [rejected] (1 of 2 recipients)"),
         ([entry(PHONE, "Rechazado")], 5, f"whether {OTHER} was accepted"),
         (

@@ -80,13 +80,13 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("9" * 20, "CO", "it has too few or too many digits"),
         ("3001234567", None, "read as +30, too short for Greece"),
         ("+999 1234567", None, "its country code does not exist"),
-        ("Hola", "CO", '"H" cannot be part of one'),
-        ("300X1234567", "CO", '"X" cannot be part of one'),
+        ("Hola", "CO", 'it contains "H"'),
+        ("300X1234567", "CO", 'it contains "X"'),
         ("", None, "it has no digits"),
         ("+", None, "it has no digits"),
-        ("57+3001234567", None, '"+" cannot be part of one'),
-        ("3001234567\x1b[2J", "CO", '"\\x1b" cannot be part of one'),
-        ("X573001234567", None, '"X" cannot be part of one'),
+        ("57+3001234567", None, 'it contains "+"'),
+        ("3001234567\x1b[2J", "CO", 'it contains "\\x1b"'),
+        ("X573001234567", None, 'it contains "X"'),
     ],
 )
 def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:

@@ -160,7 +160,7 @@ def test_an_ambiguous_phone_column_must_be_specified(content: str) -> None:
     "content", [f"{ANA}\n{LUIS}\n", f"{ANA},1\n{LUIS},2\n", f"Ana;+57 300 123 4567\nLuis;{LUIS}\n"]
 )
 def test_the_first_number_in_a_list_is_not_a_header(content: str) -> None:
-    with pytest.raises(UsageError, match=r"the first line of .* contains a phone number instead of column names"):
+    with pytest.raises(UsageError, match=r"The first line of .* contains a phone number instead of column names"):
         read(content, None)
 
 
@@ -229,7 +229,7 @@ def test_objects_and_lists_in_json_are_abbreviated() -> None:
 )
 def test_a_line_with_several_json_objects_is_refused(content: str) -> None:
     expected = refused(content % ANA)
-    assert "line 1 of standard input: not a JSON object" in expected
+    assert "Line 1 of standard input: not a JSON object" in expected
     assert "Each line must be a whole JSON object" in expected
 
 
@@ -247,7 +247,7 @@ def test_the_same_field_twice_makes_a_line_invalid() -> None:
     assert read(f"{twice}\n{good}").found == [INVALID, Row(2, LUIS, (LUIS,))]
 
 
-INVALID = InvalidRow(1, "", 'the field "phone" is there twice')
+INVALID = InvalidRow(1, "", 'the field "phone" occurs twice')
 
 
 # --- what spreadsheets add
@@ -320,7 +320,7 @@ def test_one_number_in_a_cell_may_have_separators() -> None:
     for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
         assert cell(one) == ANA
     for wrong in ("300 123 4567 / 68", "300,123,4567", "300 123 4567 / Ana"):
-        with pytest.raises(UsageError, match="cannot be part of one"):
+        with pytest.raises(UsageError, match="it contains"):
             cell(wrong)
 
 
@@ -370,15 +370,15 @@ LONG = 1024 * 1024
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (f"+57 300 123 4567;Ana\n{LUIS};Luis\n", ["first line", "instead of column names"]),
-        ('"a"b,phone\n', ["line 1", "quotation mark"]),
-        (f'phone,name\n"{ANA}" ,x\n{LUIS},y\n', ["line 2", "quotation mark"]),
-        (f'phone,name\n{ANA},"Ana "la reina" Ruiz"\n{LUIS},y\n', ["line 2", "quotation mark"]),
-        (f'phone,name\n{ANA},"open\n' + f"{LUIS},y\n" * 100_000, ["line 2", "quotation mark"]),
-        (f'phone,name\n{ANA},"' + 'x\n","' * (LONG // 3) + 'x"\n', ["line 2", "quotation mark", "longer than"]),
-        (f"phone,name\n{ANA},{'x' * LONG}\n", ["line 2", "longer than"]),
+        (f"+57 300 123 4567;Ana\n{LUIS};Luis\n", ["The first line", "instead of column names"]),
+        ('"a"b,phone\n', ["Line 1", "quotation mark"]),
+        (f'phone,name\n"{ANA}" ,x\n{LUIS},y\n', ["Line 2", "quotation mark"]),
+        (f'phone,name\n{ANA},"Ana "la reina" Ruiz"\n{LUIS},y\n', ["Line 2", "quotation mark"]),
+        (f'phone,name\n{ANA},"open\n' + f"{LUIS},y\n" * 100_000, ["Line 2", "quotation mark"]),
+        (f'phone,name\n{ANA},"' + 'x\n","' * (LONG // 3) + 'x"\n', ["Line 2", "quotation mark", "longer than"]),
+        (f"phone,name\n{ANA},{'x' * LONG}\n", ["Line 2", "longer than"]),
         ('{"phone": "1", "x ": "1", "x": "2"}', ['more than one column named "x"']),
-        (f'{{"phone": "{ANA}", "x": "{"x" * LONG}"}}', ["line 1", "longer than"]),
+        (f'{{"phone": "{ANA}", "x": "{"x" * LONG}"}}', ["Line 1", "longer than"]),
         ("\x1b]0;title\x07,\u202e\n", ["\\x1b]0", "\\u202e"]),
     ],
 )

@@ -172,7 +172,7 @@ def _failures(request: Request, response: Response, outcomes: Sequence[Recipient
         verb = "was" if len(unknown) == 1 else "were"
         return [
             OutcomeUnknownError(
-                f"The response does not say whether {some_of(unknown)} {verb} accepted{quoted}",
+                f"The response does not show whether {some_of(unknown)} {verb} accepted{quoted}",
                 check(request),
                 word=word_of(outcomes),
                 recipients=listed(outcomes),

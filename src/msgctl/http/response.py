@@ -138,7 +138,7 @@ def _sent(failure: Failure, fault: str) -> Response:
     if fault:
         raise failure.in_doubt(failure.unusable(fault), found.outcomes)
     if sent.is_link and found.outcomes[0].outcome == UNKNOWN:
-        raise failure.in_doubt("the response does not say whether the short URL was created", found.outcomes)
+        raise failure.in_doubt("the response does not show whether the short URL was created", found.outcomes)
     convert_later = partial(convert, operation, document, sent.known_phones)
     return Response(operation, status, response.body, convert_later, found.outcomes, found.unclaimed)
 
@@ -192,7 +192,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
 def _balance(document: Any) -> Mapping[str, Any]:
     left = judge.credits_left(document)
     if left is None:
-        raise ShapeError("it does not say how many credits are left")
+        raise ShapeError("it does not contain the credits left")
     return {**convert(operations.BALANCE, document), "status": Number(f"{left:f}")}
 
 
@@ -257,7 +257,7 @@ class Failure(NamedTuple):
     def of_status(self) -> str:
         """The description of a response by its status and text."""
         message = self._service_message()
-        return f"the response is status {self._status}" + (f": {message}" if message else " without a message")
+        return f"the response has status {self._status}" + (f": {message}" if message else " without a message")
 
     @property
     def _status(self) -> int:
@@ -266,7 +266,7 @@ class Failure(NamedTuple):
     def unusable(self, reason: str) -> str:
         """Return the description of a 2xx response without the requested record."""
         message = self._service_message()
-        quoted = f'. It says: "{message}"' if message else ""
+        quoted = f'. Body: "{message}"' if message else ""
         return f"the response ({self._status}) cannot be used: {reason}{quoted}"
 
     def of_read(self) -> MsgctlError:

@@ -59,7 +59,7 @@ def require_phone(columns: Sequence[str], asked: str | None, file: str, sample: 
     if index is None or (asked is None and is_phone(columns[index])):
         if any(map(is_phone, columns)):
             raise NoTableError(
-                f"the first line of {file} contains a phone number instead of column names",
+                f"The first line of {file} contains a phone number instead of column names",
                 "Add a header line, for example: phone,name",
             )
         raise NoTableError(

@@ -107,7 +107,7 @@ class Lines:
             line = self._decoded(line)
         if self.size >= MAX_RECORD:
             raise FileError(
-                f"line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
+                f"Line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
                 "Is a quotation mark not closed, or is it another kind of file?",
             )
         return line
@@ -147,7 +147,7 @@ def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Ite
             yield lines.begin, cells
     except csv.Error:
         raise FileError(
-            f"line {lines.begin} of {lines.name} has a stray or unclosed quotation mark, or a cell that is too long",
+            f"Line {lines.begin} of {lines.name} has a stray or unclosed quotation mark, or a cell that is too long",
             'Quote cells that contain quotation marks, and double each quotation mark ("").',
         ) from None
 
@@ -167,7 +167,7 @@ def json_records(lines: Lines) -> Iterator[Record]:
             names = [*fields]
             yield lines.begin, names
         if fields.repeated:
-            yield lines.begin, f"the field {quote(fields.repeated)} is there twice"
+            yield lines.begin, f"the field {quote(fields.repeated)} occurs twice"
         else:
             yield lines.begin, [_json_text(fields.get(name)) for name in names]
 

@@ -156,7 +156,7 @@ class _Table:
         line, header = next(filter(_has_text, records), (0, []))
         if isinstance(header, str):
             hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
-            raise NoTableError(f"line {line} of {name}: {header}", hint)
+            raise NoTableError(f"Line {line} of {name}: {header}", hint)
         if not header:
             raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
         if len(header) > MAX_COLUMNS:
