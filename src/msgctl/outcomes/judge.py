@@ -210,7 +210,7 @@ def _stated(content: Object) -> list[Any]:
 def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
 
-    ``size`` are the bytes of the response: a small one cannot be too long.
+    ``size`` is the number of bytes of the response: a small response cannot be too long.
     """
     if http_status in REFUSALS or http_status == RATE_LIMITED:
         return _unknown(request) if _has_acceptance(request, document) else _refused(request, document)
@@ -262,7 +262,7 @@ def _is_too_long(request: RequestParts, document: Any) -> bool:
 
 
 def _accepts(request: RequestParts, value: Any) -> bool:
-    """Return whether a value is an acceptance: one, or a text that is all Accepted."""
+    """Return whether a value means acceptance: 1, or only words of `ACCEPTED`."""
     if _is_one(value) or is_added("accepted", _text(value)):
         return True
     return isinstance(value, str) and read(value, of_block=request.is_block).is_all(GOOD, numbers=request.numbers)
@@ -319,7 +319,9 @@ _USUAL_ID = re.compile(r"[a-z]?[0-9]+\Z|(?!-)[0-9-]*[a-f][0-9a-f-]*\Z")
 
 
 def _is_usual(own_id: Any) -> bool:
-    """Return whether an id is a number, a number after a letter, or a UUID: these differ in nothing that matters."""
+    """Return whether an id is a number, a number after a letter, or a UUID: their differences have no influence on the
+    outcome.
+    """
     if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.match(own_id):
         return False
     return own_id.strip("0abcdef-") != "" and "bad" not in own_id  # the only word of a list with such letters
@@ -400,7 +402,7 @@ class _Record:
         return words.together(texts).fails(with_reason=not is_failed)
 
     def _doubt(self, entry: Object) -> str | None:
-        """Return the text that makes the outcome of an entry unknown, if there is one that a profile can add."""
+        """Return the text that makes the outcome of an entry unknown, if a profile can add it."""
         for value in (*_stated(entry), *self._stated):
             if is_plain(value) and not _accepts(self.request, value):
                 return _text(value)
@@ -461,7 +463,7 @@ def fail(document: Any) -> bool:
 
 
 def _of_record(record: _Record) -> Judgement:
-    """Return the outcomes of a record without entries. It is about all recipients, unless it has a phone."""
+    """Return the outcomes of a record without entries. It applies to all recipients, unless it contains a phone."""
     request, own = record.request, record.own
     verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
@@ -476,7 +478,7 @@ def _of_record(record: _Record) -> Judgement:
 def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number.
 
-    It is unknown if there is none, or if they disagree.
+    Without an entry, or if entries disagree, it is unknown.
     """
     phones = record.request.phones
     numbers = RecipientFinder(phones)
@@ -543,14 +545,14 @@ def _is_same(one: str, other: str) -> bool:
 
 
 class Verification(NamedTuple):
-    """Whether a code is verified. ``word`` is the text that left it in doubt."""
+    """Whether a code is verified. ``word`` is the text that made it unknown."""
 
     is_verified: bool
     word: str | None = None
 
 
 def verified(request: RequestParts, document: Any) -> Verification:
-    """Return whether every field of a 2xx response says that the code is right, or says nothing about it."""
+    """Return whether a 2xx response confirms the code, and none of its fields contradicts this."""
     results = [content[name] for content in objects(document) for name in RESULTS if name in content]
     for result in results:
         if not _verifies(request, result):
@@ -562,13 +564,13 @@ def verified(request: RequestParts, document: Any) -> Verification:
 
 
 def _verifies(request: RequestParts, value: Any) -> bool:
-    """Return whether a value is one or all Verified."""
+    """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED`."""
     if _is_one(value) or is_added("verified", _text(value)):
         return True
     return isinstance(value, str) and read(value).is_all(VERIFIED, numbers=request.numbers)
 
 
-# Names and values that say nothing about a code.
+# Names and values without a meaning for a code.
 _NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
 _NEUTRAL_VALUE = re.compile(
     r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
