@@ -17,7 +17,7 @@ from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS
 from msgctl.output.result import OwnResult
-from msgctl.output.tables import Column, console, listing
+from msgctl.output.tables import Column, console, listing, shown
 from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
@@ -342,3 +342,11 @@ def test_a_narrow_table_drops_optional_columns_reports_them_and_folds_the_rest()
         assert max(map(len, text.splitlines())) <= width
         if width == 16:
             assert [line.split() for line in text.splitlines()[2:4]] == [["○", "sent", "57300123"], ["4567"]]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("Created", "○ Created"), ("ok", "○ ok"), ("Entregado", "✓ Entregado"), ("Cancelled", "✗ Cancelled"), ("", "")],
+)
+def test_the_sign_of_a_word_of_the_service_is_that_of_its_delivery_state(word: str, expected: str) -> None:
+    assert shown(word, "delivery", NOW).plain == expected

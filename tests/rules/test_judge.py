@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
 
@@ -50,6 +51,8 @@ def own_words() -> Iterator[None]:
         ({"status": 1, "data": []}, "unknown"),
         ({"error": 1, "msg": "Saldo insuficiente"}, "refused"),
         ({"error": 1, "msg": "Falta el campo sms"}, "refused"),
+        ({"error": 1, "msg": "Faltan campos"}, "refused"),
+        ({"error": 1, "msg": "Saldo insuficiente, espera"}, "unknown"),
         ({"error": 1, "msg": "Falta el campo sms, en espera"}, "unknown"),
         ({"error": 1, "msg": "Saldo insuficiente", "id": "m-1"}, "unknown"),
         ({"error": 1, "msg": "Falló"}, "unknown"),
@@ -256,3 +259,9 @@ def test_a_hostile_response_is_judged_quickly(body: Any) -> None:
     began = time.process_time()
     assert outcomes(body) == ["unknown"]
     assert time.process_time() - began < 1
+
+
+def test_a_document_with_too_many_values_is_not_read() -> None:
+    assert len(load_json(b"[" + b"1," * (MAX_PARTS - 1) + b"1]")) == MAX_PARTS
+    with pytest.raises(ShapeError, match="too many values"):
+        load_json(b"[" + b"1," * MAX_PARTS + b"1]")

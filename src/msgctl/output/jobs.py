@@ -10,7 +10,7 @@ from rich.text import Text
 
 from msgctl.output.fields import cell
 from msgctl.output.result import Document
-from msgctl.output.tables import SIGNS, Column, FieldList, Flow, local_time, state, time_ago
+from msgctl.output.tables import SIGNS, Column, FieldList, Flow, delivery, local_time, state, time_ago
 from msgctl.segments import count
 from msgctl.text import day_and_time, plural, shorten
 
@@ -86,7 +86,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     pairs.append(("Machine", Text(cell(job["machine"]))))
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
-        found = [state(word, number) for word, number in known.items() if number > 0]
+        found = [delivery(word, number) for word, number in known.items() if number > 0]
         pairs.append(("Delivery", Text("   ").join(found)))
     requests = f"  in {plural(job['requests'], 'request')}"
     yield FieldList([*pairs, ("Credits", Text.assemble(f"{job['credits']:,}", (requests, "dim")))])

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.tables import Flow, console, state
+from msgctl.output.tables import Flow, console, delivery, state
 from msgctl.text import clean, plural
 
 NARROW = 70
@@ -107,7 +107,7 @@ class StateProgress(Live):
         grid = Table.grid(padding=(0, 2, 0, 0))
         for each, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
             elapsed = f"for {_minutes(now - self._since[each])}" if word else ""
-            grid.add_row(Text(clean(each), "dim"), state(word), Text(elapsed, "dim"))
+            grid.add_row(Text(clean(each), "dim"), delivery(word), Text(elapsed, "dim"))
         return Group(self._spinner, Padding(grid, (0, 0, 0, 2), expand=False))
 
 

@@ -45,7 +45,7 @@ _KINDS = {
     word: kind
     for kind, words in {
         "ok": "verified accepted done ok active created",
-        "bad": "refused invalid missing",
+        "bad": "refused invalid missing failed",
         "warn": "unknown paused warning partial",
         "busy": "running waiting scheduled",
         "off": "skipped not-sent pending cancelled duplicate blocked excluded",
@@ -54,13 +54,17 @@ _KINDS = {
 }
 
 
-_DELIVERIES = {Delivery.DELIVERED: "ok", Delivery.ON_ITS_WAY: "busy"}
+_DELIVERIES = {
+    Delivery.DELIVERED: "ok",
+    Delivery.ON_ITS_WAY: "busy",
+    Delivery.NOT_ANSWERED: "bad",
+    Delivery.FAILED: "bad",
+}
 
 
 def kind_of(state: str) -> str | None:
-    """Return the kind of an outcome, a job's state or a delivery state; None for an empty string."""
-    own = _KINDS.get(state.lower().replace("_", "-").replace(" ", "-"))
-    return own or (_DELIVERIES.get(classify(state), "bad") if state else None)
+    """Return the kind of an outcome, a job's state or the result of a check; None for any other text."""
+    return _KINDS.get(state)
 
 
 def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:
@@ -83,8 +87,16 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
 
 
 def state(word: str, number: int | None = None) -> Text:
-    """Return a state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
-    kind = kind_of(word)
+    """Return a state of msgctl as a sign, a count and the word: ``✗ 4 refused``."""
+    return _signed(kind_of(word), word, number)
+
+
+def delivery(word: str, number: int | None = None) -> Text:
+    """Return a delivery state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
+    return _signed(_DELIVERIES[classify(word)] if word else None, word, number)
+
+
+def _signed(kind: str | None, word: str, number: int | None) -> Text:
     shown = clean(word) if number is None else f"{number:,} {clean(word)}"
     return Text(shown) if kind is None else Text(f"{SIGNS[kind]} {shown}", kind)
 
@@ -158,7 +170,8 @@ TITLES = {
     "not_gsm7": "Not in GSM-7",
 }
 KINDS = {
-    **dict.fromkeys(("status", "state", "outcome"), "state"),
+    "outcome": "state",
+    **dict.fromkeys(("status", "state"), "delivery"),
     **dict.fromkeys(("id", "dispatch.id", "dispatch_id", "client"), "id"),
     **dict.fromkeys(("sms", "message", "text", "error", "found", "summary"), "text"),
     **dict.fromkeys(("time", "created_at", "updated"), "time"),
@@ -337,6 +350,8 @@ def shown(value: Any, kind: str, now: float) -> Text:
     text = cell(value) if _is_filled(value) else ""
     if kind == "state":
         return state(text)
+    if kind == "delivery":
+        return delivery(text)
     if kind == "number":
         return Text(number(text), "dim" if text == "0" else "")
     if kind == "time":

@@ -27,6 +27,7 @@ from msgctl.output.tables import (
     number,
     shown,
     signed,
+    state,
     title,
     verdict,
 )
@@ -47,7 +48,8 @@ class View(NamedTuple):
 def _newest(row: Row) -> Any:
     """Return the newest state of a history entry."""
     outcome = row.get("outcome")
-    return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
+    of_service = row.get("state") or (row.get("status") if outcome == ACCEPTED else None)
+    return of_service or state(outcome or "")
 
 
 MAX_BARS = 120
@@ -65,7 +67,7 @@ _OWN = {
         Column("time", "Sent"),
         Column("time", "", "ago", drop_order=2),
         Column("phone"),
-        Column("newest", "Status", "state", value=_newest),
+        Column("newest", "Status", "delivery", value=_newest),
         Column("command", drop_order=4),
         Column("credits", drop_order=1),
         Column("profile", drop_order=3),
@@ -84,7 +86,7 @@ _OWN = {
         Column("line", drop_order=3),
         Column("phone"),
         Column("outcome"),
-        Column("newest", "Status", "state", value=lambda row: row["state"] or row["status"]),
+        Column("newest", "Status", "delivery", value=lambda row: row["state"] or row["status"]),
         Column("credits", drop_order=1),
         Column("id", drop_order=2),
         Column("error", "Why"),
@@ -206,7 +208,7 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
         else:
             names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
-            if remaining := [name for name in filled if not _is_in_verdict(record, name, document)]:
+            if remaining := [name for name in filled if not _is_in_verdict(record, name)]:
                 yield _record(document, remaining, now)
 
 
@@ -291,11 +293,11 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
         yield verdict("bad" if failed else "warn", *failed, *warned)
 
 
-def _is_in_verdict(record: ops.Record, name: str, document: Row) -> bool:
+def _is_in_verdict(record: ops.Record, name: str) -> bool:
     """Return whether the verdict already shows a field."""
     if record is ops.RESPONSE_URL_SHORT:
         return name == "msg"
-    return name == "status" and (record is ops.RESPONSE_SECURITY or str(document[name]).lower() == "verified")
+    return name == "status" and record in (ops.RESPONSE_SECURITY, ops.RESPONSE_SUCCESS)
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
