@@ -207,6 +207,7 @@ def test_without_a_default_the_error_lists_the_profiles(tool: Tool) -> None:
         ('timezone = "Bogota"', 'timezone must be a time zone such as America/Bogota, not "Bogota"'),
         ("store = 5", "store must be a path, or a URL"),
         ('store = "mysql://db.example"', "store must be a path, or a URL"),
+        ('store = "/srv/a\\u0000b"', "store must be a path, or a URL"),
         (
             'words = "RECEIVED"',
             "words must be a table of lists of strings, with the keys accepted, refused, delivered, failed, verified",

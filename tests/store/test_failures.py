@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
+from store.processes import child, status_of
 from support.pooler import proxied
 from support.postgres import USER, Cluster
 
@@ -97,9 +99,12 @@ def test_a_store_without_a_table_is_damage(store: Store, opened: Callable[[], St
 def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = f"21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:40 / {file.parent} rw shared:1 - nfs4 server:/home rw\n"
     monkeypatch.setattr(Path, "read_text", lambda path, **_: mounts if str(path) == "/proc/self/mountinfo" else "")
-    error = fault(file)
-    assert "network file system (nfs4)" in error.message
-    assert "PostgreSQL" in (error.hint or "")
+    link = file.parent.parent / "link.sqlite3"
+    link.symlink_to(file)
+    for path in (file, link):
+        error = fault(path)
+        assert "network file system (nfs4)" in error.message
+        assert "PostgreSQL" in (error.hint or "")
 
 
 def test_an_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +131,29 @@ def test_a_new_store_is_complete_or_missing(tmp_path: Path, monkeypatch: pytest.
         assert store.db.value("PRAGMA synchronous") == 2
         assert store.db.value("PRAGMA auto_vacuum") == 2
         assert store.db.value("PRAGMA journal_mode") == "wal"
+
+
+def test_processes_that_use_a_store_through_a_link_see_each_other(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.sqlite3"
+    link.symlink_to(file)
+    ready, go = os.pipe(), os.pipe()
+
+    def work(other: Store) -> None:
+        os.write(ready[1], other.owner.to_bytes(8))
+        os.read(go[0], 1)
+
+    pid = child(str(file), work)
+    with closing(open_store(link)) as store:
+        assert store.is_owned(int.from_bytes(os.read(ready[0], 8)))
+        os.write(go[1], b"1")
+        assert status_of(pid) == 0
+
+
+def test_a_link_to_a_missing_store_creates_it(tmp_path: Path) -> None:
+    link = tmp_path / "link.sqlite3"
+    link.symlink_to(tmp_path / "missing" / "store.sqlite3")
+    open_store(link).close()
+    assert (tmp_path / "missing" / "store.sqlite3").stat().st_size
 
 
 def test_a_copy_of_a_store_is_a_store(file: Path, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def _quoted(value: object) -> str:
 
 def is_store(text: str) -> bool:
     """Return whether a text may be the path or the URL of a store."""
-    return bool(text) and ("://" not in text or is_store_url(text))
+    return bool(text) and "\0" not in text and ("://" not in text or is_store_url(text))
 
 
 def is_store_url(text: str) -> bool:

@@ -37,7 +37,7 @@ class SQLite(Database):
     """A connection to a file, which is created if it is missing. A statement waits up to ``timeout`` seconds."""
 
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
-        self.path = path
+        self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
         self.place = files.shown(path)
         self._timeout = timeout
         self._owners: set[int] = set()
@@ -47,17 +47,17 @@ class SQLite(Database):
                 "Update SQLite, or use a Python that contains a newer one.",
             )
         with files.explained("use the store", path, "nothing was sent"):
-            files.make_folder(path.parent)
-            if (kind := _file_system(path.parent)) in NETWORK:
+            files.make_folder(self.path.parent)
+            if (kind := _file_system(self.path)) in NETWORK:
                 raise _error(
                     f"The store {self.place} is on a network file system ({kind}), where SQLite is not safe",
                     "Use a local disk (MSGCTL_STORE), or PostgreSQL for several machines.",
                 )
-            if not path.exists():
+            if not self.path.exists():
                 self._create()
-            if not path.stat().st_size:
+            if not self.path.stat().st_size:
                 raise self.damaged("it is empty")
-        self._db = self._connect(path)
+        self._db = self._connect(self.path)
         try:
             self._check_content()
             upgrades.upgrade(self)
@@ -264,17 +264,16 @@ class _LockFile:
 
 
 def _file_system(path: Path) -> str:
-    """Return the kind of file system of a directory, or an empty string if the system does not list it (macOS)."""
+    """Return the kind of file system of a file, or an empty string if the system does not list it (macOS)."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return ""
-    directory = os.path.realpath(path) + "/"
     kind, longest = "", 0
     for line in lines:
         fields, _, rest = line.partition(" - ")
         mount = fields.split()[4].replace("\\040", " ").rstrip("/") + "/"
-        if directory.startswith(mount) and len(mount) >= longest:  # a later mount hides an earlier one
+        if str(path).startswith(mount) and len(mount) >= longest:  # a later mount hides an earlier one
             kind, longest = rest.split()[0], len(mount)
     return kind
 
