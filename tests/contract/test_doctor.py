@@ -85,7 +85,7 @@ def test_without_a_profile_it_explains_how_to_add_one(tool: Tool) -> None:
 def test_it_shows_the_profile_in_use_and_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
     assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
-    assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from -p)"
+    assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from the command line)"
     monkeypatch.setenv("MSGCTL_PROFILE", "second")
     assert Report(tool, "-n")["profile"]["found"] == "second (from MSGCTL_PROFILE)"
 

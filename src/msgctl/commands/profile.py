@@ -326,7 +326,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
     """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
-    context.profile = Profile(name, "-p", settings, f"profile {name}").checked()
+    context.profile = Profile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
     try:
         return run(context, build(ops.BALANCE, {}))
     except MsgctlError as error:

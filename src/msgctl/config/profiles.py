@@ -112,7 +112,7 @@ class Profile:
     """An account and the defaults for it.
 
     A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
-    variable. ``by`` is the selector of the profile: ``-p``, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
+    variable. ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
     an account from the three variables. Messages refer to the profile as ``place``.
     """
 
@@ -205,8 +205,10 @@ class Profile:
         return VARIABLES[setting] if self.is_environment else f"{self.place}: {setting}"
 
 
+COMMAND_LINE = "the command line"
+"""The selector of a profile that the command line names."""
 THE_SANDBOX = Profile(
-    SANDBOX, "-p", {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
+    SANDBOX, COMMAND_LINE, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
 )
 """The built-in profile."""
 
@@ -217,7 +219,7 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
     Raises ConfigurationError, and NoProfileError if no profile is selected.
     """
     if named is not None:
-        return THE_SANDBOX if named == SANDBOX else stored(load(), named, "-p")
+        return THE_SANDBOX if named == SANDBOX else stored(load(), named)
     name, by = environ.get("MSGCTL_PROFILE"), "MSGCTL_PROFILE"
     given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
     if name and len(given) == len(VARIABLES):
@@ -269,10 +271,10 @@ def _joined(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def stored(config: ConfigFile, name: str, by: str = "-p") -> Profile:
+def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> Profile:
     """Return a stored profile; ``by`` is its selector. Raises ConfigurationError if it does not exist."""
     if name not in config.profiles:
-        source = "" if by == "-p" else f" (from {by})"
+        source = "" if by == COMMAND_LINE else f" (from {by})"
         raise ConfigurationError(
             f'There is no profile "{shorten(name, 64)}"{source}',
             f"Profiles: {', '.join(filter(None, (_names(config), SANDBOX)))}",
