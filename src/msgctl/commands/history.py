@@ -13,7 +13,7 @@ from msgctl.cli.options import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.parsers import date_option, number_option
 from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import UsageError
-from msgctl.output.result import OwnResult, TextResult
+from msgctl.output.result import Format, OwnResult, TextResult
 from msgctl.store import history as entries
 from msgctl.store import jobs, removal
 from msgctl.store.history import Entry
@@ -33,14 +33,15 @@ HISTORY_FIELDS = (
     "credits",
     "message",
 )
-USUAL_LIMIT = 20
+SHOWN = 20
+"""Entries that a terminal shows without --limit."""
 MAX_LISTED = 1_000_000
 
 app = group(
     """Show messages that were sent, and their results.
 
-    Without a command, list the newest 20 entries: messages, calls, recipients of jobs, verification messages (never
-    their codes) and blocked numbers. A PostgreSQL store contains the entries of all machines.
+    Without a command, list messages, calls, recipients of jobs, verification messages (never their codes) and blocked
+    numbers, the newest last. A terminal shows the newest 20. A PostgreSQL store contains the entries of all machines.
 
     The outcome is accepted, refused or unknown. Unknown means that the service may have carried out the request. With
     -p, list only the entries of that profile. Days begin at midnight in this machine's time zone.
@@ -74,7 +75,8 @@ class Listing(Period):
         str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
     ] = None
     limit: Annotated[
-        int | None, number_option("--limit", f"Only the newest N entries. [default: {USUAL_LIMIT}]", 1, MAX_LISTED)
+        int | None,
+        number_option("--limit", "Only the newest N entries. [default: all; on a terminal 20]", 1, MAX_LISTED),
     ] = None
 
     def number(self, context: Context) -> str | None:
@@ -104,7 +106,9 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
 
 
 def _listed(context: Context, listing: Listing) -> OwnResult:
-    most = listing.limit or USUAL_LIMIT
+    most = listing.limit or MAX_LISTED
+    if listing.limit is None and context.options.format is Format.TABLE and context.stdout.isatty():
+        most = SHOWN
     phone, times = listing.number(context), listing.times(context.today())
     context.check_fields(HISTORY_FIELDS)
     profile, job = context.options.profile, None
@@ -112,7 +116,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
         job = jobs.find(context.store, listing.job, context.known_account).number
     found = entries.entries(context.store, most + 1, **times, phone=phone, profile=profile, job=job)
     if len(found) > most and listing.limit is None:
-        context.note(f"The newest {most} entries. To list more: msgctl history --limit 1000")
+        context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
     documents = [_document(entry) for entry in found[-most:]]
     is_whole = listing.is_empty and profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
