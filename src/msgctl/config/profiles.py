@@ -112,8 +112,8 @@ class Profile:
     """An account and the defaults for it.
 
     A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
-    variable. ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
-    an account from the three variables. Messages refer to the profile as ``place``.
+    variable. ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is
+    empty for an account from the three variables. Messages refer to the profile as ``place``.
     """
 
     name: str
