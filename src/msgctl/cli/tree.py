@@ -210,7 +210,7 @@ def command(
         in_bulk,
         asks or in_bulk,
         has_dry_run,
-        dry_run_help,
+        dry_run_help or ("Print the summary and send nothing." if in_bulk else ""),
         output,
     )
 

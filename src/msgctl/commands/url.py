@@ -107,9 +107,7 @@ class LinkFile(OptionGroup):
         str,
         typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
     ]
-    name: Annotated[
-        str, text_option("--name", "NAME", "Name of each short URL; {column} and {line} are replaced from its row.")
-    ]
+    name: Annotated[str, text_option("--name", "NAME", "Name of each short URL; it may contain {column} and {line}.")]
     skip_hidden: SkipHidden = False
 
     def read(self, context: Context, new_column: str, long_url: str | None = None) -> "Table":

@@ -120,7 +120,7 @@ class Settings:
         str | None,
         Option(
             "--at",
-            "Schedule the job for this time: 2026-12-01 09:00, or the next 09:00. `msgctl job run-due` sends it.",
+            "Schedule the job: 2026-12-01 09:00, or 09:00 for its next occurrence. `msgctl job run-due` sends it.",
             "When",
             "TIME",
             str,
