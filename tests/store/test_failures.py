@@ -19,7 +19,7 @@ from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
 from store.processes import child, status_of
 from support.pooler import proxied
-from support.postgres import USER, Cluster
+from support.postgres import DATABASE, USER, Cluster
 
 RELEASED: tuple[str, ...] = ()
 """The beginning of the SHA-256 of each step that is in a release: such a step must not change."""
@@ -236,6 +236,23 @@ def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_says_otherwise(
         assert "does not support SSL" in error.message
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     assert "root certificate" in fault(elsewhere.replace(f":{port}/", f":{postgres.port}/")).message
+
+
+def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
+    postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = tmp_path / "services.conf"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("PGPASSWORD", KEY)
+    monkeypatch.setenv("PGSSLMODE", "disable")
+    with proxied(postgres.port) as port:  # it refuses TLS
+        service = f"[prod]\nhost=0.0.0.0\nport={port}\ndbname={DATABASE}\nuser={USER}\n"
+        services.write_text(service)
+        assert "does not support SSL" in fault("postgresql:///?service=prod").message
+        monkeypatch.setenv("PGSERVICE", "prod")
+        assert "does not support SSL" in fault("postgresql://").message
+        services.write_text(f"{service}sslmode=disable\n")
+        open_store("postgresql://").close()
 
 
 def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> None:

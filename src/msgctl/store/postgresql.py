@@ -127,10 +127,15 @@ class PostgreSQL(Database):
     def _connect(self) -> _Session:
         options: dict[str, Any] = {}
         host = str(self._settings.get("hostaddr") or self._settings.get("host") or os.environ.get("PGHOST", ""))
-        states_tls = "sslmode" in self._settings or "service" in self._settings or os.environ.get("PGSERVICE")
-        if not states_tls and not _is_local(host):
-            stricter = os.environ.get("PGSSLMODE", "")
-            options["sslmode"] = stricter if stricter.startswith("verify-") else "require"
+        has_service = "service" in self._settings or "PGSERVICE" in os.environ
+        if "sslmode" not in self._settings and (has_service or not _is_local(host)):
+            tls = os.environ.get("PGSSLMODE", "")
+            if not tls.startswith("verify-"):
+                tls = "require"
+            if has_service:
+                os.environ["PGSSLMODE"] = tls  # unlike an option, it yields to the service file
+            else:
+                options["sslmode"] = tls
         try:
             session = _Session.connect(
                 self._url,
