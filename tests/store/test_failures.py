@@ -234,6 +234,9 @@ def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_says_otherwise(
         error = fault(elsewhere)
         assert (error.exit_code, error.reason) == (3, "configuration")
         assert "does not support SSL" in error.message
+        monkeypatch.setenv("PGHOSTADDR", "0.0.0.0")
+        assert "does not support SSL" in fault(local).message
+        monkeypatch.delenv("PGHOSTADDR")
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     assert "root certificate" in fault(elsewhere.replace(f":{port}/", f":{postgres.port}/")).message
 

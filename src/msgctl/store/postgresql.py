@@ -126,7 +126,8 @@ class PostgreSQL(Database):
 
     def _connect(self) -> _Session:
         options: dict[str, Any] = {}
-        host = str(self._settings.get("hostaddr") or self._settings.get("host") or os.environ.get("PGHOST", ""))
+        address = self._settings.get("hostaddr") or os.environ.get("PGHOSTADDR")  # it comes before the host
+        host = str(address or self._settings.get("host") or os.environ.get("PGHOST", ""))
         has_service = "service" in self._settings or "PGSERVICE" in os.environ
         if "sslmode" not in self._settings and (has_service or not _is_local(host)):
             tls = os.environ.get("PGSSLMODE", "")
