@@ -13,6 +13,7 @@ import pytest
 
 from faults.sender import FakeClient, arrived, check, new_job, send, send_with
 from msgctl.errors import MsgctlError, TurnedAwayError
+from msgctl.jobs.sending import CHECK
 from msgctl.store import jobs, owners, people
 from msgctl.store.store import Store, open_store
 from store.processes import child
@@ -87,6 +88,37 @@ class Slow(FakeClient):
     def fail(self) -> MsgctlError | None:
         time.sleep(0.1)
         return None
+
+
+def test_a_job_that_stops_does_not_use_the_store_while_it_waits(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "arrivals"
+    commits: list[int] = []
+    paused: list[int] = []
+
+    class Stopped(FakeClient):
+        """Another process pauses the job while a request is in flight."""
+
+        def fail(self) -> MsgctlError | None:
+            if not paused:
+                paused.append(1)
+                with closing(open_store(location, timeout=20)) as other:
+                    owners.ask_to_stop(other, job, "paused")
+                time.sleep(2 * CHECK)
+                commits.clear()
+                time.sleep(CHECK)
+            return None
+
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, 1)
+        commit = store.db.commit
+
+        def counted() -> None:
+            commits.append(1)
+            commit()
+
+        store.db.commit = counted  # type: ignore[method-assign]
+        send_with(store, job, arrivals, client=Stopped)
+        assert len(commits) < 20
 
 
 def test_a_person_who_opts_out_while_a_job_runs_gets_nothing_after_a_second(location: str, tmp_path: Path) -> None:

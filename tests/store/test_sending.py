@@ -229,6 +229,16 @@ def test_a_cancelled_resend_keeps_the_earlier_outcomes(store: Store) -> None:
         owners.take(store, job.number)
 
 
+def test_a_cancelled_job_is_not_resent(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, 1), "refused")
+    sending.finish("paused")
+    owners.ask_to_stop(store, job.number, "cancelled")
+    with pytest.raises(UsageError, match="cancelled"):
+        owners.resend(store, job.number, ["refused"])
+
+
 def test_another_process_asks_the_owner_to_stop(store: Store, opened: Callable[[], Store]) -> None:
     sending = owners.take(store, published(store, [ANA]).number)
     asked = owners.ask_to_stop(opened(), sending.job.number, "cancelled")

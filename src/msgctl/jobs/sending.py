@@ -132,8 +132,9 @@ class Sender:
 
     def stop(self, why: Why, error: MsgctlError | None = None) -> None:
         """Send nothing more, but let requests in flight finish. The first reason counts."""
-        if self._ending is None:
-            self._ending = Ending.of(why, error)
+        if self._ending is not None:
+            return
+        self._ending = Ending.of(why, error)
         self._stopping.set()
         self._messages.put(_Message())  # wakes the writing thread up
 
@@ -200,7 +201,7 @@ class Sender:
                     self._commit(outcomes)
                 except LostJobError as error:
                     self.lost = error
-                    self._sending.record_late(completed(outcomes))
+                    self._record_late(outcomes)
                     self._abandon(Why.ASKED, error)
                 except STORE_ERRORS as error:
                     self._keep(outcomes)
@@ -213,7 +214,13 @@ class Sender:
     def _abandon(self, why: Why, error: MsgctlError) -> None:
         """End all senders, after requests in flight have finished."""
         self.stop(why, error)
+        self._timeout = None
         self._serve([None] * len(self._waiting))
+
+    def _record_late(self, outcomes: Sequence[Outcome]) -> None:
+        """Store outcomes of a job that another process has taken over."""
+        if late := completed(outcomes):
+            self._sending.record_late(late)
 
     def _keep(self, outcomes: Sequence[Outcome]) -> None:
         """Keep outcomes that could not be written for `finish`."""
@@ -236,8 +243,11 @@ class Sender:
 
     def _commit(self, outcomes: Sequence[Outcome]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
-        if self._is_lost:
-            self._keep(outcomes)
+        if self._is_lost or self.lost:
+            if self.lost:
+                self._record_late(outcomes)
+            else:
+                self._keep(outcomes)
             self._serve([None] * len(self._waiting))
             return
         for outcome in outcomes:

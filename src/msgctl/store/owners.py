@@ -49,8 +49,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
                 consequence="nothing was sent",
                 reason="running_elsewhere",
             )
-        if "cancelled" in (job.state, job.stopping):
-            raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
+        _check_not_cancelled(job)
         changed = db.change(
             """UPDATE job SET owner = ?, machine = ?, epoch = epoch + 1, state = ?, stopping = NULL, ending = '',
             begun = coalesce(begun, ?), updated = ? WHERE number = ? AND epoch = ?""",
@@ -81,6 +80,11 @@ def _check_exists(job: Job) -> None:
             reason="job_removed",
             nothing_sent=True,
         )
+
+
+def _check_not_cancelled(job: Job) -> None:
+    if "cancelled" in (job.state, job.stopping):
+        raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
 
 
 def ask_to_stop(store: Store, number: int, state: str) -> Job:
@@ -157,6 +161,7 @@ def _check_resend(job: Job) -> None:
     if job.is_running:
         raise running_elsewhere(job)
     _check_exists(job)
+    _check_not_cancelled(job)
     if job.is_resending and job.pending:
         raise UsageError(
             f"An earlier resend of the job {clean(job.reference)} has not ended",

@@ -1,0 +1,331 @@
+"""A seeded machine room in one process: clocks, kills, lost connections, and the order in which threads run.
+
+msgctl's own code runs unchanged: the store, and the writer and the senders of a job. Its threads are greenlets, and one
+runs at a time. At every *point* (a statement, a queue, an event, a request) the seed decides who continues, and whether
+a fault happens. Time passes only while everyone waits, or in a jump. So a seed always gives the same history.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from greenlet import getcurrent, greenlet
+
+from msgctl.errors import StoreNotReachedError
+from msgctl.store.database import Row
+from msgctl.store.sqlite import SQLite
+from msgctl.store.store import Store
+
+NOON = 1_790_164_800.0
+"""A Wednesday, in seconds since 1970: no limit of a week begins during a history."""
+HOUR = 3600.0
+MAX_POINTS = 50_000
+"""A history with more points does not end."""
+
+
+class Killed(BaseException):
+    """Raised in the threads of a process that was killed."""
+
+
+class WrongError(AssertionError):
+    """msgctl broke a promise, or does not end."""
+
+
+class Process:
+    """A process of a machine. ``faults`` are what happens to it, by point; its clock may be an hour off."""
+
+    def __init__(self, world: World, name: str, faults: dict[int, str], offset: float = 0.0) -> None:
+        self.world = world
+        self.name = name
+        self.faults = faults
+        self.offset = offset
+        self.points = 0
+        self.is_dead = False
+        self.suspended_until = 0.0
+        self.databases: list[NetworkedSQLite] = []
+
+    def open(self) -> Store:
+        """Open the store, as a process does at its start."""
+        return Store(NetworkedSQLite(self.world.path, self), self.clock)
+
+    def clock(self) -> float:
+        return self.world.now + NOON + self.offset
+
+    def release_locks(self) -> None:
+        for database in self.databases:
+            self.world.locks -= database.owners
+
+    def lose_connections(self) -> None:
+        """End the sessions: their locks are free, their transactions are undone, and statements fail."""
+        self.release_locks()
+        for database in self.databases:
+            database.roll_back()
+            database.is_lost = True
+
+
+class NetworkedSQLite(SQLite):
+    """SQLite with the faults of a server: a session that ends, and a commit that is lost on the way."""
+
+    def __init__(self, path: Path, process: Process) -> None:
+        self.process = process
+        self.owners: set[int] = set()
+        self.is_lost = False
+        process.databases.append(self)
+        super().__init__(path)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        self._arrive(statement)
+        return super().rows(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        self._arrive(statement)
+        changed = super().change(statement, values)
+        if statement == "COMMIT":
+            self.process.world.point("committed")
+        return changed
+
+    def _arrive(self, statement: str) -> None:
+        world = self.process.world
+        fault = world.point(statement.split(None, 1)[0])
+        if fault == "disconnect":
+            if statement == "COMMIT" and world.random.random() < 0.5:
+                super().change(statement)  # it is stored, but nobody is told
+            self.process.lose_connections()
+        if self.is_lost:
+            raise StoreNotReachedError("The connection was lost")
+
+    def hold(self, owner: int) -> None:
+        self.owners.add(owner)
+        self.process.world.locks.add(owner)
+
+    def held(self, owners: Collection[int]) -> set[int]:
+        return {*owners} & self.process.world.locks
+
+    def reconnect(self) -> None:
+        self.is_lost = False
+        self.process.world.locks |= self.owners
+
+
+class Task:
+    """A thread of a process. It waits for something to happen, or for a time."""
+
+    def __init__(self, process: Process, body: greenlet) -> None:
+        self.process = process
+        self.body = body
+        self.happened: Callable[[], object] | None = None
+        self.until: float | None = None
+
+
+class World:
+    """``now`` is the time since the machines were booted; ``locks`` are the owners that others see alive."""
+
+    def __init__(self, seed: str, path: Path) -> None:
+        self.random = random.Random(seed)
+        self.path = path
+        self.now = 0.0
+        self.locks: set[int] = set()
+        self.trace: list[str] = []
+        self.failure: BaseException | None = None
+        self._tasks: list[Task] = []
+        self._running: Task | None = None
+        self._hub = getcurrent()
+        self._keeps_turn = self.random.choice((0.2, 0.6, 0.9))
+
+    # --- called by the threads
+
+    @property
+    def process(self) -> Process:
+        """The process that runs."""
+        assert self._running
+        return self._running.process
+
+    def note(self, what: str) -> None:
+        name = self._running.process.name if self._running else "-"
+        self.trace.append(f"{self.now:.3f} {name}: {what}")
+
+    def point(self, what: str) -> str:
+        """Let the seed decide who continues. Return the fault that happens here, if the caller must do it."""
+        task = self._running
+        if task is None:
+            return ""
+        process = task.process
+        self._check_alive(task)
+        process.points += 1
+        self.note(what)
+        if len(self.trace) > MAX_POINTS:
+            raise WrongError("the history does not end")
+        fault = process.faults.get(process.points, "")
+        if fault:
+            self.note(fault)
+            self._suffer(process, fault)
+        if fault in ("kill", "suspend") or self.random.random() > self._keeps_turn:
+            self._switch()
+        self._check_alive(task)
+        return fault
+
+    def _suffer(self, process: Process, fault: str) -> None:
+        if fault == "kill":
+            process.is_dead = True
+            process.lose_connections()
+        elif fault == "suspend":  # longer than a session may be idle
+            process.lose_connections()
+            process.suspended_until = self.now + self.random.choice((2.0, 90.0, HOUR))
+        elif fault == "lose lock":
+            process.release_locks()
+        elif fault == "slow":
+            self.now += self.random.uniform(0.1, 2.0)
+
+    def wait(self, happened: Callable[[], object], timeout: float | None) -> None:
+        """Wait until something has happened, or for this many seconds."""
+        task = self._running
+        if task is None:
+            return
+        task.happened, task.until = happened, None if timeout is None else self.now + timeout
+        self._switch()
+        task.happened = None
+        self._check_alive(task)
+
+    def sleep(self, seconds: float) -> None:
+        self.wait(lambda: False, seconds)
+
+    def start(self, target: Callable[[], object], process: Process | None = None) -> None:
+        """Start a thread, of this process if no other is given."""
+        process = process or self.process
+
+        def run() -> None:
+            try:
+                self._check_alive(task)
+                target()
+            except Killed:
+                pass
+            except BaseException as error:  # noqa: BLE001 (`run` raises it)
+                self.failure = self.failure or error
+            self._tasks.remove(task)
+
+        task = Task(process, greenlet(run, self._hub))
+        self._tasks.append(task)
+
+    def _switch(self) -> None:
+        self._hub.switch()
+
+    def _check_alive(self, task: Task) -> None:
+        if task.process.is_dead:
+            raise Killed
+
+    # --- the scheduler
+
+    def run(self) -> None:
+        """Run all threads to their ends, and close the connections. Raises what they let through."""
+        processes = {task.process for task in self._tasks}
+        while self._tasks and self.failure is None:
+            ready = [task for task in self._tasks if self._is_ready(task)]
+            if ready:
+                self._running = self.random.choice(ready)
+                self._running.body.switch()
+                self._running = None
+            else:
+                self._pass_time()
+        for task in [*self._tasks]:
+            task.body.throw(Killed)
+        self._tasks.clear()
+        for process in processes:
+            process.release_locks()
+            for database in process.databases:
+                database.close()
+        if self.failure is not None:
+            raise self.failure
+
+    def _is_ready(self, task: Task) -> bool:
+        if task.process.is_dead:
+            return True
+        if self.now < task.process.suspended_until:
+            return False
+        if task.happened is None:
+            return True
+        is_late = task.until is not None and task.until <= self.now
+        return is_late or bool(task.happened())
+
+    def _pass_time(self) -> None:
+        times = [max(task.until or 0.0, task.process.suspended_until) for task in self._tasks]
+        later = [each for each in times if each > self.now]
+        if not later:
+            raise WrongError("every thread waits indefinitely")
+        self.now = min(later)
+
+    @contextmanager
+    def patched(self) -> Iterator[None]:
+        """Replace the system's clocks and threads."""
+        random.seed(self.random.random())
+        replaced: dict[str, object] = {
+            "time.clock_gettime": lambda _: self.now,
+            "time.monotonic": lambda: self.now,
+            "time.time": lambda: self.now + NOON,
+            "time.sleep": self.sleep,
+            "msgctl.jobs.sending.Thread": lambda target, **_: _Thread(self, target),
+            "msgctl.jobs.sending.SimpleQueue": _Generic(lambda: _Queue(self)),
+            "msgctl.jobs.sending.Event": lambda: _Event(self),
+        }
+        with ExitStack() as stack:
+            for name, value in replaced.items():
+                stack.enter_context(mock.patch(name, value))
+            yield
+
+
+class _Generic:
+    """A function that may have a type in brackets before it is called."""
+
+    def __init__(self, create: Callable[[], Any]) -> None:
+        self._create = create
+
+    def __getitem__(self, _: object) -> _Generic:
+        return self
+
+    def __call__(self) -> Any:
+        return self._create()
+
+
+class _Thread:
+    def __init__(self, world: World, target: Callable[[], object]) -> None:
+        self._world, self._target = world, target
+
+    def start(self) -> None:
+        self._world.start(self._target)
+
+
+class _Event:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._world.wait(self.is_set, timeout)
+        return self._is_set
+
+
+class _Queue:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._items: list[Any] = []
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        self._world.point("put")
+
+    def get(self, timeout: float | None = None) -> Any:
+        if not self._items:
+            self._world.wait(lambda: self._items, timeout)
+        if not self._items:
+            raise queue.Empty
+        return self._items.pop(0)
