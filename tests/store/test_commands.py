@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -170,3 +171,21 @@ def test_without_the_store_nothing_is_sent_to_people_and_codes_continue(
             assert (done.code, done.err.count("This command continues without it")) == (0, 1), done.err
             assert not [secret for secret in SECRETS if secret in done.err]
         assert content(location) == before
+
+
+def test_a_store_that_is_lost_after_a_send_reports_the_outcome_and_keeps_the_key(
+    service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_the_store(connection: socket.socket) -> None:
+        postgres.disconnect()
+        respond(ALL["sms send"].record)(connection)
+
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
+    service.will(lose_the_store)
+    done = tool(*ALL["sms send"].line, "--once", "greeting")
+    assert (done.code, PHONE in done.out) == (0, True)
+    assert "Warning: The result is not stored under --once" in done.err
+    again = tool(*ALL["sms send"].line, "--once", "greeting", "--json")
+    assert (again.code, again.error["reason"], again.error["replayed"]) == (5, "outcome_unknown", True)
+    assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
+    assert len(service.received) == 1

@@ -261,7 +261,7 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
 def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> None:
     with closing(open_store(postgres.url())) as store:
         owner = store.owner
-        postgres.admin(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{USER}'")
+        postgres.disconnect()
         with pytest.raises(StoreNotReachedError):
             store.keep_alive()
         store.reconnect()

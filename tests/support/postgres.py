@@ -113,12 +113,14 @@ class Cluster:
             self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
         self.admin(f"CREATE DATABASE {DATABASE} OWNER {USER}", database="postgres")
 
+    def disconnect(self) -> None:
+        """End the sessions of the user."""
+        self.admin(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '{USER}'")
+
     def empty(self) -> None:
         """End the sessions of the user, and delete the tables."""
-        self.admin(
-            f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '{USER}'",
-            "DROP SCHEMA IF EXISTS msgctl CASCADE",
-        )
+        self.disconnect()
+        self.admin("DROP SCHEMA IF EXISTS msgctl CASCADE")
 
     def admin(self, *statements: str, database: str = DATABASE) -> list[Any]:
         """Execute statements with all rights, and return the rows of the last one."""
