@@ -66,14 +66,27 @@ def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
         return {4} if is_not_reached else {3}
     if line.path.startswith("api") and form == CSV:
         return {2}
-    if verdict not in OF_STATUS or line.sends_a_job or line.path.startswith(("job ", *OWN_CODES)):
+    if line.sends_a_job or line.path.startswith(("job ", *OWN_CODES)):
         return ANSWERED
+    if verdict not in OF_STATUS:
+        return of_success(line, verdict)
     if line.path.startswith("api") and verdict is Verdict.UNREADABLE:  # it prints any body
         return {0}
     if line.path == "2fa verify":
         return {1, 4, 5}
     of_read, of_send = OF_STATUS[verdict]
     return of_read if line.reads else of_send
+
+
+def of_success(line: Line, verdict: Verdict) -> set[int]:
+    """Return the possible exit codes after a 2xx with JSON: no record of `bodies` is certain, except a balance."""
+    if line.path == "2fa verify":
+        return {1}
+    if not line.reads:
+        return {1} if verdict is Verdict.ERROR else {5}
+    if line.path.startswith("balance") and verdict is Verdict.READABLE:
+        return {6} if line.path == "balance check" else {0}
+    return {1} if verdict is Verdict.ERROR or line.path.startswith("balance") else {0, 1}
 
 
 def run_line(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
