@@ -142,6 +142,22 @@ def test_a_running_job_cannot_be_taken(store: Store, location: str) -> None:
     assert owners.take(store, job.number).job.epoch == 2
 
 
+def test_a_job_that_is_taken_over_right_after_it_was_taken_is_lost(store: Store, opened: Callable[[], Store]) -> None:
+    job = published(store, [ANA])
+    commit = store.db.commit
+
+    def taken_over() -> None:
+        commit()
+        store.db.commit = commit  # type: ignore[method-assign]
+        store.db.change("UPDATE job SET owner = NULL WHERE number = ?", (job.number,))
+        owners.take(opened(), job.number)
+
+    store.db.commit = taken_over  # type: ignore[method-assign]
+    sending = owners.take(store, job.number)
+    with pytest.raises(LostJobError):
+        intend(sending)
+
+
 def test_requests_in_flight_of_an_owner_that_died_are_unknown(store: Store, location: str) -> None:
     job = published(store, [ANA, LUIS])
     assert status_of(child(location, lambda other: intend(owners.take(other, job.number), size=1))) == 0

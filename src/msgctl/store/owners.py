@@ -58,7 +58,8 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         if changed != 1:
             raise running_elsewhere(job)
         results.lose(db, number)
-    return Sending(store, jobs.get(store, number))
+        taken = jobs.get(store, number)  # after the transaction, the epoch may be that of another process
+    return Sending(store, taken)
 
 
 def running_elsewhere(job: Job) -> ConditionError:

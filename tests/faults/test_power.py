@@ -1,0 +1,19 @@
+"""Power cuts: what was synced remains, and nobody is sent to twice or lost. Needs strace."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.power import build
+from support.programs import program
+
+
+def test_a_power_cut_loses_nobody_and_sends_to_nobody_twice() -> None:
+    program("strace")
+    assert build(40, "suite") == ""
+
+
+@pytest.mark.slow
+def test_a_store_that_does_not_sync_is_found_out() -> None:
+    program("strace")
+    assert any(build(100, f"broken-{number}", without_sync=True) for number in range(5))
