@@ -85,18 +85,18 @@ def fill(store: Store, base_url: str, number: int) -> None:
     for start in range(1, number, TOGETHER):
         with store.db.transaction("copy"):
             for copy in range(start, min(start + TOGETHER, number)):
-                _copy(store.db, first, first + copy, DAY * DAYS * copy // number)
+                _copy(store.db, first, copy, DAY * DAYS * copy // number)
 
 
-def _copy(db: Database, first: int, number: int, age: int) -> None:
+def _copy(db: Database, first: int, copy: int, age: int) -> None:
     """Add an older copy of a job with other recipients."""
     columns = [name for name in jobs.COLUMNS.split(", ") if name not in ("number", "id", "created", "begun", "updated")]
     listed = ", ".join(columns)
-    db.change(
-        f"""INSERT INTO job (number, id, created, begun, updated, is_contact, {listed})
-        SELECT {number}, ?, created - {age}, begun - {age}, updated - {age}, is_contact, {listed}
-        FROM job WHERE number = {first}""",
-        (f"20260101-{number:06x}",),
+    number = db.value(
+        f"""INSERT INTO job (id, created, begun, updated, is_contact, {listed})
+        SELECT ?, created - {age}, begun - {age}, updated - {age}, is_contact, {listed}
+        FROM job WHERE number = {first} RETURNING number""",
+        (f"20260101-{first:02x}{copy:04x}",),
     )
     db.change(f"INSERT INTO content SELECT {number}, number, parameters, digest, cost FROM content WHERE job = {first}")
     phone = f"CAST(CAST(phone AS BIGINT) + {number * 7919} AS TEXT)"
@@ -141,9 +141,8 @@ def _soon() -> str:
 
 def removal(tool: Tool) -> None:
     """Remove jobs while another job sends."""
-    names = [
-        line.split("\t")[0] for line in tool.run("job", "list", "--fields", "job,state", "--no-header").splitlines()
-    ]
+    lines = tool.run("job", "list", "--fields", "job,state", "--no-header").splitlines()
+    names = [line.split("\t")[0] for line in lines if line.endswith("done")]
     people = tool.directory / "many.csv"
     people.write_text("phone\n" + "".join(f"57{3_200_000_000 + each}\n" for each in range(100_000)))
     tool.server.arrivals()
