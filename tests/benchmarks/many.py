@@ -34,7 +34,7 @@ from msgctl.store.store import Store, open_store
 
 FEW, JOBS, ROWS = 10, 2000, 1000
 REMOVED = 400
-RUNS = 5
+RUNS = 3
 TOGETHER = 50
 DAY = 86_400_000
 DAYS = 200

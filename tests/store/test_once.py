@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
-from msgctl.store import history, once, people, removal
+from msgctl.store import history, once, owners, people, removal
 from msgctl.store.once import DIED, Begun, Key, Result, Single
 from msgctl.store.results import RowOutcome
 from msgctl.store.store import KEEP, Store
-from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, published, sent
+from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, intend, published, record, sent
 from store.conftest import Clock
 from store.processes import child, killed_everywhere, status_of, wait_until
 
@@ -213,3 +213,21 @@ def test_usage_sums_messages_and_credits_by_any_column(store: Store) -> None:
     assert sums["profile"] == {"main": (3, 4_000_000)}
     assert [*sums["day"].values()] == [*sums["month"].values()] == [(3, 4_000_000)]
     assert history.usage(store, "day", until=0) == []
+
+
+def test_usage_of_a_job_that_sends_on_two_days_has_both(store: Store, clock: Clock) -> None:
+    job = published(store, [ANA, LUIS, EVA])
+    sending = owners.take(store, job.number)
+    for size, number in ((2, 1), (1, 2)):
+        record(sending, intend(sending, size))
+        assert [each.messages for each in history.usage(store, "day")] == [2, 1][:number]
+        clock.now += 40 * 86_400
+    sending.finish("done")
+    assert [(each.messages, each.credits) for each in history.usage(store, "month")] == [(2, 2_000_000), (1, 1_000_000)]
+    assert [each.messages for each in history.usage(store, "job")] == [3]
+    since = store.now() - 50 * 86_400_000
+    assert [each.messages for each in history.usage(store, "command", since=since)] == [1]
+    owners.resend(store, job.number, ["accepted"], None, expected=3)
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending))
+    assert [each.messages for each in history.usage(store, "job")] == [6]
