@@ -11,6 +11,8 @@ import pytest
 from msgctl.store.store import Store, open_store
 
 ENGINES = ("sqlite", "postgresql")
+PATIENCE = 60.0
+"""Seconds that a store may take on a busy machine."""
 
 
 class Clock:
@@ -44,7 +46,7 @@ def opened(location: str, clock: Clock) -> Iterator[Callable[[], Store]]:
     stores: list[Store] = []
 
     def open_another() -> Store:
-        stores.append(open_store(location, timeout=5, clock=clock))
+        stores.append(open_store(location, timeout=PATIENCE, clock=clock))
         return stores[-1]
 
     yield open_another
@@ -54,5 +56,5 @@ def opened(location: str, clock: Clock) -> Iterator[Callable[[], Store]]:
 
 @pytest.fixture
 def store(location: str, clock: Clock) -> Iterator[Store]:
-    with closing(open_store(location, timeout=5, clock=clock)) as store:
+    with closing(open_store(location, timeout=PATIENCE, clock=clock)) as store:
         yield store

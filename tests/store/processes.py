@@ -32,7 +32,7 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
         return pid
     status = 1
     try:
-        store = open_store(location, timeout=20)
+        store = open_store(location, timeout=60)
         if statements is not None:
             _die_after(store.db, statements)
         work(store)
@@ -74,8 +74,8 @@ def status_of(pid: int) -> int:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait up to 20 seconds for a condition."""
-    deadline = time.monotonic() + 20
+    """Wait up to a minute for a condition."""
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

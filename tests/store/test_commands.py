@@ -159,7 +159,7 @@ def test_without_the_store_nothing_is_sent_to_people_and_codes_continue(
         monkeypatch.setenv("MSGCTL_STORE", location)
         before = content(location)
         for line in (*(ALL[name].line for name in TO_PEOPLE), bulk, *(each.split() for each in LOCAL)):
-            done = tool(*line, "--json", "--timeout", "5")
+            done = tool(*line, "--json", "--timeout", "60")
             error = done.error
             assert (done.code, error["reason"], error["nothing_sent"]) == (code, reason, True), line
             assert fix in error["hint"], line

@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def fault(location: str | Path, timeout: float = 5) -> MsgctlError:
+def fault(location: str | Path, timeout: float = 60) -> MsgctlError:
     with pytest.raises(MsgctlError) as error:
         open_store(location, timeout=timeout)
     assert "nothing was sent" in error.value.message

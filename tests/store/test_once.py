@@ -17,7 +17,7 @@ from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, intend, published, rec
 from store.conftest import Clock
 from store.processes import child, killed_everywhere, status_of, wait_until
 
-KEY = Key("disk-full", b"everything", 5)
+KEY = Key("disk-full", b"everything", 60)
 DONE = Result(0, 200, b'{"status": "1"}')
 ACCEPTED = [RowOutcome("accepted", "id-1", "sent", 1_500_000)]
 

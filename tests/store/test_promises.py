@@ -25,7 +25,7 @@ ENDED = 2
 @pytest.fixture
 def store(location: str) -> Iterator[Store]:
     """A store with the time of the processes that use it, too."""
-    with closing(open_store(location, timeout=20)) as store:
+    with closing(open_store(location, timeout=60)) as store:
         yield store
 
 
