@@ -27,7 +27,9 @@ def test_a_refused_number_does_not_stop_the_others(tool: Tool, service: Service)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 130), ("", 130)])
-def test_a_terminal_is_asked_before_a_number_is_blocked(answer: str, code: int, tool: Tool, service: Service) -> None:
+def test_on_a_terminal_msgctl_asks_before_a_number_is_blocked(
+    answer: str, code: int, tool: Tool, service: Service
+) -> None:
     service.always(BLOCKED)
     done = tool("block", "add", ANA, stdin=answer, terminal=True)
     assert (done.code, len(service.received)) == (code, int(code == 0))

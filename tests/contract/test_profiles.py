@@ -56,7 +56,7 @@ def test_spellings_of_a_url_are_the_same_account() -> None:
         (["-p", "other"], {"BASE_URL": "https://elsewhere.example", "CLIENT": "x", "KEY": KEY}, ("2", "other-key")),
     ],
 )
-def test_a_profile_chosen_by_option_is_used_whatever_the_variables_are(
+def test_a_profile_chosen_by_option_is_used_with_any_variables(
     tool: Tool,
     two: Service,
     options: list[str],

@@ -8,7 +8,7 @@ from faults.power import build
 from support.programs import program
 
 
-def test_a_power_cut_loses_nobody_and_sends_to_nobody_twice() -> None:
+def test_a_power_cut_loses_no_recipient_and_sends_to_no_one_twice() -> None:
     program("strace")
     assert build(40, "suite") == ""
 

@@ -36,7 +36,7 @@ def assert_empty(sandbox: Sandbox) -> None:
     assert sandbox.document("sms", "send", OTHER, "-m", "Hello")["data"][0]["status"] == "queued"
 
 
-def test_an_empty_inbox_says_so_on_a_terminal(tool: Tool) -> None:
+def test_an_empty_inbox_is_reported_on_a_terminal(tool: Tool) -> None:
     line = ("sandbox", "inbox", PHONE)
     done = tool(*line, screen=True)
     assert (done.code, done.out, done.err) == (0, "", f"No messages to {PHONE} yet.\n")

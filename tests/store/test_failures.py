@@ -222,7 +222,7 @@ def test_a_pooler_that_keeps_sessions_is_used(postgres: Cluster) -> None:
         assert store.db.value("SELECT count(*) FROM job") == 0
 
 
-def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_says_otherwise(
+def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_states_otherwise(
     postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGSSLMODE", "disable")

@@ -147,7 +147,7 @@ def test_the_newest_job_of_a_machine_has_begun(store: Store) -> None:
     assert jobs.last(store, machine="another") is None
 
 
-def test_a_plan_reads_who_gets_what_and_who_is_left_out(store: Store) -> None:
+def test_a_plan_reads_recipients_with_their_messages_and_rows_that_are_left_out(store: Store) -> None:
     number = imported(store, [ANA, LUIS, ANA])
     long = NewContent(2, '{"sms": "long"}', b"long", 3)
     recipients.add(
@@ -173,7 +173,7 @@ def test_an_import_that_is_discarded_leaves_nothing(store: Store) -> None:
         assert store.db.value(f"SELECT count(*) FROM {table}") == 0
 
 
-def test_settings_and_due_time_change_only_while_nobody_runs_the_job(
+def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
     store: Store, opened: Callable[[], Store], clock: Clock
 ) -> None:
     job = published(store, [ANA])

@@ -174,7 +174,7 @@ def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: 
 
 
 @pytest.mark.parametrize("limits", LIMITS)
-def test_two_jobs_send_to_nobody_twice_although_one_is_killed(
+def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(
     store: Store, location: str, tmp_path: Path, limits: Limits
 ) -> None:
     log = tmp_path / "sends"

@@ -38,7 +38,7 @@ def others(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
-def test_a_new_file_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_a_new_file_is_private_with_any_umask(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "one" / "two" / "file.toml"
     before = os.umask(mask)
     try:

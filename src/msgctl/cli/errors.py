@@ -68,7 +68,7 @@ _COMMAND = re.compile(r"\bmsgctl (?=(?:history|job|optout|state|url)\b)")
 
 
 def _with_profile(error: MsgctlError, context: Context) -> MsgctlError:
-    """Name the profile of this run in the commands of a hint: copied, they must not act on another account."""
+    """Add the profile of this run to the commands of a hint, so that copied commands act on the same account."""
     if not error.hint or not context.options.profile:
         return error
     return error.replaced(hint=_COMMAND.sub(lambda _: f"{context.printer.program} ", error.hint))

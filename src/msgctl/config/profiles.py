@@ -206,7 +206,7 @@ class Profile:
 
 
 COMMAND_LINE = "the command line"
-"""The selector of a profile that the command line names."""
+"""The selector of a profile that is chosen on the command line."""
 THE_SANDBOX = Profile(
     SANDBOX, COMMAND_LINE, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
 )
