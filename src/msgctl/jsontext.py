@@ -87,15 +87,15 @@ def values(value: Any) -> Iterator[Any]:
     """Yield a JSON value and every value inside it."""
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, (dict, list)):
-            waiting += each.values() if isinstance(each, dict) else each
+        element = waiting.pop()
+        yield element
+        if isinstance(element, (dict, list)):
+            waiting += element.values() if isinstance(element, dict) else element
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every object in a JSON value, including the value itself."""
-    return (each for each in values(value) if isinstance(each, dict))
+    return (element for element in values(value) if isinstance(element, dict))
 
 
 def escape(text: str, *, ascii_only: bool = False) -> str:
@@ -136,11 +136,13 @@ def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[A
     """Yield the values of an object or array, with the text before, between and after them."""
     start, end = "{}" if isinstance(value, Mapping) else "[]"
     before = _Raw(start)
-    for each in value:
+    for item in value:
         yield before
         if isinstance(value, Mapping):
-            yield _Raw(f"{json.dumps(each, ensure_ascii=False)}:")
-        yield value[each] if isinstance(value, Mapping) else each
+            yield _Raw(f"{json.dumps(item, ensure_ascii=False)}:")
+            yield value[item]
+        else:
+            yield item
         before = _COMMA
     yield _Raw(end) if value else _Raw(start + end)
 

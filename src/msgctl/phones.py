@@ -140,7 +140,7 @@ class Reader:
             return
         # The pattern does not match numbers that libphonenumber would read differently in this country.
         prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
-        others = "".join(f"(?!{_uncaptured(each)})" for each in prefixes if each)
+        others = "".join(f"(?!{_uncaptured(prefix)})" for prefix in prefixes if prefix)
         general = metadata.general_desc and metadata.general_desc.national_number_pattern
         self._code = str(code)
         self._codes[self._code] = mobile

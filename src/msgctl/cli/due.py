@@ -84,7 +84,7 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         with own.stack:
             own.store = context.store
             running.check_account(own, job)
-            found = running.send(own, job)
+            job_result = running.send(own, job)
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
             return []
@@ -94,14 +94,14 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     finally:
         context.carried_out |= own.carried_out
     job = jobs.get(context.store, job.number)
-    _print(context, job, found)
-    return [error.within(f"Job {clean(job.reference)}") for error in found.failures]
+    _print(context, job, job_result)
+    return [error.within(f"Job {clean(job.reference)}") for error in job_result.failures]
 
 
-def _print(context: Context, job: Job, found: OwnResult) -> None:
+def _print(context: Context, job: Job, job_result: OwnResult) -> None:
     line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
     if context.options.format is Format.JSON:
-        line = jsontext.dump(found.documents)
+        line = jsontext.dump(job_result.documents)
     context.printer.print(RawResult(f"{line}\n".encode()))
 
 

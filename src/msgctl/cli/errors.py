@@ -139,19 +139,22 @@ def _shown(parameter: Any) -> str:
 def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     """Return the message and the hint for an error of the parser."""
     if type(error).__name__ == "MissingParameter":
-        lacking = [_shown(each) for each in ctx.command.params if each.required and each.name not in ctx.params]
-        return f"{_joined(lacking, 'and')} {'is' if len(lacking) == 1 else 'are'} missing", ""
+        missing = [_shown(param) for param in ctx.command.params if param.required and param.name not in ctx.params]
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{_joined(missing, 'and')} {verb} missing", ""
     message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
         return f"Unknown option {shorten(str(option), 60)}", _did_you_mean(_meant(str(option), ctx))
     if option is not None:
-        return f"{shorten(option, 60)} {'takes no' if 'not take' in message else 'needs a'} value", ""
+        needs = "takes no" if "not take" in message else "needs a"
+        return f"{shorten(option, 60)} {needs} value", ""
     if ctx is not None and (extra := _EXTRA.fullmatch(message)):
-        may_be_a_key = "--key-stdin" in _options(ctx.command)
-        names = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
-        takes = f"{ctx.command_path} takes {' '.join(names) if names else 'no arguments'}."
-        return f"Unexpected argument{'' if may_be_a_key else ' ' + quote(extra[1])}", takes
+        names = [param.metavar for param in ctx.command.params if param.param_type_name == "argument"]
+        hint = f"{ctx.command_path} takes {' '.join(names) or 'no arguments'}."
+        if "--key-stdin" in _options(ctx.command):  # the argument may be a key
+            return "Unexpected argument", hint
+        return f"Unexpected argument {quote(extra[1])}", hint
     return shorten(message, 400) or "The command line cannot be understood", ""
 
 

@@ -98,10 +98,10 @@ class Country(OptionGroup):
             return phones.as_typed(text).digits
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number")
-        found = phones.read(text, self.known(context), sms=sms, unchecked=self.unchecked)
-        if found.abroad:
-            context.note(f"{found.digits} is a number in {found.abroad}")
-        return found.digits
+        phone = phones.read(text, self.known(context), sms=sms, unchecked=self.unchecked)
+        if phone.abroad:
+            context.note(f"{phone.digits} is a number in {phone.abroad}")
+        return phone.digits
 
     def any(self, context: Context, text: str) -> str:
         """Return the digits of a number to look up, which may have been used without a check."""

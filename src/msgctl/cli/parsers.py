@@ -74,6 +74,12 @@ def text_option(name: str, metavar: str, help: str, *, panel: str | None = None)
     return typer.Option(name, metavar=metavar, help=help, parser=convert, rich_help_panel=panel)
 
 
+def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: str | None = None) -> Any:
+    """Return an option for one of some choices, which a shell completes."""
+    complete = choice.complete
+    return typer.Option(name, metavar=metavar, help=help, parser=choice, autocompletion=complete, rich_help_panel=panel)
+
+
 def max_wait_option(help: str, panel: str | None = None) -> Any:
     """Return the option --max-wait."""
     convert = parser(values.seconds, "--max-wait", MAX_WAIT)
@@ -82,8 +88,7 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
 
 def until_option(help: str, panel: str | None = None) -> Any:
     """Return the option --until."""
-    choice = Choice(("sent", "delivered"), "state")
-    return typer.Option("--until", metavar="STATE", help=help, parser=choice, rich_help_panel=panel)
+    return choice_option("--until", "STATE", help, Choice(("sent", "delivered"), "state"), panel=panel)
 
 
 def date_option(name: str, help: str) -> Any:

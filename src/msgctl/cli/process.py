@@ -37,15 +37,15 @@ def signals_handled_by(handler: Callable[[int, Any], object], *, also_ignored: b
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.getsignal(each) for each in STOPPING}
+    before = {number: signal.getsignal(number) for number in STOPPING}
     try:
-        for each in STOPPING:
-            if also_ignored or before[each] is not signal.SIG_IGN:
-                signal.signal(each, handler)
+        for number in STOPPING:
+            if also_ignored or before[number] is not signal.SIG_IGN:
+                signal.signal(number, handler)
         yield
     finally:
-        for each in STOPPING:
-            signal.signal(each, before[each])
+        for number in STOPPING:
+            signal.signal(number, before[number])
 
 
 @contextmanager
@@ -56,19 +56,19 @@ def interruptible() -> Iterator[None]:
     """
     sys.unraisablehook = _unraisable
     try:
-        for each in STOPPING:
-            if signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, _interrupt)
+        for number in STOPPING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _interrupt)
         yield
     finally:
-        for each in STOPPING:
-            signal.signal(each, signal.SIG_IGN)
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
-    for each in STOPPING:
-        if signal.getsignal(each) is _interrupt:
-            signal.signal(each, signal.SIG_DFL)
+    for stopping in STOPPING:
+        if signal.getsignal(stopping) is _interrupt:
+            signal.signal(stopping, signal.SIG_DFL)
     raise KeyboardInterrupt(number)
 
 

@@ -113,8 +113,8 @@ def replayed(context: Context, job: Job) -> OwnResult:
     if error is not None:
         error.nothing_sent = error.replayed = True
     context.note(f"This is the result of the earlier run of {clean(job.reference)}. Nothing was sent now.")
-    found = result(context, job, error, "job end")
-    return found._replace(documents={**report.details(context.store, job), "replayed": True})
+    job_result = result(context, job, error, "job end")
+    return job_result._replace(documents={**report.details(context.store, job), "replayed": True})
 
 
 def _note_schedule(context: Context, job: Job, how: Ending) -> None:

@@ -95,8 +95,8 @@ def end(
     from msgctl.store.once import Unclaimed
 
     if begun is not None:
-        rows = [_row(each) for each in outcomes]
-        others = [Unclaimed(each.phone, _row(each)) for each in unclaimed]
+        rows = [_row(outcome) for outcome in outcomes]
+        others = [Unclaimed(outcome.phone, _row(outcome)) for outcome in unclaimed]
         _end(context, begun, rows, result, body[:MAX_RESPONSE], others)
 
 

@@ -118,17 +118,18 @@ class Command(_WithGlobalOptions, TyperCommand):
             return super().parse_args(ctx, args)
         ctx.obj.operation = self.facts.begins_with
         ctx.obj.effect = self.facts.effect
-        params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
-        options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
-        longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
+        params: list[Any] = [param for param in self.params if param.param_type_name == "option"]
+        options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
+        valued = {name: param for name, param in options.items() if not (param.is_flag or param.count)}
+        longest = {name: max(param.opts, key=len) for name, param in valued.items()}
         typed = args[: args.index("--")] if "--" in args else args
-        for before, each in pairwise(("", *typed)):
+        for before, word in pairwise(("", *typed)):
             # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
-            name = each.partition("=")[0] if each.startswith("--") else each
+            name = word.partition("=")[0] if word.startswith("--") else word
             if before in longest and name in options:
-                hint = f"To give it as the value: {clean(shlex.quote(f'{longest[before]}={each}'))}"
+                hint = f"To give it as the value: {clean(shlex.quote(f'{longest[before]}={word}'))}"
                 raise UsageError(f"{before} needs a value; {name} is an option", hint)
-            if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
+            if before not in longest and word[2:3] == "=" and (short := word[:2]) in longest:
                 hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
                 raise UsageError(f"{short} takes its value after a space, not after =", hint)
         try:

@@ -11,7 +11,7 @@ from msgctl.cli.job_options import JobOptions, JobRules, Source
 from msgctl.cli.message import MessageOptions, TemplateOptions
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Numbers, Phones, SendOptions, WaitOptions, chosen_voice, option
-from msgctl.cli.parsers import Choice
+from msgctl.cli.parsers import Choice, choice_option
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -27,13 +27,12 @@ class CallOptions(OptionGroup):
 
     voice: Annotated[
         str | None,
-        typer.Option(
+        choice_option(
             "--voice",
-            metavar="NAME",
-            help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
-            parser=_VOICE,
-            autocompletion=_VOICE.complete,
-            rich_help_panel=MESSAGE,
+            "NAME",
+            f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+            _VOICE,
+            panel=MESSAGE,
         ),
     ] = None
     audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID", panel=MESSAGE)] = None

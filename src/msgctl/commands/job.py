@@ -15,7 +15,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.job_argument import JobName, JobNames, Which, find
 from msgctl.cli.job_options import ChangedOptions
-from msgctl.cli.parsers import Choice, Choices, Chosen, date_option, max_wait_option, until_option
+from msgctl.cli.parsers import Choice, Choices, Chosen, choice_option, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.jobs.ending import reference
@@ -163,19 +163,19 @@ def report(
         from msgctl.output import spreadsheet
 
         spreadsheet.check(path)
-    wanted = [each for chosen in only or () for each in chosen]
+    wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.found(context)
     context.use_words_of(job.profile)
-    found = Report(context.store, job, wanted)
-    context.check_fields(found.columns)
+    listing = Report(context.store, job, wanted)
+    context.check_fields(listing.columns)
     if path:
-        columns = context.options.fields or found.columns
-        rows = spreadsheet.save(path, columns, found, header=not context.options.no_header)
+        columns = context.options.fields or listing.columns
+        rows = spreadsheet.save(path, columns, listing, header=not context.options.no_header)
         context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
         return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f"Job {clean(job.reference)} has no {kind}recipients"
-    return OwnResult(found, found.columns, view="job report", empty=empty)
+    return OwnResult(listing, listing.columns, view="job report", empty=empty)
 
 
 @command(
@@ -231,11 +231,11 @@ def resend(
     which: Which,
     only: Annotated[
         str,
-        typer.Option(
+        choice_option(
             "--only",
-            metavar="OUTCOME",
-            help="Recipients to resend to: refused, undelivered or unknown.",
-            parser=Choice(("refused", UNDELIVERED, "unknown"), "outcome"),
+            "OUTCOME",
+            "Recipients to resend to: refused, undelivered or unknown.",
+            Choice(("refused", UNDELIVERED, "unknown"), "outcome"),
         ),
     ],
 ) -> OwnResult:
@@ -274,19 +274,19 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     from msgctl.cli import running
 
     context.check_fields(JOB_FIELDS)
-    found = find(context, job)
-    if found.state == "done":
-        raise UsageError(f"The job {clean(found.reference)} is done: there is nothing to cancel")
-    if found.state != "cancelled":
-        left = plural(found.pending, "message")
-        prompts.confirm(context, f"Cancel job {clean(found.reference)} and never send the {left} that are pending?")
-        found = owners.ask_to_stop(context.store, found.number, "cancelled")
-        if found.is_running:
-            context.note(f"Waiting for requests in flight on {clean(found.machine)}.")
-        while found.is_running:
+    named = find(context, job)
+    if named.state == "done":
+        raise UsageError(f"The job {clean(named.reference)} is done: there is nothing to cancel")
+    if named.state != "cancelled":
+        left = plural(named.pending, "message")
+        prompts.confirm(context, f"Cancel job {clean(named.reference)} and never send the {left} that are pending?")
+        named = owners.ask_to_stop(context.store, named.number, "cancelled")
+        if named.is_running:
+            context.note(f"Waiting for requests in flight on {clean(named.machine)}.")
+        while named.is_running:
             context.sleep(POLL)
-            found = owners.ask_to_stop(context.store, found.number, "cancelled")
-    return running.result(context, found)
+            named = owners.ask_to_stop(context.store, named.number, "cancelled")
+    return running.result(context, named)
 
 
 @command(
@@ -315,22 +315,22 @@ def remove(
         raise UsageError(what, "Give JOBs, or --before.")
     profile, store = context.profile, context.store
     if before is None:
-        found = {each.number: each for each in (find(context, name) for name in job or ())}
-        for each in found.values():
-            _check_removable(each, profile.account)
+        chosen = {one.number: one for one in (find(context, name) for name in job or ())}
+        for one in chosen.values():
+            _check_removable(one, profile.account)
     else:
         since = int(datetime.combine(before, time()).timestamp() * 1000)
         listed = jobs.listed(store, account=profile.account, states=ENDED)
-        found = {each.number: each for each in listed if each.created < since and not each.is_running}
-        if not found:
+        chosen = {one.number: one for one in listed if one.created < since and not one.is_running}
+        if not chosen:
             context.note("There is nothing to delete.")
             return OwnResult([], JOB_FIELDS, view="jobs")
-    whose = f"{plural(len(found), 'job')} of {prompts.account(profile)}"
+    whose = f"{plural(len(chosen), 'job')} of {prompts.account(profile)}"
     prompts.confirm(context, f"Delete {whose}, with all recipients?")
-    documents = [summary(each) for each in found.values()]
-    removal.remove(store, [*found])
+    documents = [summary(one) for one in chosen.values()]
+    removal.remove(store, [*chosen])
     removal.tidy(store)
-    context.note(f"Deleted {plural(len(found), 'job')}.")
+    context.note(f"Deleted {plural(len(chosen), 'job')}.")
     return OwnResult(documents[0] if len(documents) == 1 else documents, JOB_FIELDS, view="jobs")
 
 

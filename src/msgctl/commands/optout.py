@@ -10,7 +10,7 @@ import typer
 from msgctl.cli.context import Context
 from msgctl.cli.job_options import PhoneColumn
 from msgctl.cli.options import Country, Phones, StoredNumbers
-from msgctl.cli.parsers import Choice
+from msgctl.cli.parsers import Choice, choice_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
@@ -33,13 +33,7 @@ COLUMNS = ("phone", "channel", "added")
 channel_parser = Choice((*CHANNELS, "all"), "channel")
 Channel = Annotated[
     str,
-    typer.Option(
-        "--channel",
-        metavar="CHANNEL",
-        help="Only this channel: sms, call, chatapp, or all of them.",
-        parser=channel_parser,
-        autocompletion=channel_parser.complete,
-    ),
+    choice_option("--channel", "CHANNEL", "Only this channel: sms, call, chatapp, or all of them.", channel_parser),
 ]
 
 
@@ -55,7 +49,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     from msgctl.store import people
 
     wanted = country.all(context, phone)
-    _, new = people.add_optouts(context.store, [(each, channel) for each in wanted])
+    _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
     _tell_added(context, len(wanted), new)
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
@@ -70,12 +64,12 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
     from msgctl.store import people
 
     context.check_fields(COLUMNS)
-    found = [
-        {"phone": each.phone, "channel": each.channel, "added": timestamp(each.time // 1000)}
-        for each in people.optouts(context.store)
-        if channel == "all" or each.channel in (channel, "all")
+    rows = [
+        {"phone": optout.phone, "channel": optout.channel, "added": timestamp(optout.time // 1000)}
+        for optout in people.optouts(context.store)
+        if channel == "all" or optout.channel in (channel, "all")
     ]
-    return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
+    return OwnResult(rows, COLUMNS, view="optouts", empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
@@ -89,7 +83,7 @@ def remove(context: Context, phone: Phones, country: StoredNumbers, channel: Cha
     wanted = country.all(context, phone)
     removed = people.remove_optouts(context.store, wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
-    if others := [each for each in wanted if each not in removed]:
+    if others := [number for number in wanted if number not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
     return TextResult("", {"phones": removed, "channel": channel, "removed": len(removed)})
 

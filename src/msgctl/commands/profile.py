@@ -1,8 +1,8 @@
 """`msgctl profile`: accounts, their credentials and defaults."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -11,16 +11,15 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.completion import profile_names
 from msgctl.cli.context import Context
-from msgctl.cli.help import ACCOUNT, PREFERENCES, SAFETY
-from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.help import SAFETY
 from msgctl.cli.options import COUNTRY_VARIABLE
-from msgctl.cli.parsers import Choice, parser, text_option
+from msgctl.cli.profile_options import AccountOptions, Preferences, checked_base_url
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import KEY_SOURCES, WORDS, Profile, base_url_fault, without_secrets
+from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Format, OwnResult, Result, TextResult
@@ -33,175 +32,7 @@ PROFILE_FIELDS = ("name", "default", "base_url", "client", "key")
 SHOWN_FIELDS = ("setting", "value", "source")
 STORE_VARIABLE = "MSGCTL_STORE"
 
-_VOICE = Choice(tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES)), "voice")
-
-
-def _time_zone(text: str) -> str:
-    if not profiles.is_time_zone(text):
-        raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
-    return text
-
-
-class Word(NamedTuple):
-    """A word of the service and its kind, one of `WORDS`. An empty text removes the added words of the kind."""
-
-    kind: str
-    text: str
-
-
-def _store(text: str) -> str:
-    if "://" in text and not profiles.is_store_url(text):
-        raise UsageError("--store must be a path, or a URL such as postgresql://user@host/database")
-    return values.short_text(text, "--store")
-
-
-def _word(text: str) -> Word:
-    """Return the kind and the text of --word."""
-    kind, equals, word = text.partition("=")
-    if not equals:
-        raise UsageError(f"--word must be KIND=TEXT, not {quote(text)}", f"KIND is one of {', '.join(WORDS)}.")
-    if word:
-        values.short_text(word, "The text of --word")
-    return Word(values.choice(kind.strip(), WORDS, "kind of word"), word)
-
-
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=profile_names)]
-
-
-class AccountOptions(OptionGroup):
-    """The account of a profile: its address, client ID and key."""
-
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            "--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.", rich_help_panel=ACCOUNT
-        ),
-    ] = None
-    client: Annotated[
-        int | None,
-        typer.Option(
-            "--client",
-            metavar="N",
-            help="Client ID of the account.",
-            parser=parser(values.client),
-            rich_help_panel=ACCOUNT,
-        ),
-    ] = None
-    key_stdin: Annotated[
-        bool, typer.Option("--key-stdin", help="Read the key from standard input.", rich_help_panel=ACCOUNT)
-    ] = False
-    key_command: Annotated[
-        str | None,
-        text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
-    ] = None
-
-    def given(self, *, allow_http: bool) -> Document:
-        """Return the base URL and the client in the options. Raises UsageError."""
-        if self.key_command is not None and self.key_stdin:
-            raise UsageError("Use either --key-command or --key-stdin, not both")
-        settings: Document = {}
-        if self.base_url is not None:
-            settings["base_url"] = _base_url(self.base_url, allow_http=allow_http)
-        if self.client is not None:
-            settings["client"] = self.client
-        return settings
-
-    @property
-    def has_key(self) -> bool:
-        return self.key_stdin or self.key_command is not None
-
-    def key(self, context: Context) -> Document:
-        """Read the key or prompt for it, and return its setting. Raises UsageError and Cancelled."""
-        if self.key_command is not None:
-            return {"key_command": self.key_command}
-        key = prompts.read_key(context, from_stdin=self.key_stdin)
-        if len(key) < profiles.MIN_KEY:
-            context.warn(profiles.SHORT_KEY)
-        return {"key": key}
-
-
-class Preferences(OptionGroup):
-    """Defaults for options, and the other settings of a profile."""
-
-    country_code: Annotated[
-        str | None,
-        typer.Option(
-            "--country-code",
-            metavar="CC",
-            help="Default for --country-code.",
-            parser=parser(values.country_code),
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
-    app_name: Annotated[str | None, text_option("--app-name", "NAME", "Default for --app-name.", panel=PREFERENCES)] = (
-        None
-    )
-    voice: Annotated[
-        str | None,
-        typer.Option(
-            "--voice",
-            metavar="NAME",
-            help="Default for --voice.",
-            parser=_VOICE,
-            autocompletion=_VOICE.complete,
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
-    timezone: Annotated[
-        str | None,
-        typer.Option(
-            "--timezone",
-            metavar="ZONE",
-            help="Time zone for jobs, such as America/Bogota.",
-            parser=parser(_time_zone),
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            metavar="STORE",
-            help="Where msgctl keeps its records: a path or a postgresql:// URL.",
-            parser=parser(_store),
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
-    word: Annotated[
-        list[Word] | None,
-        typer.Option(
-            "--word",
-            metavar="KIND=TEXT",
-            help=f"Add a word of the service and its meaning: {', '.join(WORDS)} (repeatable). KIND= removes the "
-            "added words.",
-            parser=parser(_word),
-            rich_help_panel=PREFERENCES,
-        ),
-    ] = None
-
-    def given(self) -> Document:
-        """Return the settings in the options, except ``words``."""
-        settings = {
-            "country_code": self.country_code,
-            "app_name": self.app_name,
-            "voice": self.voice,
-            "timezone": self.timezone,
-            "store": self.store,
-        }
-        return {setting: value for setting, value in settings.items() if value is not None}
-
-    def words(self, before: Mapping[str, Any]) -> Document:
-        """Return the changed setting ``words``; empty if nothing changes."""
-        if not self.word:
-            return {}
-        words = {kind: [*texts] for kind, texts in before.items()}
-        for kind, text in self.word:
-            texts = words.setdefault(kind, [])
-            if not text:
-                texts.clear()
-            elif text not in texts:
-                texts.append(text)
-        return {"words": {kind: texts for kind, texts in words.items() if texts}}
 
 
 @command(
@@ -281,15 +112,6 @@ def _changed(context: Context, config: ConfigFile, name: str, verb: str) -> Resu
     return TextResult("", _document(profiles.stored(config, name), config))
 
 
-def _base_url(text: str, *, allow_http: bool) -> str:
-    if fault := base_url_fault(text, allow_http=allow_http):
-        raise UsageError(
-            f"--base-url {fault}: {quote(without_secrets(text))}",
-            profiles.URL_HINT,
-        )
-    return text
-
-
 def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
     if fault := profiles.name_fault(name):
         raise UsageError(f"The name {quote(name)} {fault}", "Choose another name.")
@@ -302,7 +124,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
 
 def _ask_for_missing(context: Context, settings: Document) -> None:
     """Prompt for missing settings until the profile is usable. Raises Cancelled."""
-    base_url = partial(_base_url, allow_http=False)
+    base_url = partial(checked_base_url, allow_http=False)
     questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
     for question, convert in questions.items():
         setting = question.lower().replace(" ", "_")

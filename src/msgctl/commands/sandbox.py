@@ -108,10 +108,10 @@ def inbox(
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
     context.check_fields(INBOX_COLUMNS)
-    found = _Sandbox(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
-    if wait is not None and not found:
+    received = _Sandbox(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
+    if wait is not None and not received:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
-    messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in found]
+    messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in received]
     whose = f" to {phone}" if phone else ""
     return OwnResult(messages, INBOX_COLUMNS, view="inbox", empty=f"No messages{whose} yet.")
 

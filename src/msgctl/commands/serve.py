@@ -23,7 +23,7 @@ from msgctl import files, values
 from msgctl.cli.context import Context
 from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
 from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, number_option, parser, text_option
+from msgctl.cli.parsers import Choice, choice_option, number_option, parser, text_option
 from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
@@ -201,13 +201,7 @@ class Behaviour(OptionGroup):
     ] = None
     responses: Annotated[
         str,
-        typer.Option(
-            "--responses",
-            metavar="NAME",
-            help=f"Responses: {RESPONSES_HELP}",
-            parser=RESPONSES,
-            rich_help_panel=BEHAVIOUR,
-        ),
+        choice_option("--responses", "NAME", f"Responses: {RESPONSES_HELP}", RESPONSES, panel=BEHAVIOUR),
     ] = NAMES[0]
 
     def apply(self, emulator: Emulator, credits: int | None) -> None:

@@ -48,9 +48,9 @@ class MessageIds(OptionGroup):
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        found = [Target(each) for each in dict.fromkeys(self.id or ())] or _last_targets(context)
+        targets = [*map(Target, dict.fromkeys(self.id or ()))] or _last_targets(context)
         check_fields(context, ops.MESSAGES_STATE)
-        return found
+        return targets
 
 
 @command(
@@ -143,7 +143,7 @@ def _last_targets(context: Context) -> list[Target]:
         if entry.id:
             phones.setdefault(entry.id, []).extend([entry.phone] if entry.phone else [])
     if phones:
-        return [Target(*each) for each in phones.items()]
+        return [Target(*target) for target in phones.items()]
     why = f"the store has no message of profile {profile.name}"
     for last in entries[:1]:
         time = timestamp(last.time // 1000)

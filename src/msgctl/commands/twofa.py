@@ -10,7 +10,7 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import Numbers, Phone, chosen_voice, option, setting
-from msgctl.cli.parsers import Choice, text_option
+from msgctl.cli.parsers import Choice, choice_option, text_option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -58,12 +58,11 @@ def send_call(
     to: CodeRecipient,
     voice: Annotated[
         str | None,
-        typer.Option(
+        choice_option(
             "--voice",
-            metavar="NAME",
-            help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
-            parser=_VOICE,
-            autocompletion=_VOICE.complete,
+            "NAME",
+            f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+            _VOICE,
         ),
     ] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",

@@ -2,10 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from msgctl.cli.context import Context
-from msgctl.cli.parsers import Choice
+from msgctl.cli.parsers import Choice, choice_option
 from msgctl.cli.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.output.result import OwnResult
@@ -31,13 +29,7 @@ def usage(
     period: Period,
     by: Annotated[
         str,
-        typer.Option(
-            "--by",
-            metavar="GROUP",
-            help=f"One of {', '.join(GROUPINGS)}.",
-            parser=_GROUPING,
-            autocompletion=_GROUPING.complete,
-        ),
+        choice_option("--by", "GROUP", f"One of {', '.join(GROUPINGS)}.", _GROUPING),
     ] = "day",
 ) -> OwnResult:
     """Show messages and credits by day, month, country and more.
@@ -49,7 +41,7 @@ def usage(
     context.check_fields(columns)
     times = period.times(context.today())
     rows = [
-        {by: each.group, "messages": each.messages, "credits": as_credits(each.credits)}
-        for each in history.usage(context.store, by, **times, profile=context.options.profile)
+        {by: total.group, "messages": total.messages, "credits": as_credits(total.credits)}
+        for total in history.usage(context.store, by, **times, profile=context.options.profile)
     ]
     return OwnResult(rows, columns, empty="No messages were sent in this period.")

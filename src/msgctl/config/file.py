@@ -96,7 +96,7 @@ def _parse(shown: str, content: bytes) -> Document:
         hint = "Fix that line." if "at line" in str(error) else "Fix the file."
         raise ConfigurationError(f"{shown} is not valid TOML: {clean(str(error))}", hint) from None
     profiles = document.get("profiles", {})
-    if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
+    if not isinstance(profiles, dict) or not all(isinstance(profile, dict) for profile in profiles.values()):
         raise ConfigurationError(
             f"{shown}: profiles must be a table of tables", "Write [profiles.NAME] above the settings of a profile."
         )

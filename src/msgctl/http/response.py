@@ -227,13 +227,13 @@ def outcome_unknown(
 
 def word_of(outcomes: Sequence[RecipientOutcome]) -> tuple[str, str] | None:
     """Return the kind and the text of a word that made an outcome unknown."""
-    word = next((each.word for each in outcomes if each.word), None)
+    word = next((outcome.word for outcome in outcomes if outcome.word), None)
     return None if word is None else (judge.likely_kind(word), word)
 
 
 def listed(outcomes: Sequence[RecipientOutcome]) -> list[dict[str, str | None]]:
     """Return outcomes as the JSON of an error contains them."""
-    return [{"phone": each.phone, "outcome": each.outcome, "id": each.id} for each in outcomes]
+    return [{"phone": outcome.phone, "outcome": outcome.outcome, "id": outcome.id} for outcome in outcomes]
 
 
 class Failure(NamedTuple):

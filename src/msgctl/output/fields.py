@@ -52,13 +52,13 @@ def text_of(value: Any) -> str:
 
 def flat(document: Document) -> Document:
     """Return a document in which the fields of inner objects have dotted names, such as ``form.phone``."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in document.items():
         if isinstance(value, Mapping):
-            found |= {f"{name}.{inner}": each for inner, each in value.items()}
+            columns |= {f"{name}.{inner}": content for inner, content in value.items()}
         else:
-            found[name] = value
-    return found
+            columns[name] = value
+    return columns
 
 
 def of_record(record: Record) -> tuple[str, ...]:

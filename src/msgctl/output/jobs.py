@@ -199,7 +199,9 @@ def _most_expensive(message: Document) -> Text:
     """Return the most expensive message, and the characters that make it longer, if any."""
     text = str(message.get("sms") or message.get("message") or "")
     size = plural(message["segments"], "segment")
-    strange = count(text).not_gsm7[:3]
-    reason = f": {', '.join(strange)} {'is' if len(strange) == 1 else 'are'} not in GSM-7" if strange else ""
+    reason = ""
+    if strange := count(text).not_gsm7[:3]:
+        verb = "is" if len(strange) == 1 else "are"
+        reason = f": {', '.join(strange)} {verb} not in GSM-7"
     where = f"line {message['line']} · {message['phone']} · {size}{reason}"
     return Text.assemble(shorten(text, MAX_EXAMPLE), ("\n" + cell(where), "dim"))

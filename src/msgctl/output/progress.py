@@ -63,8 +63,14 @@ class _Pace(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         speed, left = task.speed or 0, task.time_remaining
-        rate = f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed else ""
-        return Text(rate if left is None else f"{rate}  {_minutes(left)} left", "dim")
+        pace = ""
+        if speed >= 10:
+            pace = f"{speed:,.0f}/s"
+        elif speed:
+            pace = f"{speed:.1f}/s"
+        if left is not None:
+            pace += f"  {_minutes(left)} left"
+        return Text(pace, "dim")
 
 
 class StateProgress(Live):
@@ -90,9 +96,9 @@ class StateProgress(Live):
 
     def show(self, states: Mapping[str, str], waiting: int) -> None:
         """Draw the current states; ``waiting`` is the number of messages in progress."""
-        for each, word in states.items():
-            if self._states[each] != word:
-                self._states[each], self._since[each] = word, self._monotonic()
+        for message, word in states.items():
+            if self._states[message] != word:
+                self._states[message], self._since[message] = word, self._monotonic()
         self._waiting = waiting
         self.refresh()
 

@@ -42,7 +42,11 @@ def check(path: Path) -> None:
             what = f"The directory {files.shown(path.parent)} does not exist"
             raise ConfigurationError(what, "Create it, or change --to.")
         if not stat.S_ISREG(mode := path.lstat().st_mode):
-            kind = "a directory" if stat.S_ISDIR(mode) else "a symbolic link" if stat.S_ISLNK(mode) else "a device"
+            kind = "a device"
+            if stat.S_ISDIR(mode):
+                kind = "a directory"
+            elif stat.S_ISLNK(mode):
+                kind = "a symbolic link"
             raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
     if not find_spec("xlsxwriter"):
         what = "--to FILE.xlsx needs the package xlsxwriter, which is not installed"

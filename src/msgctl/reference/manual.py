@@ -52,7 +52,7 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     texts = {"msgctl": ("SMS, calls, verification codes, short URLs and chat-app messages", _main_page(nodes))}
     for name in _with_page(nodes):
         about = nodes[name].summary.rstrip(".")
-        texts[f"msgctl-{name}"] = (about, _command_page([each for each in nodes.values() if each.is_in(name)]))
+        texts[f"msgctl-{name}"] = (about, _command_page([node for node in nodes.values() if node.is_in(name)]))
     sections = {"msgctl": 1}
     for name, (section, about) in TOPICS.items():
         texts[name] = (about, [part(name.removeprefix("msgctl-"))])
@@ -129,7 +129,11 @@ def _command_page(nodes: Sequence[Node]) -> list[str]:
 def _usual(nodes: Iterable[Node]) -> str:
     """Return the sections of a page without text in ``pages/``."""
     effects = {node.facts.effect for node in nodes}
-    kind = "local" if effects == {None} else "read" if effects <= {None, Effect.READS} else "send"
+    kind = "send"
+    if effects == {None}:
+        kind = "local"
+    elif effects <= {None, Effect.READS}:
+        kind = "read"
     examples = "\n".join(f"    {example}" for node in nodes for example in node.facts.examples)
     return f"# EXIT STATUS\n\n%include _exit-{kind}\n\n%include _environment\n\n# EXAMPLES\n\n{examples}"
 
@@ -140,11 +144,13 @@ def _synopsis(node: Node) -> str:
 
 
 def _parameters(node: Node) -> str:
-    listed = [(_argument(each), each.help, each) for each in node.arguments]
-    listed += [(_option(each), each.help + " Required." * each.required, each) for each in node.options]
+    listed = [(_argument(argument), argument.help, argument.default) for argument in node.arguments]
+    for option in node.options:
+        required = " Required." if option.required else ""
+        listed.append((_option(option), option.help + required, option.default))
     return "\n".join(
-        f": {tag}\n  {text}" + (f" The default is {each.default}." if each.default is not None else "")
-        for tag, text, each in listed
+        f": {tag}\n  {text}" + (f" The default is {default}." if default is not None else "")
+        for tag, text, default in listed
     )
 
 

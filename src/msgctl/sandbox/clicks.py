@@ -52,7 +52,7 @@ def statistic(
     """
     query = "SELECT count(*) FROM clicks WHERE url = ? AND date BETWEEN ? AND ?"
     (total,) = db.execute(query, (url, *days)).fetchone()
-    found = []
+    rows = []
     for category in categories:
         fields = [field.name for field in CATEGORIES[category].of]
         more = [name for name in fields if name not in ("property", "clicks", "percent")]
@@ -66,8 +66,8 @@ def statistic(
         for clicks, *values in db.execute(query, (url, *days)):
             facts = dict(zip(("property", *more), values, strict=True))
             facts |= {"clicks": clicks, "percent": round(100 * clicks / total, 1)}
-            found.append({category: {name: facts[name] for name in fields}})
-    return total, found
+            rows.append({category: {name: facts[name] for name in fields}})
+    return total, rows
 
 
 # --- invented visitors

@@ -118,8 +118,8 @@ class Emulator:
         """Return whether clients at an address may make API requests."""
         if not self._allowed:
             return True
-        found = ip_address(address.partition("%")[0])
-        mapped = getattr(found, "ipv4_mapped", None) or found
+        client = ip_address(address.partition("%")[0])
+        mapped = getattr(client, "ipv4_mapped", None) or client
         return any(mapped in network for network in self._allowed)
 
     def log(self, request: SandboxRequest, response: SandboxResponse) -> None:

@@ -122,9 +122,10 @@ def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float =
     with emulator.reading() as db:
         now, _ = emulator.now(db)
         column, least = _after(db, after) if after else ("number", 0)
-        found = handlers.find(db, f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number", least, pattern)
-    response = json_response({"messages": [_message(message, now) for message in found]})
-    return response if found else response._replace(wait=wait)
+        newer = f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number"
+        messages = handlers.find(db, newer, least, pattern)
+    response = json_response({"messages": [_message(message, now) for message in messages]})
+    return response if messages else response._replace(wait=wait)
 
 
 def _after(db: Connection, after: str) -> tuple[str, float]:
@@ -369,12 +370,12 @@ def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
 
 def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     path = request.path.rstrip("/")
-    found = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
-    if not found:
+    endpoints = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
+    if not endpoints:
         raise Refusal("NOT_FOUND", f"nothing at the path {quoted(emulator.redact(request.path))}", status=404)
-    if request.method not in found:
-        raise wrong_method(path, *found)
-    endpoint = found[request.method]
+    if request.method not in endpoints:
+        raise wrong_method(path, *endpoints)
+    endpoint = endpoints[request.method]
     if request.method == "POST" and not request.body:
         request = request._replace(headers={"content-type": JSON_TYPE}, body=b"{}")
     known = [field.name for field in endpoint.fields]

@@ -214,7 +214,7 @@ def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) 
         "name": message.template or "",
         "created": message.created,
     }
-    return {each.name: facts[each.name] if each.kind is Kind.STRING else int(facts[each.name]) for each in fields}
+    return {field.name: facts[field.name] if field.kind is Kind.STRING else int(facts[field.name]) for field in fields}
 
 
 # --- balance, blocked numbers, SMS, calls, message states
@@ -365,7 +365,7 @@ def statistic(scope: Scope, given: Given) -> dict[str, object]:
     url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
     if url is None:
         raise Refusal("NOT_FOUND", "name-url: no short URL with this name exists", parameter="name-url")
-    available = [each for each in clicks.CATEGORIES if url["premium"] or each not in PREMIUM_CATEGORIES]
+    available = [name for name in clicks.CATEGORIES if url["premium"] or name not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
         raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL", parameter="category")
     total, metrics = clicks.statistic(scope.db, url["number"], days, [category] if category else available)

@@ -89,9 +89,9 @@ def _redacted(text: str, redact: Redact) -> str:
 
 def _rule(path: str, refusal: Reason) -> str:
     """Return the rule of the API that a refused request broke."""
-    operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
+    operation = next((known for known in OPERATIONS if BASE_PATH + known.path == path), None)
     if operation is None:
-        return f"The operations are below {BASE_PATH}: " + ", ".join(each.path for each in OPERATIONS)
+        return f"The operations are below {BASE_PATH}: " + ", ".join(known.path for known in OPERATIONS)
     if refusal.error == "METHOD_NOT_ALLOWED":
         return f"{operation.path} is a {operation.method} operation."
     if refusal.error in _RULES:

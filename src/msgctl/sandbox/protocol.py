@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import date
 from math import nan
 from typing import Any, NamedTuple
@@ -260,18 +261,18 @@ def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
 
 
 def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    fields: dict[str, list[Any]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        fields.setdefault(name, []).append(value)
+    return fields
 
 
 def _checked(field: Field, value: Any) -> Any:
     name, kind = field.name, field.kind
     if kind is Kind.ARRAY:
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
             raise invalid(name, "must be an array with only strings")
-        return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
+        return [_checked(field._replace(kind=Kind.STRING), element) for element in value]
     if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
         value = str(value).lower()  # as in JSON
     # JSON can contain half of a surrogate pair.
@@ -297,10 +298,12 @@ def _checked(field: Field, value: Any) -> Any:
 
 def _number(field: Field, value: str, least: int) -> float:
     """Return the number in a parameter. Raises Refusal if it is out of range."""
-    try:
-        number = float(value) if field.kind is Kind.NUMBER else int(value) if _INTEGER.fullmatch(value) else nan
-    except ValueError:
-        number = nan
+    number = nan
+    with suppress(ValueError):
+        if field.kind is Kind.NUMBER:
+            number = float(value)
+        elif _INTEGER.fullmatch(value):
+            number = int(value)
     most = MAX_INTEGER if field.most is None else field.most
     if not least <= number <= most:
         what = "a number" if field.kind is Kind.NUMBER else "a whole number"

@@ -64,7 +64,7 @@ def observed(operation: Operation, record: Any, now: float, random: Random) -> S
     elif operation.record.entries:
         record = {**record, "data": _data(record["data"])}
     if isinstance(record, list):
-        return json_response([_spelled(each) | extra for each in record])
+        return json_response([_spelled(element) | extra for element in record])
     if "status" in record:
         record = {**record, "status": _STATUSES.get(record["status"], record["status"])}
     return json_response(_spelled(record) | extra)
@@ -99,9 +99,9 @@ def _data(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _spelled(value: Any) -> Any:
     """Return a JSON value with its numbers as strings."""
     if isinstance(value, dict):
-        return {name: _spelled(each) for name, each in value.items()}
+        return {name: _spelled(element) for name, element in value.items()}
     if isinstance(value, list):
-        return [_spelled(each) for each in value]
+        return [_spelled(element) for element in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return value

@@ -1,0 +1,186 @@
+"""The options of a profile: its account, and its other settings."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import values
+from msgctl.cli import prompts
+from msgctl.cli.context import Context
+from msgctl.cli.help import ACCOUNT, PREFERENCES
+from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.parsers import Choice, choice_option, parser, text_option
+from msgctl.config import profiles
+from msgctl.config.file import Document
+from msgctl.config.profiles import WORDS, base_url_fault, without_secrets
+from msgctl.errors import UsageError
+from msgctl.values import quote
+
+_VOICE = Choice(tuple(dict.fromkeys(ops.CALL_VOICES + ops.VERIFICATION_VOICES)), "voice")
+
+
+def _time_zone(text: str) -> str:
+    if not profiles.is_time_zone(text):
+        raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
+    return text
+
+
+class Word(NamedTuple):
+    """A word of the service and its kind, one of `WORDS`. An empty text removes the added words of the kind."""
+
+    kind: str
+    text: str
+
+
+def _store(text: str) -> str:
+    if "://" in text and not profiles.is_store_url(text):
+        raise UsageError("--store must be a path, or a URL such as postgresql://user@host/database")
+    return values.short_text(text, "--store")
+
+
+def _word(text: str) -> Word:
+    """Return the kind and the text of --word."""
+    kind, equals, word = text.partition("=")
+    if not equals:
+        raise UsageError(f"--word must be KIND=TEXT, not {quote(text)}", f"KIND is one of {', '.join(WORDS)}.")
+    if word:
+        values.short_text(word, "The text of --word")
+    return Word(values.choice(kind.strip(), WORDS, "kind of word"), word)
+
+
+class AccountOptions(OptionGroup):
+    """The account of a profile: its address, client ID and key."""
+
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.", rich_help_panel=ACCOUNT
+        ),
+    ] = None
+    client: Annotated[
+        int | None,
+        typer.Option(
+            "--client",
+            metavar="N",
+            help="Client ID of the account.",
+            parser=parser(values.client),
+            rich_help_panel=ACCOUNT,
+        ),
+    ] = None
+    key_stdin: Annotated[
+        bool, typer.Option("--key-stdin", help="Read the key from standard input.", rich_help_panel=ACCOUNT)
+    ] = False
+    key_command: Annotated[
+        str | None,
+        text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
+    ] = None
+
+    def given(self, *, allow_http: bool) -> Document:
+        """Return the base URL and the client in the options. Raises UsageError."""
+        if self.key_command is not None and self.key_stdin:
+            raise UsageError("Use either --key-command or --key-stdin, not both")
+        settings: Document = {}
+        if self.base_url is not None:
+            settings["base_url"] = checked_base_url(self.base_url, allow_http=allow_http)
+        if self.client is not None:
+            settings["client"] = self.client
+        return settings
+
+    @property
+    def has_key(self) -> bool:
+        return self.key_stdin or self.key_command is not None
+
+    def key(self, context: Context) -> Document:
+        """Read the key or prompt for it, and return its setting. Raises UsageError and Cancelled."""
+        if self.key_command is not None:
+            return {"key_command": self.key_command}
+        key = prompts.read_key(context, from_stdin=self.key_stdin)
+        if len(key) < profiles.MIN_KEY:
+            context.warn(profiles.SHORT_KEY)
+        return {"key": key}
+
+
+class Preferences(OptionGroup):
+    """Defaults for options, and the other settings of a profile."""
+
+    country_code: Annotated[
+        str | None,
+        typer.Option(
+            "--country-code",
+            metavar="CC",
+            help="Default for --country-code.",
+            parser=parser(values.country_code),
+            rich_help_panel=PREFERENCES,
+        ),
+    ] = None
+    app_name: Annotated[str | None, text_option("--app-name", "NAME", "Default for --app-name.", panel=PREFERENCES)] = (
+        None
+    )
+    voice: Annotated[
+        str | None,
+        choice_option("--voice", "NAME", "Default for --voice.", _VOICE, panel=PREFERENCES),
+    ] = None
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            "--timezone",
+            metavar="ZONE",
+            help="Time zone for jobs, such as America/Bogota.",
+            parser=parser(_time_zone),
+            rich_help_panel=PREFERENCES,
+        ),
+    ] = None
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Where msgctl keeps its records: a path or a postgresql:// URL.",
+            parser=parser(_store),
+            rich_help_panel=PREFERENCES,
+        ),
+    ] = None
+    word: Annotated[
+        list[Word] | None,
+        typer.Option(
+            "--word",
+            metavar="KIND=TEXT",
+            help=f"Add a word of the service and its meaning: {', '.join(WORDS)} (repeatable). KIND= removes the "
+            "added words.",
+            parser=parser(_word),
+            rich_help_panel=PREFERENCES,
+        ),
+    ] = None
+
+    def given(self) -> Document:
+        """Return the settings in the options, except ``words``."""
+        settings = {
+            "country_code": self.country_code,
+            "app_name": self.app_name,
+            "voice": self.voice,
+            "timezone": self.timezone,
+            "store": self.store,
+        }
+        return {setting: value for setting, value in settings.items() if value is not None}
+
+    def words(self, before: Mapping[str, Any]) -> Document:
+        """Return the changed setting ``words``; empty if nothing changes."""
+        if not self.word:
+            return {}
+        words = {kind: [*texts] for kind, texts in before.items()}
+        for kind, text in self.word:
+            texts = words.setdefault(kind, [])
+            if not text:
+                texts.clear()
+            elif text not in texts:
+                texts.append(text)
+        return {"words": {kind: texts for kind, texts in words.items() if texts}}
+
+
+def checked_base_url(text: str, *, allow_http: bool) -> str:
+    """Return the value of --base-url. Raises UsageError."""
+    if fault := base_url_fault(text, allow_http=allow_http):
+        raise UsageError(f"--base-url {fault}: {quote(without_secrets(text))}", profiles.URL_HINT)
+    return text
