@@ -114,10 +114,10 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     profile, job = context.options.profile, None
     if listing.job is not None:
         job = jobs.find(context.store, listing.job, context.known_account).number
-    found = entries.entries(context.store, most + 1, **times, phone=phone, profile=profile, job=job)
-    if len(found) > most and listing.limit is None:
+    newest = entries.entries(context.store, most + 1, **times, phone=phone, profile=profile, job=job)
+    if len(newest) > most and listing.limit is None:
         context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
-    documents = [_document(entry) for entry in found[-most:]]
+    documents = [_document(entry) for entry in newest[-most:]]
     is_whole = listing.is_empty and profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     return OwnResult(documents, HISTORY_FIELDS, view="history", empty=empty)

@@ -95,9 +95,9 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     document = load_json(body)
     sent = request.sent
-    found = judge.sent(sent, http_status, document, len(body))
+    judgement = judge.sent(sent, http_status, document, len(body))
     record = partial(convert, request.operation, document, sent.known_phones)
-    return Response(request.operation, http_status, body, record, found.outcomes, found.unclaimed)
+    return Response(request.operation, http_status, body, record, judgement.outcomes, judgement.unclaimed)
 
 
 def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox: bool = False) -> Response:
@@ -127,20 +127,22 @@ def _sent(failure: Failure, fault: str) -> Response:
     response, document = failure.response, failure.document
     operation, status = failure.request.operation, response.status
     sent = failure.request.sent
-    found = judge.sent(sent, status, document, len(response.body))
-    if found.is_refused or (sent.is_link and found.outcomes[0].outcome == REFUSED):
-        raise failure.rate_limited(found.outcomes) if status == RATE_LIMITED else failure.refused(found.outcomes)
+    judgement = judge.sent(sent, status, document, len(response.body))
+    if judgement.is_refused or (sent.is_link and judgement.outcomes[0].outcome == REFUSED):
+        if status == RATE_LIMITED:
+            raise failure.rate_limited(judgement.outcomes)
+        raise failure.refused(judgement.outcomes)
     if not response.is_success:
-        raise failure.in_doubt(failure.of_status, found.outcomes)
+        raise failure.in_doubt(failure.of_status, judgement.outcomes)
     if not operation.record.fields and not response.fault:
         record = document if isinstance(document, dict) else {}
         return Response(operation, status, response.body, lambda: record)
     if fault:
-        raise failure.in_doubt(failure.unusable(fault), found.outcomes)
-    if sent.is_link and found.outcomes[0].outcome == UNKNOWN:
-        raise failure.in_doubt("the response does not show whether the short URL was created", found.outcomes)
+        raise failure.in_doubt(failure.unusable(fault), judgement.outcomes)
+    if sent.is_link and judgement.outcomes[0].outcome == UNKNOWN:
+        raise failure.in_doubt("the response does not show whether the short URL was created", judgement.outcomes)
     convert_later = partial(convert, operation, document, sent.known_phones)
-    return Response(operation, status, response.body, convert_later, found.outcomes, found.unclaimed)
+    return Response(operation, status, response.body, convert_later, judgement.outcomes, judgement.unclaimed)
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
@@ -155,9 +157,9 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.in_doubt(failure.of_status)
     if fault:
         raise failure.in_doubt(failure.unusable(fault) if response.is_success else failure.of_status)
-    found = judge.verified(failure.request.sent, document)
-    if not (response.is_success and found.is_verified):
-        raise failure.not_verified(found.word if response.is_success else None)
+    verification = judge.verified(failure.request.sent, document)
+    if not (response.is_success and verification.is_verified):
+        raise failure.not_verified(verification.word if response.is_success else None)
     record = convert(failure.request.operation, document)
     result = next((record[name] for name in RESULTS if name in record), None)
     return {"status": result, **record}

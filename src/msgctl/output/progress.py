@@ -111,9 +111,9 @@ class StateProgress(Live):
         time = f"  {_minutes(now - self._began)} of {_minutes(self._max_wait)}"
         self._spinner.text = Text.assemble(f"Waiting for {self._waiting:,} of {len(self._states):,}", (time, "dim"))
         grid = Table.grid(padding=(0, 2, 0, 0))
-        for each, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
-            elapsed = f"for {_minutes(now - self._since[each])}" if word else ""
-            grid.add_row(Text(clean(each), "dim"), delivery(word), Text(elapsed, "dim"))
+        for message, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
+            elapsed = f"for {_minutes(now - self._since[message])}" if word else ""
+            grid.add_row(Text(clean(message), "dim"), delivery(word), Text(elapsed, "dim"))
         return Group(self._spinner, Padding(grid, (0, 0, 0, 2), expand=False))
 
 
