@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgctl.store.database import any_of, chunks
 from msgctl.store.schema import ENDED
@@ -62,37 +62,66 @@ def tidy(store: Store) -> None:
 
 def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> None:
     """Delete the rows of jobs in slices; without ``everything``, keep the data that prevents repeats."""
+    cleared = "id = NULL, status = NULL, credits = NULL, state = NULL, error = NULL"
+    changes = {
+        ("recipient", "line"): "DELETE FROM recipient",
+        ("response", "request"): "DELETE FROM response",
+        ("result", "line"): f"UPDATE result SET {cleared}",
+        ("content", "number"): "UPDATE content SET parameters = ''",
+    }
+    end = "UPDATE job SET settings = '{}', ending = '', is_cleared = 1"
+    if everything:
+        changes = {(table, key): f"DELETE FROM {table}" for table, key in changes}
+        end = "DELETE FROM job"
     for some in chunks(jobs):
-        _in_slices(store, "recipient", "line", some, "DELETE FROM recipient")
-        _in_slices(store, "response", "request", some, "DELETE FROM response")
-        if everything:
-            _in_slices(store, "result", "line", some, "DELETE FROM result")
-            _in_slices(store, "content", "number", some, "DELETE FROM content")
-            change = "DELETE FROM job"
-        else:
-            cleared = "id = NULL, status = NULL, credits = NULL, state = NULL, error = NULL"
-            _in_slices(store, "result", "line", some, f"UPDATE result SET {cleared}")
-            _in_slices(store, "content", "number", some, "UPDATE content SET parameters = ''")
-            change = "UPDATE job SET settings = '{}', ending = '', is_cleared = 1"
-        with store.db.transaction("remove"):
-            store.db.change(f"{change} WHERE number {any_of(some)}", some)
+        for group, is_large in _groups(store, some):
+            if is_large:
+                for (table, key), change in changes.items():
+                    _in_slices(store, table, key, group[0], change)
+            with store.db.transaction("remove"):
+                if not is_large:
+                    for change in changes.values():
+                        store.db.change(f"{change} WHERE job {any_of(group)}", group)
+                store.db.change(f"{end} WHERE number {any_of(group)}", group)
+            time.sleep(PAUSE)
     if jobs:
         store.db.shrink()
 
 
-def _in_slices(store: Store, table: str, key: str, jobs: Sequence[int], change: str) -> None:
-    """Change all rows of jobs in a table, in several transactions: other processes can write in between."""
-    after = (0, 0)
-    where = f"job {any_of(jobs)} AND (job, {key}) > (?, ?)"
+def _groups(store: Store, jobs: Sequence[int]) -> Iterator[tuple[list[int], bool]]:
+    """Yield jobs that are deleted together, with at most 1,000 recipients in all; or one job, and that it is larger."""
+    sizes = store.db.rows(
+        f"""SELECT number, CASE WHEN state = 'importing' THEN {SLICE + 1} ELSE invalid + duplicate + excluded + pending
+        + sending + accepted + refused + unknown END FROM job WHERE number {any_of(jobs)} ORDER BY number""",
+        jobs,
+    )
+    group: list[int] = []
+    total = 0
+    for number, size in sizes:
+        if group and total + size > SLICE:
+            yield group, total > SLICE
+            group, total = [], 0
+        group.append(number)
+        total += size
+    if group:
+        yield group, total > SLICE
+
+
+def _in_slices(store: Store, table: str, key: str, job: int, change: str) -> None:
+    """Change all rows of a job in a table, in several transactions: other processes can write in between.
+
+    A condition on several jobs would read all earlier rows again for each slice.
+    """
+    after = -1
     while True:
-        query = f"SELECT job, {key} FROM {table} WHERE {where} ORDER BY job, {key} LIMIT {SLICE}"
-        rows = store.db.rows(query, (*jobs, *after))
-        if not rows:
+        query = f"SELECT {key} FROM {table} WHERE job = ? AND {key} > ? ORDER BY {key} LIMIT {SLICE}"
+        keys = store.db.rows(query, (job, after))
+        if not keys:
             return
-        last_row = rows[-1]
+        (last_key,) = keys[-1]
         with store.db.transaction("remove"):
-            store.db.change(f"{change} WHERE {where} AND (job, {key}) <= (?, ?)", (*jobs, *after, *last_row))
-        if len(rows) < SLICE:
+            store.db.change(f"{change} WHERE job = ? AND {key} > ? AND {key} <= ?", (job, after, last_key))
+        if len(keys) < SLICE:
             return
-        after = last_row
+        after = last_key
         time.sleep(PAUSE)
