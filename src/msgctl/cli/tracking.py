@@ -184,7 +184,7 @@ class Tracker:
             return ConditionError(what, hint, reason=NOT_REACHED, details=error.details)
         now = _in_words(states) or "unknown"
         what = f"Message {quote(id)} did not reach {self.goal} in time (now: {shorten(now, 60)})"
-        state = next((state for state in states if state), None)
+        state = next((state for state in states if state and not is_final(state)), None)
         return ConditionError(
             what,
             hint,

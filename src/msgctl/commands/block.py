@@ -60,6 +60,9 @@ def add(
             continue
         results.append(result)
         failures += result.failures
+    if results:
+        for failure in failures:
+            failure.nothing_sent = False  # by this run
     return ServiceResult(
         [response for result in results for response in result.responses],
         [outcome for result in results for outcome in result.outcomes],
