@@ -64,7 +64,7 @@ def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
     return error.replaced(hint="\n".join(filter(None, (error.hint, f"If {quote(word)} {MEANINGS[kind]}: {command}"))))
 
 
-_COMMAND = re.compile(r"\bmsgctl (?=(?:history|job|optout|state|url)\b)")
+_COMMAND = re.compile(r"\bmsgctl (?=(?:history|job|optout|state|url)\b)(?!.*--help)")
 
 
 def _with_profile(error: MsgctlError, context: Context) -> MsgctlError:

@@ -56,7 +56,7 @@ class LinkTemplate:
             return
         origin = _ORIGIN.match(long_url)
         if origin is None or "{" in long_url.partition("#")[2]:
-            if "{" in long_url:
+            if "{" in long_url and long_url.lower().startswith(("http://", "https://")):
                 raise UsageError(f"--to may have columns only in its path and query: {values.quote(long_url)}")
             values.long_url(long_url)
             raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
