@@ -26,7 +26,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from msgctl.output.result import OwnResult
+from msgctl.output.result import OwnResult, TextResult
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def responses(
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
-def reset(context: Context, base_url: BaseUrl = None) -> None:
+def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     """Delete everything in the sandbox.
 
     This removes messages, codes, blocked numbers, short URLs and their clicks. It also restores the credits, faults,
@@ -239,6 +239,7 @@ def reset(context: Context, base_url: BaseUrl = None) -> None:
     else:
         emulator.reset(files.state("sandbox.sqlite3"))  # works even if it is damaged
     context.note("The sandbox is empty, as it was when it was started.")
+    return TextResult("", {"status": "empty"})
 
 
 # --- the endpoints of a sandbox
