@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -255,19 +256,19 @@ def turned_away(messages: int = 10_000) -> None:
 
 
 def main(names: Sequence[str]) -> None:
-    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    others = {
-        "scripts": scripts,
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    benchmarks: dict[str, Callable[[], None]] = {
+        "aiohttp": aiohttp,
         "memory": memory,
+        "turned-away": turned_away,
         "exclusions": exclusions,
         "limit": limit,
-        "turned-away": turned_away,
+        "scripts": scripts,
+        "latency": partial(speed, 0.05),
+        "bare": partial(speed, 0.0),
     }
-    for name in names or ("latency", "bare", *others):
-        if name in others:
-            others[name]()
-        else:
-            speed({"latency": 0.05, "bare": 0.0}[name])
+    for name in names or benchmarks:
+        benchmarks[name]()
 
 
 if __name__ == "__main__":
