@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from msgctl.store import owners
+from msgctl.store.jobs import find
+from msgctl.store.store import open_store
 from support.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true
 from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
+from support.jobs import REFUSAL, Jobs, accepting, counts
+from support.service import Service
 
 BATCH = 10
 
@@ -151,3 +156,23 @@ def test_checking_states_can_be_killed_and_continued(counter: CountingServer, ne
     counter.questions.clear()
     assert bulk.states().end().code == 0
     assert Counter(counter.questions) == {message: 1 for message in asked if message.endswith("0")}
+
+
+def test_a_resume_after_a_killed_resend_sends_to_everyone_who_is_pending(
+    home: Path, service: Service, jobs: Jobs, everyone: str
+) -> None:
+    service.always(REFUSAL)
+    job = jobs.send(everyone, "--canary", "1", "--batch-size", "1", "--name", "today")
+    service.always(accepting(service))
+    with contextlib.closing(open_store(home / "state" / "msgctl" / "store.sqlite3")) as store:
+        owners.resend(store, find(store, "today").number, ["refused"])  # as if it was killed then
+    assert jobs("job", "resume", "today", "--yes").code == 0
+    assert counts(jobs.shown(job)) == {"accepted": 3}
+
+
+def test_a_resend_leaves_other_recipients_pending(service: Service, jobs: Jobs, everyone: str) -> None:
+    service.always(REFUSAL)
+    job = jobs.send(everyone, "--canary", "1", "--batch-size", "1", "--name", "today")
+    service.always(accepting(service))
+    assert jobs("job", "resend", "today", "--only", "refused", "--yes").code == 0
+    assert counts(jobs.shown(job)) == {"accepted": 1, "pending": 2}

@@ -42,9 +42,10 @@ STATES_INTERVAL = 10.0
 """Seconds between two polls of delivery states with --follow."""
 
 
-def send(context: Context, job: Job) -> OwnResult:
+def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
+    After the rest of an interrupted resend, send to the other pending recipients, unless ``only_resend`` is true.
     Raises ConditionError if another process runs it, or takes it over meanwhile.
     """
     settings = Settings.load(job.settings)
@@ -73,6 +74,8 @@ def send(context: Context, job: Job) -> OwnResult:
         raise
     finally:
         context.carried_out |= sender.sent
+    if is_resend and not only_resend and how.why is Why.COMPLETE and job.pending:
+        return send(context, job)
     error = ending.error_of(job, how, context.printer.program)
     if is_resend and how.why is Why.COMPLETE and not sender.sent:
         error = None

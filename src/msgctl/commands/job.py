@@ -262,7 +262,7 @@ def resend(
     risk = " Some people may get it twice." if only == "unknown" else ""
     prompts.confirm(context, f"Resend the message to {plural(count, f'{only} recipient')}?{risk}", "nothing was sent")
     owners.resend(store, job.number, outcomes, words, expected=count)
-    return running.send(context, jobs.get(store, job.number))
+    return running.send(context, jobs.get(store, job.number), only_resend=True)
 
 
 @command(app, "cancel", "msgctl job cancel 20261121-3f9a2c", asks=True, output=JOB_FIELDS)
