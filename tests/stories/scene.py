@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,43 +83,39 @@ class Scene:
 
     # --- what there is before a command
 
-    @word(r"file (\S+)")
-    def file(self, name: str, lines: Sequence[str] = ()) -> None:
+    @word(r"file (\S+)(?: of mode (\d+))?")
+    def file(self, name: str, mode: str | None, lines: Sequence[str] = ()) -> None:
         path = self.home / name
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        path.chmod(0o600)
+        if path.suffix == ".xlsx":
+            path.write_bytes(workbook(*csv.reader(lines)))
+        else:
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.chmod(int(mode or "600", 8))
 
-    @word(r"mode (\d+) (\S+)")
-    def mode(self, mode: str, name: str) -> None:
-        (self.home / name).chmod(int(mode, 8))
+    @word(r"a newer version used (\S+)")
+    def newer(self, store: str) -> None:
+        with closing(sqlite3.connect(self.home / store)) as db, db:
+            db.execute("UPDATE meta SET value = '9999' WHERE name = 'version'")
 
-    @word(r"workbook (\S+)")
-    def workbook(self, name: str, lines: list[str]) -> None:
-        (self.home / name).write_bytes(workbook(*csv.reader(lines)))
+    @word(r"(un)?set (.*)")
+    def set(self, undone: str | None, variables: str) -> None:
+        for name, _, value in (each.partition("=") for each in variables.split()):
+            if undone:
+                self.environment.delenv(name)
+            else:
+                self.environment.setenv(name, value)
 
-    @word(r"set (\w+)=(.*)")
-    def set(self, name: str, value: str) -> None:
-        self.environment.setenv(name, value)
-
-    @word(r"unset (.*)")
-    def unset(self, names: str) -> None:
-        for name in names.split():
-            self.environment.delenv(name)
-
-    @word(r"clock (.*)")
-    def clock(self, when: str) -> None:
-        if step := re.fullmatch(r"\+(\d+)([smhd])", when):
-            unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[step[2]]
-            self.tool.clock.now += timedelta(**{unit: int(step[1])}).total_seconds()
-        elif when == "now":
-            self.tool.clock.now = time.time()
+    @word(r"clock (?:\+(\d+)(s|m|h|d)|(.*))")
+    def clock(self, number: str | None, unit: str, when: str) -> None:
+        if number:
+            self.tool.clock.now += int(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
         else:
             self.tool.clock.now = datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()
 
     @word(r"the service (goes down|comes back|continues)")
     def reach(self, change: str) -> None:
         if change == "goes down":
-            self.server.stop()
+            self.server.go_down()
         elif change == "comes back":
             self.server.come_back()
         else:
@@ -134,30 +131,26 @@ class Scene:
 
     @word(r"run(?: on a terminal(?:, typing (.*?))?(:))? msgctl (.*)")
     def run(self, typed: str | None, terminal: str | None, line: str) -> None:
-        if not self.processes:
-            self.settle()
+        self.settle()
         arguments, source, target = split(line)
-        stdin: bytes | str | None = (self.home / source).read_bytes() if source else None
-        if typed is not None:
-            stdin = typed.replace(", ", "\n") + "\n"
-        done = self.tool(*arguments, stdin=stdin, terminal=bool(terminal))
+        stdin = (self.home / source).read_bytes() if source else b""
+        if typed:
+            stdin = (typed.replace(", ", "\n") + "\n").encode()
+        sleep = self.tool.clock.sleep
+        if self.processes:
+            self.tool.clock.now, sleep = time.time(), time.sleep
+        done = self.tool(*arguments, stdin=stdin, terminal=bool(terminal), sleep=sleep)
         assert ended_well(done.code, done.out, done.err, coloured=bool(terminal))
         if target:
             (self.home / target).write_bytes(done.stdout)
-        if self.processes:
-            assert done.code == 0, done.err
         self.finish(done.code, done.out, done.err)
 
     @word(r"start msgctl (.*)")
     def start(self, line: str) -> None:
-        if not self.processes:
-            self.settle()
-        arguments, source, _ = split(line)
-        with (self.home / (source or os.devnull)).open("rb") as stdin:
-            command = [sys.executable, "-m", "msgctl", *arguments]
-            self.processes.append(
-                subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            )
+        self.settle()
+        command = [sys.executable, "-m", "msgctl", *shlex.split(line)]
+        pipe = subprocess.PIPE
+        self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
 
     @word(r"wait for (\d+) (requests?|seconds?)(?: to (\S+))?")
     def wait(self, number: str, unit: str, path: str | None) -> None:
@@ -166,45 +159,23 @@ class Scene:
         else:
             assert self.server.wait_for(int(number), path, PATIENCE), f"{len(self.server.requests(path))} arrived"
 
-    @word(r"wait until it prints on standard error (.*)")
-    def wait_until(self, text: str) -> None:
-        stream = self.processes[-1].stderr
-        assert stream is not None
-        printed = b""
-        while text.encode() not in printed:
-            piece = os.read(stream.fileno(), 4096)
-            assert piece, f"it ended with: {printed.decode()}"
-            printed += piece
+    @word(r"(kill|interrupt)")
+    def signal(self, name: str) -> None:
+        if name == "interrupt":
+            self.processes[0].send_signal(signal.SIGINT)
+        else:
+            self.processes[0].kill()
+            self.processes.pop(0).communicate(timeout=PATIENCE)
 
-    @word(r"kill")
-    def kill(self) -> None:
-        process = self.processes.pop()
-        process.kill()
-        process.communicate(timeout=PATIENCE)
-
-    @word(r"interrupt")
-    def interrupt(self) -> None:
-        self.processes[-1].send_signal(signal.SIGINT)
-
-    @word(r"exit ([\d ]+(?: or [\d ]+)*)")
-    def exit(self, codes: str) -> None:
-        found: list[int] = [self.code]
-        if self.processes:
-            outputs = [process.communicate(timeout=PATIENCE) for process in self.processes]
-            found = [process.returncode for process in self.processes]
-            self.processes.clear()
-            self.finish(0, "".join(out.decode() for out, _ in outputs), "".join(err.decode() for _, err in outputs))
+    @word(r"(the process exits|exit) (\d+)")
+    def exit(self, which: str, code: str) -> None:
+        if which != "exit":
+            self.settle()
+            process = self.processes.pop(0)
+            out, err = process.communicate(timeout=PATIENCE)
+            self.finish(process.returncode, out.decode(), err.decode())
         self.is_open = False
-        expected = [sorted(map(int, each.split())) for each in codes.split(" or ")]
-        assert sorted(found) in expected, f"exit {found}\n{self.out}\n{self.err}"
-
-    @word(r"the last one exits (\d+)")
-    def last_exits(self, code: str) -> None:
-        process = self.processes.pop()
-        out, err = process.communicate(timeout=PATIENCE)
-        self.finish(process.returncode, out.decode(), err.decode())
-        self.is_open = False
-        assert self.code == int(code), self.err
+        assert self.code == int(code), f"exit {self.code}\n{self.out}\n{self.err}"
 
     def finish(self, code: int, out: str, err: str) -> None:
         """Keep how a command ended, until a word expects something of it."""
@@ -213,8 +184,8 @@ class Scene:
 
     def settle(self) -> None:
         """Expect 0 of a command without a line ``exit``."""
-        if self.is_open or self.processes:
-            self.exit("0")
+        if self.is_open:
+            self.exit("exit", "0")
 
     # --- what is expected of them
 
@@ -230,21 +201,16 @@ class Scene:
 
     @word(r"shows (.*)")
     def shows(self, fields: str) -> None:
-        expected = dict(field.split("=", 1) for field in shlex.split(fields))
-        rows = list(self.rows())
-        assert any(expected.items() <= row.items() for row in rows), f"{rows}\n{self.err}"
+        assert any(fields_of(fields).items() <= row.items() for row in self.rows()), f"{self.out}\n{self.err}"
 
     @word(r"(\d+) rows?")
     def count(self, number: str) -> None:
-        rows = list(self.rows())
-        assert len(rows) == int(number), f"{rows}\n{self.err}"
+        assert len(list(self.rows())) == int(number), f"{self.out}\n{self.err}"
 
     @word(r"error (.*)")
     def error(self, fields: str) -> None:
         error = json.loads(self.err.splitlines()[-1])
-        found = {name: text_of(value) for name, value in error.items()}
-        expected = dict(field.split("=", 1) for field in shlex.split(fields))
-        assert expected.items() <= found.items(), error
+        assert fields_of(fields).items() <= {name: text_of(error[name]) for name in error}.items(), error
 
     @word(r"arrived(?: (nothing|\d+ requests?)(?: to (\S+))?)?")
     def arrived(self, number: str | None, path: str | None, lines: list[str] | None = None) -> None:
@@ -272,11 +238,15 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def fields_of(text: str) -> dict[str, str]:
+    return dict(field.split("=", 1) for field in shlex.split(text))
+
+
 def split(line: str) -> tuple[list[str], str | None, str | None]:
     """Return the arguments of a command line, and the files after ``<`` and ``>``."""
     words = shlex.split(line)
     files: dict[str, str] = {}
-    while len(words) > 1 and words[-2] in ("<", ">"):
-        files[words[-2]] = words[-1]
-        del words[-2:]
+    if len(words) > 1 and words[-2] in ("<", ">"):
+        *words, direction, name = words
+        files[direction] = name
     return words, files.get("<"), files.get(">")

@@ -42,13 +42,17 @@ class Server(Service):
 
     def come_back(self) -> None:
         """Listen again at the address of before."""
-        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._listener.listen()
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
-        self.start()
+        self._acceptor.start()
 
-    def start(self) -> None:
-        self._port = self.port
-        super().start()
+    def go_down(self) -> None:
+        """Refuse connections, but keep the port, which another process could take."""
+        address = self._listener.getsockname()
+        self.stop()
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.bind(address)
 
     def stop(self) -> None:
         self.released.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 from stories.scene import Scene
 
 HERE = Path(__file__).parent
-LIMIT = 30
-"""Seconds after which a story has failed."""
 
 
 @dataclass
@@ -22,7 +19,6 @@ class Story:
 
     title: str
     responses: list[str] = field(default_factory=lambda: ["documented"])
-    xfail: str = ""
     steps: list[tuple[int, str, list[str]]] = field(default_factory=list)
 
 
@@ -42,8 +38,6 @@ def stories(text: str) -> Iterator[Story]:
             story.steps[-1][2].append(line[2:])
         elif line.startswith("responses "):
             story.responses = line.removeprefix("responses ").split(" and ")
-        elif line.startswith("xfail: "):
-            story.xfail = line.removeprefix("xfail: ")
         else:
             story.steps.append((number, line, []))
     if story:
@@ -53,26 +47,17 @@ def stories(text: str) -> Iterator[Story]:
 def parameters() -> Iterator[object]:
     for path in sorted(HERE.rglob("*.txt")):
         for story in stories(path.read_text(encoding="utf-8")):
-            runs = not story.xfail.startswith("not run")
-            mark = pytest.mark.xfail(reason=story.xfail, raises=AssertionError, strict=True, run=runs)
             for responses in story.responses:
                 name = f"{path.relative_to(HERE).with_suffix('')}: {story.title}"
                 if len(story.responses) > 1:
                     name += f" ({responses})"
-                yield pytest.param(path, story, responses, id=name, marks=[mark] if story.xfail else [])
+                yield pytest.param(path, story, responses, id=name)
 
 
 @pytest.mark.parametrize(("path", "story", "responses"), list(parameters()))
 def test_story(path: Path, story: Story, responses: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_up(*_: object) -> None:
-        raise AssertionError("the story does not end")
-
     scene = Scene(home, monkeypatch, observed=responses == "observed")
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(LIMIT)
     try:
-        if any(line.startswith("start ") for _, line, _ in story.steps):
-            scene.perform("clock now", [])  # processes follow the machine's clock
         for number, line, block in story.steps:
             try:
                 scene.perform(line, block)
@@ -80,6 +65,4 @@ def test_story(path: Path, story: Story, responses: str, home: Path, monkeypatch
                 raise AssertionError(f"{path.name}:{number}: {line}\n{error}") from error
         scene.settle()
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
         scene.close()
