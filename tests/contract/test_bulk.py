@@ -128,19 +128,6 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
 # --- invalid rows
 
 
-@pytest.mark.parametrize(("command", "more"), [("sms bulk", ()), ("chatapp bulk", ("--json",))])
-def test_invalid_rows_stop_a_job(
-    command: str, more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
-) -> None:
-    done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
-    done.refused(2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
-    if not more:
-        assert "Line 3: nobody: not a valid phone number" in done.err
-        assert f"Line 4: {EVA}: column name is empty" in done.err
-    assert service.received == []
-    assert files(home) == []
-
-
 @pytest.mark.parametrize("more", [(), ("-q",)], ids=" ".join)
 def test_a_dry_run_lists_invalid_rows(
     more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
@@ -167,30 +154,7 @@ def test_rows_that_are_left_out_keep_their_columns_in_the_report(jobs: Jobs, ser
     ]
 
 
-def test_blank_rows_are_counted_and_the_rows_after_them_are_sent(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    file = table(home, "phone,name", ",", f"{ANA},Ana", " , ", ",", f"{LUIS},Luis")
-    plan = jobs.sms(file, "--dry-run", "--json").document
-    assert (plan["blank"], plan["recipients"], plan["messages"]) == (3, 2, 2)
-
-
 # --- templates and options
-
-
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("sms bulk", ("-m", "Hello {nmae}")),
-        ("call bulk", ("-m", "Hello {nmae}", "--voice", "Mia")),
-        ("chatapp bulk", ("{nmae}", "--template", "hello")),
-    ],
-)
-def test_an_unknown_column_is_an_error_before_any_request(
-    command: str, options: tuple[str, ...], customers: str, jobs: Jobs, service: Service, home: Path
-) -> None:
-    done = jobs(*command.split(), customers, *options, "--yes", "--skip-invalid")
-    done.refused(2, "{nmae}", "Columns: phone, name")
-    assert (service.received, files(home)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -212,18 +176,6 @@ def test_invalid_options_are_usage_errors(
 ) -> None:
     jobs("sms", "bulk", customers, *SMS, "--yes", *options).refused(2, expected)
     assert (service.received, files(home)) == ([], [])
-
-
-@pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
-def test_a_message_is_required(command: str, customers: str, jobs: Jobs, service: Service) -> None:
-    done = jobs(*command.split(), customers, "--yes", stdin="of another program")
-    done.refused(2, "The message")
-    assert done.unread == b"of another program"
-
-
-def test_errors_mention_standard_input(jobs: Jobs, service: Service) -> None:
-    jobs("sms", "bulk", "-", *SMS, "-y", stdin="phone,name\n").refused(2, "standard input has no recipients")
-    assert service.received == []
 
 
 def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, home: Path) -> None:
@@ -283,32 +235,11 @@ def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
 # --- asking
 
 
-@each_command
-def test_without_a_terminal_yes_is_needed(
-    command: str, customers: str, jobs: Jobs, service: Service, home: Path
-) -> None:
-    service.always(accepting(service))
-    done = jobs(*command.split(), "-", *COMMANDS[command], stdin=f"phone,name\n{ANA},Ana\n")
-    done.refused(2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--yes")
-    assert f"{command} of standard input" in done.err
-    assert (sends(service), files(home)) == ([], [])
-
-
 def test_without_a_connection_no_job_is_created(customers: str, jobs: Jobs, service: Service, home: Path) -> None:
     service.stop()
     done = jobs.sms(customers, "--skip-invalid", "--yes")
     done.refused(4, "nothing was sent, and no job was created")
     assert files(home) == []
-
-
-@pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
-def test_the_summary_is_shown_only_before_a_question(
-    option: str, lines: int, customers: str, jobs: Jobs, service: Service
-) -> None:
-    service.always(accepting(service))
-    done = jobs("sms", "bulk", customers, "--skip-invalid", *SMS, option)
-    done.refused(2, "Cannot ask for confirmation")
-    assert len(done.err.splitlines()) == lines  # the error, and its hint
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n", "no\n", "sin\n"])
@@ -334,13 +265,6 @@ def test_yes_sends(command: str, question: str, answer: str, customers: str, job
     done = jobs(*command.split(), customers, *options, terminal=True, stdin=f"{answer}\n")
     assert (done.code, question in done.err) == (0, True)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
-
-
-def test_the_error_for_a_file_without_valid_rows_has_the_reason(jobs: Jobs, service: Service, home: Path) -> None:
-    file = table(home, "phone", "nobody", "12")
-    done = jobs.sms(file, "--skip-invalid", "--yes", "--json")
-    done.refused(2, 'has no valid rows: line 2: not a valid phone number: it contains \\"n\\"')
-    assert service.received == []
 
 
 @pytest.mark.parametrize("more", [("-m", "-"), ("--message-file", "-"), ("-m", "Hello", "--exclude", "-")])

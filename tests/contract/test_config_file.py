@@ -61,12 +61,6 @@ def test_the_error_for_a_broken_file_has_the_place_and_the_file_is_unchanged(
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(("content", "hint"), [(b"a = \nb = 1\n", "Fix that line."), (b"a = [1", "Fix the file.")])
-def test_the_hint_mentions_a_line_only_if_the_error_does(tool: Tool, content: bytes, hint: str) -> None:
-    write_config(content)
-    assert hint in tool("balance").err
-
-
 @pytest.mark.parametrize("content", [b"", b"\n", b"# nothing yet\r\n", b"\xef\xbb\xbf# with a mark\n"])
 def test_an_empty_file_has_no_profiles(tool: Tool, content: bytes) -> None:
     write_config(content)

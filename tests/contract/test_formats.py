@@ -12,20 +12,17 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import KEY
 from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, OwnResult
 from support.commands import ALL, PHONE, SENDS, Command, each
-from support.service import Service, drop, respond
+from support.service import Service, respond
 from support.tool import Tool
 
 SMS = SENDS["sms send"].line
 STATS = ("url", "stats", "promo", "--since", "2026-01-01")
 
-ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 BODIES: dict[str, bytes] = {
     "as usual": b'{"status":1500}',
@@ -41,14 +38,6 @@ BODIES: dict[str, bytes] = {
     "markup": b'{"status":"[bold red]x[/]"}',
     "the largest response": b'{"status":"' + b"x" * 262_000 + b'"}',
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
-def test_json_in_a_pipe_is_the_bytes_of_the_service(body: bytes, service: Service, tool: Tool) -> None:
-    service.will(respond(body))
-    outcome = tool("balance", "--json")
-    expected = body if body.endswith(b"\n") else body + b"\n"
-    assert outcome.stdout == expected, "understood or not"
 
 
 @each(ALL)
@@ -87,11 +76,6 @@ def dispatch(*texts: str) -> dict[str, Any]:
         for number, text in enumerate(texts, start=1)
     ]
     return {"id": "d1", "status": 1, "data": data, "origin": "new field"}
-
-
-def test_a_table_in_a_pipe_is_tsv(service: Service, tool: Tool) -> None:
-    service.always(respond(dispatch("Hola", "Hello")))
-    assert tool(*SMS).out == tool(*SMS, "-o", "table").out == tool(*SMS, "-o", "tsv").out
 
 
 ENTRY_FIELDS = ["id", "status", "credits", "sms", "phone", "dispatch.id", "dispatch.status"]
@@ -202,30 +186,6 @@ def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service,
 # --- standard error
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
-@each(ALL)
-def test_verbose_shows_each_request_and_response_and_does_not_change_the_result(
-    form: str, command: Command, service: Service, tool: Tool
-) -> None:
-    service.will(respond(command.record), respond(command.record))
-    plain, verbose = tool(*command.line, "-o", form), tool("-v", *command.line, "-o", form)
-    assert verbose.stdout == plain.stdout
-    request, response = verbose.err.splitlines()
-    where = f"{command.method} /api/v1{command.path}"
-    assert request == f"> {where}"
-    assert re.fullmatch(rf"< 200 {re.escape(where)} \d+ ms", response)
-
-
-def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Service, tool: Tool) -> None:
-    service.will(drop, respond({"error": KEY, "msg": KEY}, 503), respond({"status": 1}))
-    outcome = tool("balance", "-v")
-    assert outcome.code == 0
-    lines = outcome.err.splitlines()
-    assert len([line for line in lines if line.startswith("> GET /api/v1/balance")]) == 3
-    assert [line.split()[1] for line in lines if line.startswith("< ")] == ["no", "503", "200"]
-    assert "awkward" not in outcome.err
-
-
 # --- any response at all
 
 
@@ -235,24 +195,6 @@ JSON = st.recursive(
     max_leaves=12,
 )
 RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg", "state", "metrics", "x"]), JSON)
-
-
-@given(
-    command=st.sampled_from(list(ALL.values())),
-    record=RECORDS | JSON,
-    status=st.sampled_from([200, 200, 200, 520]),
-    form=st.sampled_from(["table", "json", "csv", "tsv"]),
-    terminal=st.booleans(),
-)
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json_response_ends_with_an_exit_code(
-    command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
-) -> None:
-    service.always(respond(json.dumps(record).encode(), status))
-    outcome = tool(*command.line, "-o", form, "--yes", terminal=terminal)
-    assert outcome.code in (0, 1, 4, 5, 6)
-    assert "of its own" not in outcome.err
-    assert bool(outcome.code) == ("Error: " in outcome.err or "✗" in outcome.err or '"exit_code"' in outcome.err)
 
 
 @pytest.mark.parametrize("document", [[1], {"metrics": 5}, {"metrics": [5]}, {"metrics": {"date": 1}}])

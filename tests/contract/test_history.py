@@ -13,7 +13,6 @@ import pytest
 
 from support.commands import ALL, CHANGES, PHONE, SENDS
 from support.names import know_no_names
-from support.responses import FIRST_STATES
 from support.sandbox import OTHER, Sandbox
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
@@ -40,29 +39,6 @@ def outcomes(tool: Tool | Sandbox) -> list[str]:
 
 
 # --- what is recorded
-
-
-@pytest.mark.every_set
-def test_a_send_has_one_entry_for_each_number(sandbox: Sandbox) -> None:
-    sandbox.done("sms", "send", PHONE, OTHER, "-m", "Mañana")
-    found = recorded(sandbox)
-    assert {entry["status"] for entry in found} <= {*FIRST_STATES}
-    assert found == [
-        {
-            "time": "2026-09-21T14:13:20Z",
-            "profile": "sandbox",
-            "command": "sms send",
-            "job": None,
-            "phone": phone,
-            "outcome": "accepted",
-            "id": entry["id"],
-            "status": entry["status"],
-            "state": None,
-            "credits": 1,
-            "message": "Mañana",
-        }
-        for phone, entry in zip((PHONE, OTHER), found, strict=True)
-    ]
 
 
 @pytest.mark.every_set
@@ -252,14 +228,6 @@ def test_clear_deletes_and_counts_the_sends_of_the_account(tool: Tool, sandbox: 
     assert (done.code, "There is nothing to delete" in done.err) == (0, True)
 
 
-def test_a_cleared_send_still_protects_its_key(sandbox: Sandbox) -> None:
-    sandbox.done(*SEND, "--once", "k")
-    sandbox.done("history", "clear", "-y")
-    assert recorded(sandbox) == []
-    assert "first run with --once" in sandbox(*SEND, "--once", "k").err
-    assert len(sandbox.document("sandbox", "inbox")) == 1
-
-
 # --- a store that cannot be used
 
 
@@ -274,16 +242,6 @@ def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Too
     done = tool(*SEND)
     assert (done.code, PHONE in done.out) == (0, True)
     assert "Warning: The result is not stored" in done.err
-
-
-def test_a_store_may_be_at_a_path(service: Service, tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_STORE", "~/other/store.db")
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-    assert (home / "other" / "store.db").stat().st_mode & 0o777 == 0o600
-    assert len(recorded(tool)) == 1
-    monkeypatch.delenv("MSGCTL_STORE")
-    assert recorded(tool) == []
 
 
 # --- state get --last

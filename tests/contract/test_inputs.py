@@ -123,12 +123,6 @@ def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Servic
     assert used(tool, service, *SMS, "--message-file", "-", stdin="typed\n", terminal=True)["sms"] == "typed"
 
 
-@pytest.mark.parametrize("text", ["", " \t\r\n \u00a0\u2003"])
-def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, "-m", text, names=("message is empty", "-m"))
-    refused(tool, service, *SMS, names=("message is empty", "-m"), stdin=text)
-
-
 def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
     longest = "ñ" * (MAX_MESSAGE_BYTES // 2)
     refused(tool, service, *SMS, "-m", longest + "x", names=("message", f"{MAX_MESSAGE_BYTES:,}"))
@@ -165,15 +159,6 @@ def test_a_terminal_prompts_for_the_code(tool: Tool, service: Service) -> None:
     outcome = tool(*VERIFY, stdin="480 615\n", terminal=True)
     assert ("Code: " in outcome.err, "Code: " in outcome.out) == (True, False)
     assert dict(service.received[0].form)["code"] == "480615"
-
-
-def test_an_empty_code_is_refused(tool: Tool, service: Service) -> None:
-    done = tool("2fa", "verify", PHONE, "--app-name", "Shop", "--no-color", stdin=" \n", terminal=True)
-    assert (done.code, service.received) == (2, [])
-    assert done.err.splitlines() == [
-        "Code: ✗ The code is empty; nothing was changed",
-        "  → Give the code that the phone received.",
-    ]
 
 
 def test_the_prompt_for_the_code_comes_after_all_other_checks(tool: Tool, service: Service) -> None:
@@ -220,15 +205,6 @@ def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, 
     refused(tool, service, *command, PHONE, "Ana", "--body", "-", names=("--body", "PHONE"), stdin=b'{"a": 1}')
     refused(tool, service, *command, names=("PHONE", "--body"), stdin=b'{"a": 1}')
     refused(tool, service, *command, PHONE, "Ana", "", names=("VALUE", "empty"))
-
-
-def test_a_note_has_the_credits_that_gsm7_would_save(tool: Tool) -> None:
-    text = "á" * 100
-    done = tool("-p", "sandbox", "sms", "send", "573001234567", "573007654321", "-m", text)
-    assert "--gsm7 would save 2 credits\n" in done.err
-    assert "would save 1 credit\n" in tool("sms", "segments", text).err
-    assert tool("-p", "sandbox", "sms", "send", "573001234567", "-m", "á", "--quiet").err == ""
-    assert "would save" not in tool("sms", "segments", "á").err + tool("sms", "segments", "谢" * 100).err
 
 
 def test_segments_counts_the_converted_text_with_gsm7(tool: Tool) -> None:

@@ -28,28 +28,6 @@ def test_the_account_is_saved_and_printed_as_json_without_its_key(tool: Tool) ->
     assert (config_file().stat().st_mode & 0o777, config_file().parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_preferences_are_set_afterwards(tool: Tool) -> None:
-    for option in ("--country-code", "--app-name", "--voice", "--timezone", "--store", "--word", "--allow-http"):
-        assert tool("profile", "add", "main", *ACCOUNT, "--key-command", "pass", option, "x").code == 2
-
-
-def test_a_short_key_gets_a_warning(tool: Tool) -> None:
-    assert "Warning" not in add(tool, "long", key="123456").err
-    done = add(tool, "short", key="12345")
-    assert "Warning: The key has fewer than 6 characters: msgctl masks it only" in done.err
-    assert "12345" not in done.err
-    assert "Warning: The key has" in tool("profile", "set", "long", "--key-stdin", stdin="abcde").err
-
-
-def test_an_existing_name_is_refused_and_the_file_is_unchanged(tool: Tool) -> None:
-    before = write_config(table("main") + "# a remark\n").read_bytes()
-    done = add(tool, "main")
-    assert done.code == 2
-    assert "main" in done.err
-    assert "--force" in done.err
-    assert config_file().read_bytes() == before
-
-
 def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None:
     write_config(
         table("main", "allow_http = true", 'country_code = "CO"', 'owner = "ops"', "[profiles.main.more]", "a=1")
@@ -73,43 +51,6 @@ def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
     assert done.code == 2
     assert "\x1b" not in done.err
     assert not config_file().exists()
-
-
-@pytest.mark.parametrize(
-    ("url", "fault"),
-    [
-        ("", "empty"),
-        ("https:///api/v1", "no host"),
-        ("https://service.example:99999/", "malformed"),
-        ("https://[::1/api/v1", "malformed"),
-        ("https://a..b/api/v1", "malformed"),
-        ("https://service.example/api v1", "space"),
-        ("https://service.example/api/v1?key=hidden-word", "query"),
-        ("http://127.0.0.1.example/api/v1", "plain http"),
-        ("https://service.example/" + "x" * 3000, "longer"),
-    ],
-)
-def test_an_invalid_base_url_is_refused(tool: Tool, url: str, fault: str) -> None:
-    done = tool("profile", "add", "main", "--base-url", url, "--client", "1", "--key-stdin", stdin=KEY)
-    done.refused(2, fault)
-    assert "hidden-word" not in done.err
-    assert not config_file().exists()
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://service.example:8443/api/v1/",
-        "https://[2001:db8::1]:8443/api/v1",
-        "https://münchen.example/api/v1",
-        "http://localhost:8080/api/v1",
-        "http://[::1]:8080/api/v1",
-    ],
-)
-def test_a_valid_base_url_is_saved(tool: Tool, url: str) -> None:
-    assert tool("profile", "add", "main", "--base-url", url, "--client", "1", "--key-stdin", stdin=KEY).code == 0
-    assert written()["profiles"]["main"]["base_url"] == url
-    assert tool("balance", "-n").code == 0
 
 
 @pytest.mark.parametrize("client", ["", "x", "-5", "1.5", "٣", str(2**63)])

@@ -112,12 +112,6 @@ def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: S
     assert "trying again" in outcome.err
 
 
-def test_a_failure_is_reported_again_only_if_it_changes(service: Service, tool: Tool) -> None:
-    service.will(*[respond(b"", 503)] * 3, *[respond(b"", 500)] * 2, state("delivered"))
-    outcome = tool("state", "watch", "m1")
-    assert (outcome.code, outcome.err.count("trying again")) == (0, 2), outcome.err
-
-
 def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)

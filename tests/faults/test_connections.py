@@ -22,16 +22,13 @@ from msgctl.errors import (
     Interrupted,
     NotReachedError,
     OutcomeUnknownError,
-    RefusedError,
     TurnedAwayError,
-    UsageError,
 )
 from msgctl.http import network, request, transport
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
-from support.names import know_no_names
 from support.proxy import proxying
 from support.service import Behaviour, Service, drip, drop, hang_up, raw, respond, running, silent, then
 from support.tool import Tool
@@ -107,47 +104,6 @@ def test_ctrl_c_after_a_request_reports_that_it_may_have_been_carried_out(
     assert (stopped.value.what, stopped.value.consequence, stopped.value.hint) == expected
 
 
-class _Interrupting(transport.Transport):
-    def send(self, *_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-
-def test_the_log_reports_an_interrupted_request() -> None:
-    logged: list[str] = []
-    client = Client(
-        "http://127.0.0.1",
-        Credential(1, KEY),
-        transport=lambda: _Interrupting("http://127.0.0.1"),
-        log=logged.append,
-        clock=lambda: 1.0,
-    )
-    with pytest.raises(Interrupted):
-        client.fetch(SEND)
-    assert logged == ["> POST /send-sms", "< interrupted POST /send-sms 0 ms"]
-
-
-def test_a_url_has_a_maximum_length(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper.always(WHOLE)
-    with calling(keeper.base_url) as client:
-        client.fetch(BALANCE)
-        length = len(f"http://127.0.0.1:{keeper.port}{keeper.received[0].target}")
-        monkeypatch.setattr("msgctl.http.client.MAX_URL", length)
-        client.fetch(BALANCE)
-        monkeypatch.setattr("msgctl.http.client.MAX_URL", length - 1)
-        with pytest.raises(UsageError, match=f"A value is too long for a URL of at most {length - 1:,} bytes") as error:
-            client.fetch(BALANCE)
-        assert error.value.hint == "Shorten it."
-
-
-def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
-    logged: list[str] = []
-    keeper.always(respond(b"<\xff>"))
-    client = Client(keeper.base_url, Credential(1, KEY), log=logged.append, verbosity=2)
-    with contextlib.closing(client):
-        client.fetch(SEND)
-    assert logged[-1] == "< <\ufffd>"
-
-
 @pytest.mark.parametrize(
     "ask",
     [
@@ -186,15 +142,6 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
     assert (len(keeper.received), keeper.connections) == (3, 1)
 
 
-def test_a_connection_is_kept_after_a_refusal(keeper: Service) -> None:
-    keeper.will(respond({"error": "no"}, 422, {"Connection": "keep-alive"}), WHOLE)
-    with calling(keeper.base_url) as client:
-        with pytest.raises(RefusedError):
-            perform(client, SEND)
-        perform(client, SEND)
-    assert keeper.connections == 1
-
-
 @pytest.mark.usefixtures("trusted")
 def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -221,15 +168,6 @@ def test_a_connection_is_not_reused(data: bytes, keeper: Service) -> None:
     with calling(keeper.base_url) as client:
         assert [perform(client, SEND).body for _ in range(2)] == [BODY] * 2
     assert (len(keeper.received), keeper.connections) == (2, 2)
-
-
-def test_a_connection_that_was_idle_too_long_is_not_reused(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_IDLE", 0)
-    keeper.always(WHOLE)
-    with calling(keeper.base_url) as client:
-        perform(client, SEND)
-        perform(client, SEND)
-    assert keeper.connections == 2
 
 
 def test_a_response_may_have_exactly_as_many_bytes_as_its_request_allows(keeper: Service) -> None:
@@ -291,34 +229,6 @@ def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> No
             perform(client, SEND)
         assert perform(client, SEND).body == BODY
     assert keeper.connections == 2
-
-
-@pytest.mark.usefixtures("trusted")
-def test_siblings_have_their_own_connections_and_share_the_certificates(
-    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[ssl.SSLContext] = []
-    make = ssl.create_default_context
-
-    def count(*arguments: Any, **more: Any) -> ssl.SSLContext:
-        made.append(make(*arguments, **more))
-        return made[-1]
-
-    monkeypatch.setattr(ssl, "create_default_context", count)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with running(context, keeps=True) as secured:
-        secured.always(WHOLE)
-        with calling(secured.base_url) as client:
-            siblings = [client.sibling() for _ in range(4)]
-            threads = [threading.Thread(target=perform, args=(sibling, SEND)) for sibling in siblings]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(PATIENCE)
-            for sibling in siblings:
-                sibling.close()
-        assert (len(secured.received), secured.connections, len(made)) == (4, 4, 1)
 
 
 # --- stages before a request is sent
@@ -409,22 +319,6 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
     assert len(service.received) == 1
 
 
-def test_the_addresses_share_the_remaining_time(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    shares: list[float] = []
-
-    def connect(_: object, host: str, port: int, timeout: float, *__: object, **___: object) -> NoReturn:
-        shares.append(timeout)
-        raise httpcore.ConnectTimeout
-
-    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", connect)
-    monkeypatch.setattr(network, "look_up", lambda *_: ["192.0.2.1", "192.0.2.2", "192.0.2.3"])
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example")
-    monkeypatch.setenv("MSGCTL_CLIENT", "12345")
-    monkeypatch.setenv("MSGCTL_KEY", "k")
-    assert tool("--timeout", "9", "sms", "send", PHONE, "-m", "x").code == 4
-    assert shares[:3] == [pytest.approx(each, abs=0.5) for each in (3, 4.5, 9)]
-
-
 @pytest.mark.parametrize(("accepted", "code"), [(0, 4), (1, 5)])
 def test_a_request_is_not_sent_if_the_system_accepted_none_of_its_bytes(
     accepted: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
@@ -459,74 +353,6 @@ def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.Mon
         client.fetch(BALANCE)
         client.fetch(BALANCE)
         assert service.connections == 2
-
-
-@pytest.mark.parametrize(
-    ("proxy", "raised", "expected"),
-    [
-        ("", KeyboardInterrupt, Interrupted),
-        ("http://127.0.0.1:9", KeyboardInterrupt, Interrupted),
-        ("", ZeroDivisionError, ZeroDivisionError),
-    ],
-)
-def test_ctrl_c_or_a_bug_before_a_request_is_not_reported_as_a_failed_connection(
-    proxy: str, raised: type[BaseException], expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> NoReturn:
-        raise raised
-
-    monkeypatch.setattr(network, "look_up", fail)
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
-    with calling("https://service.invalid/api/v1") as client, pytest.raises(expected):
-        client.fetch(SEND)
-
-
-def test_an_error_mentions_the_port_unless_it_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise httpcore.ConnectError
-
-    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", refuse)
-    for base_url, peer in (
-        ("http://[::1]:8081/api/v1", "[::1]:8081"),
-        ("http://127.0.0.1:443/api/v1", "127.0.0.1"),
-        ("http://127.0.0.1/api/v1", "127.0.0.1"),
-        ("https://192.0.2.1/api/v1", "192.0.2.1"),
-        ("https://192.0.2.1:8443/api/v1", "192.0.2.1:8443"),
-    ):
-        with calling(base_url) as client, pytest.raises(NotReachedError) as no:
-            client.fetch(SEND)
-        assert (no.value.what, no.value.hint) == (f"No connection to {peer}", network.CHECK_ADDRESS)
-        assert no.value.retryable
-
-
-@pytest.mark.parametrize("proxy", ["", "http://service.invalid:3128"])
-def test_an_unknown_host_is_reported_even_if_it_is_a_proxy(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    know_no_names(monkeypatch)
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
-    with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as no:
-        client.fetch(SEND)
-    assert no.value.what == "The name service.invalid cannot be looked up"
-    assert (no.value.hint, no.value.retryable) == (network.CHECK_ADDRESS, False)
-
-
-def test_a_compressed_body_is_reported_as_a_fault(keeper: Service) -> None:
-    keeper.will(*[respond(BODY, headers={"CONTENT-encoding": each}) for each in ("GZIP", "identity")])
-    with calling(keeper.base_url) as client:
-        response = client.fetch(SEND)
-        assert response.fault == "it is compressed, although msgctl did not request compression"
-        assert response.body == BODY
-        assert client.fetch(SEND).fault == ""
-
-
-def test_the_process_ends_despite_an_abandoned_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_daemon: list[bool] = []
-
-    def look(*_: object) -> list[Any]:
-        is_daemon.append(threading.current_thread().daemon)
-        return [(0, 0, 0, "", ("127.0.0.1", 80))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", look)
-    assert (network.look_up("service.example", 80, 5), is_daemon) == (["127.0.0.1"], [True])
 
 
 def test_a_lookup_returns_each_address_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

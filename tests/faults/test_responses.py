@@ -10,9 +10,8 @@ import pytest
 from msgctl import operations as ops
 from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, TurnedAwayError, UnreadableError
 from msgctl.http.request import build
-from msgctl.http.response import CHECK_A_SEND, CHECK_CREDENTIALS_TOO, MAX_BODY, Response, parse
+from msgctl.http.response import CHECK_A_SEND, MAX_BODY, Response, parse
 from msgctl.http.transport import RawResponse
-from msgctl.jsontext import load_json
 from msgctl.operations import OPERATIONS, Effect, Operation
 
 AWAY = "https://service.example/api/v1"
@@ -185,12 +184,6 @@ def test_an_error_of_a_send_lists_its_recipients() -> None:
 # --- what an error carries
 
 
-def test_a_success_has_the_same_details_as_an_error() -> None:
-    body = {"balance": 7, "msg": "m", "more": 1.5}
-    text = json.dumps(body)
-    assert parsed(ops.BALANCE, body, 201).details == (201, {"msg": "m"}, text, load_json(text.encode()))
-
-
 def test_the_body_of_a_response_in_json_is_a_json_value() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "m-77"}, 502).document()["body"] == {"ref": "m-77"}
     assert error_of(ops.SEND_SMS, b"ref: m-77").document()["body"] == "ref: m-77"
@@ -206,97 +199,6 @@ def test_a_long_body_is_cut_to_4000_characters() -> None:
     assert error_of(ops.SEND_SMS, longest, 502).document()["body"] == longest
 
 
-@pytest.mark.parametrize(
-    ("body", "quoted"),
-    [
-        ({"error": "E1", "msg": "m2"}, "E1: m2"),
-        ({"message": "not now"}, "not now"),
-        ({"detail": "not now"}, "not now"),
-        ({"errors": ["a", "b"]}, '["a","b"]'),
-        ({"error": {"code": 7}}, '{"code":7}'),
-        ({"reason": "unknown"}, '{"reason":"unknown"}'),
-        (b"<html><script>alert('x')</script><p>Down for\n maintenance</p>", "Down for maintenance"),
-        (b"try later", "try later"),
-        (b"", "status 503 without a message"),
-    ],
-)
-def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:
-    assert quoted in error_of(ops.SEND_SMS, body, 503).what
-
-
-def text_of(operation: Operation, body: Any, status: int = 200) -> tuple[str, str | None]:
-    """Return the whole message and the hint of the error that a response means."""
-    error = error_of(operation, body, status)
-    return error.message, error.hint
-
-
-def test_the_error_for_a_refusal_has_the_message_of_the_service_and_a_hint() -> None:
-    refused = "The service refused the request"
-    for operation, consequence in ((ops.SEND_SMS, "nothing was sent"), (ops.BLOCK_PHONE, "nothing was changed")):
-        assert text_of(operation, {"error": "E1"}, 422) == (
-            f"{refused} (422): E1; {consequence}",
-            "Check the values and the base URL.",
-        )
-    assert text_of(ops.BALANCE, {"msg": "Saldo insuficiente"}) == (f"{refused} (200): Saldo insuficiente", None)
-    assert text_of(ops.BALANCE, b"", 401) == (f"{refused} (401)", CHECK_CREDENTIALS_TOO)
-    assert text_of(ops.VERIFY_2FA, {"error": "E1"}, 422) == ("The code was not verified (422): E1", None)
-    assert text_of(ops.VERIFY_2FA, {"status": 0}) == ('The code was not verified (200): {"status":0}', None)
-
-
-def test_the_error_for_a_read_without_a_record_has_the_reason_and_a_hint() -> None:
-    later = "Try again a little later."
-    assert text_of(ops.BALANCE, b"", 503) == ("The response has status 503 without a message", later)
-    assert text_of(ops.BALANCE, HTML, 500) == ("The response has status 500: Web server is down", later)
-    fields = "state, credits, phone, created, sms, dispatch_id, id"
-    for operation, body, reason in (
-        (ops.BALANCE, b"", "it is not JSON"),
-        (ops.BALANCE, {"status": "abc"}, 'it does not contain the credits left. Body: "{"status":"abc"}"'),
-        (
-            ops.MESSAGES_STATE,
-            {"x": 1},
-            f'it has none of the fields of ResponseStatusSMS ({fields}). Body: "{{"x":1}}"',
-        ),
-    ):
-        assert text_of(operation, body) == (
-            f"The response (200) cannot be used: {reason}",
-            "Check the base URL; -v shows the request.",
-        )
-
-
-def test_the_error_for_an_unknown_outcome_has_the_reason_and_a_hint() -> None:
-    look_up = "Before making it again, check if it exists: msgctl url stats NAME --since today"
-    unusable = "the response (200) cannot be used"
-    no_url = "the response does not show whether the short URL was created"
-    internal = "the response has status 520: Internal error"
-    for operation, body, status, reason, hint in (
-        (ops.SEND_SMS, b"", 502, "the response has status 502 without a message", CHECK_A_SEND),
-        (ops.SEND_SMS, b"", 200, f"{unusable}: it is not JSON", CHECK_A_SEND),
-        (ops.SEND_SMS, {"error": "Internal error"}, 520, internal, CHECK_A_SEND),
-        (ops.URL_SHORT, {"urlShort": 0, "urlLong": "x"}, 200, no_url, look_up),
-    ):
-        message = f"The request was sent, but {reason}; it may have been carried out"
-        assert text_of(operation, body, status) == (message, hint)
-
-
-def test_a_message_quotes_300_characters() -> None:
-    for sent, quoted in (("x" * 300, "x" * 300), ("x" * 301, "x" * 299 + "…")):
-        for body in ({"error": sent}, sent.encode()):
-            assert error_of(ops.BALANCE, body, 500).what == f"The response has status 500: {quoted}"
-
-
-def test_a_page_with_many_tags_is_read_quickly() -> None:
-    assert error_of(ops.SEND_SMS, b"<script>" * 100_000, 503).exit_code == 5
-
-
-@pytest.mark.parametrize(("status", "hinted"), [(401, True), (403, True), (520, False), (404, False), (502, False)])
-def test_the_hint_about_allowed_addresses(status: int, hinted: bool) -> None:
-    body = {"error": "IP not allowed"}
-    assert ("address" in (error_of(ops.SEND_SMS, body, status).hint or "")) is hinted
-    for here in ("http://127.0.0.1:8000/api/v1", "http://localhost/api/v1"):
-        assert "address" not in (error_of(ops.SEND_SMS, body, status, base_url=here).hint or "")
-    assert "address" not in (error_of(ops.SEND_SMS, body, status, is_sandbox=True).hint or "")
-
-
 def test_a_redirect_shows_only_its_host() -> None:
     error = error_of(ops.BALANCE, b"", 308, headers={"Location": "https://other.example:8443/?key=secret"})
     redirects = "Redirects are not followed, because they would send the key elsewhere"
@@ -304,14 +206,3 @@ def test_a_redirect_shows_only_its_host() -> None:
     assert error_of(ops.BALANCE, b"", 300).hint == f"{redirects}. Check the base URL."
     for status in (300, 304):
         assert error_of(ops.SEND_SMS, b"", status).hint == f"{redirects}. Check the base URL. {CHECK_A_SEND}"
-
-
-@pytest.mark.parametrize("status", [301, 304])
-def test_a_redirect_without_a_location_shows_no_host(status: int) -> None:
-    assert "points to" not in (error_of(ops.SEND_SMS, b"", status).hint or "")
-
-
-def test_a_redirect_to_an_invalid_url_is_reported() -> None:
-    assert "points to a malformed URL." in (
-        error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""
-    )

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from support.jobs import Jobs, accepting, numbers, of_phones, sends
-from support.service import Service, respond
+from support.service import Service
 from support.tool import Tool
 
 SEND = ("sms", "send", "573001234567", "-m", "hi")
@@ -69,27 +69,3 @@ def test_the_error_for_a_failed_connection_has_the_reason(
     done = tool(*SEND)
     assert (done.code, service.received) == (4, [])
     assert os.strerror(errno.EMFILE) in done.err
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        *(OSError(number, os.strerror(number)) for number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)),
-        RuntimeError("can't start new thread"),
-    ],
-    ids=repr,
-)
-def test_a_limit_is_not_reported_as_a_bug(
-    error: Exception, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> NoReturn:
-        raise error
-
-    service.always(respond({"id": "d1", "status": 1}))
-    monkeypatch.setattr("msgctl.output.printer.Printer.print", fail)
-    done = tool(*SEND)
-    assert done.code == 5
-    assert "ran out of memory, open files or threads" in done.err
-    assert "mistake" not in done.err
-    assert "ulimit" in done.err

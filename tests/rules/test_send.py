@@ -6,9 +6,6 @@ import json
 
 import pytest
 
-from msgctl.config.profiles import Profile
-from msgctl.errors import ConfigurationError
-from msgctl.store import once
 from support.commands import PHONE, SENDS, Command, each
 from support.service import Service, respond
 from support.tool import Outcome, Tool
@@ -35,41 +32,6 @@ def test_a_repeated_run_reports_that_the_result_is_from_the_first_run(service: S
     assert 'This is the result of the first run with --once "' in again
     assert "nothing was sent" not in again.lower()
     assert tool(*SEND, "--quiet").err == ""
-
-
-def _interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
-@on_both_stores
-def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as while the command that prints the account's key asks for a password."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Profile, "credential", _interrupt)
-        tool(*SEND).refused(130, "nothing was sent")
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-
-
-@on_both_stores
-def test_ctrl_c_after_the_request_keeps_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    service.will(ACCEPTED)
-    with monkeypatch.context() as patch:
-        patch.setattr(once, "end", _interrupt)
-        tool(*SEND).refused(130, "after the request was carried out")
-    assert tool(*SEND).code == 5
-    assert sends(service) == 1
-
-
-def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
-    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise ConfigurationError("Cannot use the store: database or disk is full")
-
-    monkeypatch.setattr(once, "end", fail)
-    service.will(REFUSED)
-    tool(*SEND).refused(1, "no credits", "Warning: The result is not stored under --once", "disk is full")
 
 
 @on_both_stores

@@ -78,19 +78,6 @@ def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
     assert [*numbers_in("-", source(content), None)] == [ANA, LUIS]
 
 
-@pytest.mark.parametrize("from_stdin", [False, True], ids=["file", "standard input"])
-def test_a_workbook_is_sent_and_reported(from_stdin: bool, tool: Tool, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    people, unwanted = home / "people.xlsx", home / "unwanted.xlsx"
-    people.write_bytes(workbook(["phone", "name"], [int(ANA), "Ana"], [int(LUIS), "Luis"]))
-    unwanted.write_bytes(workbook(["phone"], [int(LUIS)]))
-    line = ("-m", "Hola {name}", "--exclude", str(unwanted), "--yes", "--json")
-    done = tool("sms", "bulk", "-" if from_stdin else str(people), *line, stdin=people.read_bytes())
-    assert done.code == 0, done.err
-    (request,) = sends(service)
-    assert (phones(request), dict(request.form)["sms"]) == ([ANA], "Hola Ana")
-
-
 # --- workbooks that ask for too much
 
 MIB = 2**20

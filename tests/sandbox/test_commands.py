@@ -121,13 +121,6 @@ def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "clock", "start")["stopped"] is False
 
 
-@pytest.mark.parametrize("change", ["10m", "+1y", "+9999999d9999999d", "1960-01-01"])
-def test_an_unknown_change_of_the_clock_is_a_usage_error(change: str, sandbox: Sandbox) -> None:
-    before = sandbox.document("sandbox", "clock")["stopped"]
-    assert sandbox("sandbox", "clock", change).code == 2
-    assert sandbox.document("sandbox", "clock")["stopped"] == before
-
-
 def test_the_inbox_reads_a_national_number_by_its_country(sandbox: Sandbox) -> None:
     sandbox.done("sms", "send", "573001234567", "-m", "Hello")
     found = {code: sandbox.document("sandbox", "inbox", "3001234567", "--country-code", code) for code in ("CO", "MX")}

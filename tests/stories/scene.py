@@ -136,7 +136,7 @@ class Scene:
         stdin = (self.home / source).read_bytes() if source else b""
         if typed:
             stdin = (typed.replace(", ", "\n") + "\n").encode()
-        sleep = self.tool.clock.sleep
+        sleep: Callable[[float], None] = self.tool.clock.sleep
         if self.processes:
             self.tool.clock.now, sleep = time.time(), time.sleep
         done = self.tool(*arguments, stdin=stdin, terminal=bool(terminal), sleep=sleep)
@@ -148,6 +148,7 @@ class Scene:
     @word(r"start msgctl (.*)")
     def start(self, line: str) -> None:
         self.settle()
+        self.tool.clock.now = time.time()
         command = [sys.executable, "-m", "msgctl", *shlex.split(line)]
         pipe = subprocess.PIPE
         self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
