@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trustme
 
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
+from support.jobs import Jobs, accepting, numbers, of_phones
 from support.service import Behaviour, Service, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
 
@@ -189,3 +192,16 @@ def test_a_handshake_that_does_not_end_in_time_exits_with_4(
     assert "nothing was sent" in outcome.err
     assert "0.3 seconds" in outcome.err
     assert tool.clock.slept == [], "retries have no time left"
+
+
+@pytest.mark.slow
+def test_a_job_pauses_after_each_request_that_did_not_leave(jobs: Jobs, home: Path) -> None:
+    with running(keeps=True) as service, pytest.MonkeyPatch.context() as patch:
+        for name, value in (("BASE_URL", service.base_url), ("CLIENT", "1"), ("KEY", "key")):
+            patch.setenv(f"MSGCTL_{name}", value)
+        service.always(accepting(service))
+        jobs.sms(of_phones(home, numbers(10)), "--yes", "--batch-size", "1", "--canary", "1", "--name", "day")
+        service.stop()
+        begun = time.monotonic()
+        assert jobs("job", "resume", "day", "--yes", "--json").error["reason"] == "not_reached"
+        assert time.monotonic() - begun > 4.0, "five failures in a row stop a job"
