@@ -261,6 +261,12 @@ def test_a_hostile_response_is_judged_quickly(body: Any) -> None:
     assert time.process_time() - began < 1
 
 
+def test_a_response_about_5000_recipients_is_judged() -> None:
+    phones = [str(573_000_000_000 + number) for number in range(5000)]
+    data = [{"id": f"{phone}-0123456789-0123456789-012", "status": "Enviado", "phone": phone} for phone in phones]
+    assert {*outcomes({"status": 1, "data": data}, phones=phones)} == {"accepted"}
+
+
 def test_a_document_with_too_many_values_is_not_read() -> None:
     assert len(load_json(b"[" + b"1," * (MAX_PARTS - 1) + b"1]")) == MAX_PARTS
     with pytest.raises(ShapeError, match="too many values"):

@@ -47,8 +47,8 @@ ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".spli
 
 MAX_READ = 250_000
 """Maximum characters of the texts in a response to a send, and two for each value. A longer one is unknown."""
-MAX_CREDIT_DIGITS = 12
-"""Maximum digits of one recipient's credits, so that the sum for a million recipients fits into 64 bits."""
+MAX_READ_EACH = 200
+"""Characters of a response that each recipient adds to `MAX_READ`."""
 MIN_DIGITS = 7
 """Minimum digits of a number that may lack its country code."""
 
@@ -258,7 +258,7 @@ def _is_too_long(request: RequestParts, document: Any) -> bool:
         length += 2
         if isinstance(value, str) and value not in request.echoes:
             length += len(value)
-    return length > MAX_READ
+    return length > MAX_READ + MAX_READ_EACH * len(request.phones)
 
 
 def _accepts(request: RequestParts, value: Any) -> bool:
@@ -504,7 +504,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
 
 def _share(credits: str | None, number: int, place: int) -> str | None:
     """Return one recipient's share of the credits of an entry, so that they count once."""
-    if credits and credits.isdecimal() and len(credits) <= MAX_CREDIT_DIGITS:
+    if credits and credits.isdecimal():
         share, rest = divmod(int(credits), number)
         return str(share + (place < rest))
     return None if place else credits
