@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from msgctl import operations
-from msgctl.jsontext import ShapeError, pieces
+from msgctl.jsontext import ShapeError, pieces, values
 from msgctl.operations import Operation
 from msgctl.text import storable
 
@@ -23,6 +23,8 @@ MAX_MESSAGES = 1_000
 """Maximum messages of a delivery state that are kept."""
 MAX_METRICS = 20_000
 """Maximum metrics of click statistics; it would take seconds to print more."""
+MAX_NESTED = 50_000
+"""Maximum values, and characters of texts, in arrays and objects that are kept as fields of a record."""
 MAX_STORED = 4096
 """Maximum characters of an id, a status or a state, which may be stored with each recipient."""
 MAX_LEVELS = 3
@@ -43,13 +45,13 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
     ``data`` of a dispatch is a list of entries, and of messages-state a list of messages; ``requested`` is their id.
     ``metrics`` is a list of objects with one category each.
     """
-    record = operation.record
+    record, limit = operation.record, _Limit()
     if record is operations.RESPONSE_STATE:
-        return {"data": messages_of(document, requested)}
+        return {"data": [limit(message) for message in messages_of(document, requested)]}
     if record is operations.RESPONSE_STATISTIC:
         return _statistics(document)
     if not record.entries and record is not operations.RESPONSE_CHATAPP:
-        return _single(operation, document)
+        return limit(_single(operation, document))
     outer: Object = {}
     data = document
     if isinstance(document, dict):
@@ -60,8 +62,8 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
         own, other = other, own
     entries = [_one_column(entry, own, other) for entry in entries_of(data, phones)]
     if entries:
-        return {**outer, "data": [_with_id(entry, outer.get("id")) for entry in entries]}
-    return outer if record.entries else _one_column(outer, own, other)
+        return {**limit(outer), "data": [limit(_with_id(entry, outer.get("id"))) for entry in entries]}
+    return limit(outer if record.entries else _one_column(outer, own, other))
 
 
 def entries_of(data: Any, phones: Sequence[str], most: int | None = None) -> list[Object]:
@@ -143,7 +145,9 @@ def _statistics(document: Any) -> Object:
             metrics = list(islice(_metrics(level.get("metrics")), MAX_METRICS + 1))
             if len(metrics) > MAX_METRICS:
                 raise ShapeError(f"it contains more than {MAX_METRICS:,} metrics")
-            return {**level, "metrics": metrics}
+            limit = _Limit()
+            kept = [{category: limit(found) for category, found in metric.items()} for metric in metrics]
+            return {**limit({**level, "metrics": None}), "metrics": kept}
     raise _no_record(operations.URL_STATISTIC, document)
 
 
@@ -154,8 +158,8 @@ def _metrics(metrics: Any) -> Iterator[Object]:
             continue
         if not isinstance(metric, dict):
             raise ShapeError("its field metrics is not an array of objects")
-        for category, values in metric.items():
-            for value in values if isinstance(values, list) else [values]:
+        for category, found in metric.items():
+            for value in found if isinstance(found, list) else [found]:
                 if isinstance(value, dict):
                     yield {category: value}
                 elif value is not None:
@@ -169,6 +173,27 @@ def _no_record(operation: Operation, document: Any) -> ShapeError:
     return ShapeError(
         f"it has none of the fields of {record.name} ({', '.join(field.name for field in record.fields)})"
     )
+
+
+class _Limit:
+    """Replaces arrays and objects in the fields of one record, after `MAX_NESTED` in all."""
+
+    def __init__(self) -> None:
+        self._left = MAX_NESTED
+
+    def __call__(self, content: Object) -> Object:
+        if not any(isinstance(value, (dict, list)) for value in content.values()):
+            return content
+        return {name: self._limited(value) for name, value in content.items()}
+
+    def _limited(self, value: Any) -> Any:
+        if not isinstance(value, (dict, list)):
+            return value
+        for inner in values(value):
+            self._left -= len(inner) + 1 if isinstance(inner, str) else 1
+            if self._left < 0:
+                return "…"
+        return value
 
 
 # --- entries and messages
