@@ -187,7 +187,7 @@ class Runner:
     def _measure(self, items: list[pytest.Item]) -> None:
         from coverage import Coverage  # type: ignore[import-not-found,unused-ignore]
 
-        coverage = Coverage(data_file=None, source_pkgs=["msgctl"], config_file=False)
+        coverage = Coverage(data_file=None, include=[f"{SOURCE}/msgctl/*"], config_file=False)
         coverage.start()
         seconds: dict[str, float] = {}
         for item in items:
