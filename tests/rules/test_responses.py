@@ -27,7 +27,7 @@ LINES = {
     "block add": ("block", "add", PHONE),
     "state get": ("state", "get", "m1"),
     "state watch": ("state", "watch", "m1", "--max-wait", "1"),
-    "state watch --until enviado": ("state", "watch", "m1", "--until", "sent"),
+    "state watch --until enviado": ("state", "watch", "m1", "--until", "enviado"),
     "balance show": ("balance",),
     "balance check --min 100": ("balance", "check", "--min", "100"),
     "2fa send-sms": ("2fa", "send-sms", PHONE, "--app-name", "Shop"),

@@ -41,6 +41,13 @@ class Choice:
         return [*self.choices]
 
 
+class _Goal(Choice):
+    """A parser of --until, which also accepts the words that services show for these states."""
+
+    def __call__(self, text: str) -> str:
+        return super().__call__({"enviado": "sent", "entregado": "delivered"}.get(text.lower(), text))
+
+
 class Chosen(tuple[str, ...]):
     """Several choices. A class, because Typer takes ``tuple[str, ...]`` for an option with several values."""
 
@@ -88,7 +95,7 @@ def max_wait_option(help: str, panel: str | None = None) -> Any:
 
 def until_option(help: str, panel: str | None = None) -> Any:
     """Return the option --until."""
-    return choice_option("--until", "STATE", help, Choice(("sent", "delivered"), "state"), panel=panel)
+    return choice_option("--until", "STATE", help, _Goal(("sent", "delivered"), "state"), panel=panel)
 
 
 def date_option(name: str, help: str) -> Any:

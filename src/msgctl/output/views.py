@@ -48,6 +48,8 @@ class View(NamedTuple):
 def _newest(row: Row) -> Any:
     """Return the newest state of a history entry."""
     outcome = row.get("outcome")
+    if outcome == ACCEPTED and row.get("command") == ops.BLOCK_PHONE.name:
+        return state("blocked")  # its word, such as "Bloqueado", would be a failure of a message
     of_service = row.get("state") or (row.get("status") if outcome == ACCEPTED else None)
     return of_service or state(outcome or "")
 
