@@ -60,6 +60,8 @@ class Proxy:
         self._shared: _Connection | None = None
         self._greeting = b""
         self._connections: list[_Connection] = []
+        self._closing = threading.Lock()
+        self._is_closed = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -71,10 +73,17 @@ class Proxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _kept(self, peer: socket.socket) -> _Connection:
-        self._connections.append(_Connection(peer))
-        return self._connections[-1]
+        connection = _Connection(peer)
+        with self._closing:
+            self._connections.append(connection)
+            is_late = self._is_closed
+        if is_late:  # a thread connected while the proxy was closed
+            connection.close()
+        return connection
 
     def close(self) -> None:
+        with self._closing:
+            self._is_closed = True
         self._listener.close()
         for each in self._connections:
             each.close()

@@ -97,6 +97,7 @@ class Transport(httpcore.NetworkBackend):
                 self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
         self._backend = backend or Network()
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
+        self._stream: httpcore.NetworkStream | None = None
         self._has_large_body = False
         self.is_sent = False
         self.is_broken = False
@@ -150,9 +151,10 @@ class Transport(httpcore.NetworkBackend):
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+        for each in (self._connection, self._stream):  # httpcore leaves a stream open if connecting is interrupted
+            if each is not None:
+                each.close()
+        self._connection = self._stream = None
 
     def left(self) -> float:
         """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
@@ -164,7 +166,8 @@ class Transport(httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
         """Connect within the remaining time."""
         self.peer = host if port in (80, 443) else _address(host, port)
-        return _Stream(self._backend.connect_tcp(host, port, self.left()), self)
+        self._stream = self._backend.connect_tcp(host, port, self.left())
+        return _Stream(self._stream, self)
 
     def _response(self, request: httpcore.Request) -> httpcore.Response:
         """Return the response before its body is read.
