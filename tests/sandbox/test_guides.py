@@ -130,7 +130,7 @@ def assert_passes(folder: Path, test: str) -> None:
 
 @pytest.mark.slow
 def test_the_fixtures_and_the_test_that_uses_a_code(program: Path) -> None:
-    assert_passes(program, block("A test that asks for a code"))
+    assert_passes(program, block("A test that requests a code"))
 
 
 @pytest.mark.slow
