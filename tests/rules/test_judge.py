@@ -100,6 +100,16 @@ def test_entries_that_disagree_leave_their_recipient_unknown() -> None:
     assert outcomes({"status": 1, "data": data}) == ["unknown"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}), ({"id": "m100001"}, {"id": "m000000"})],
+    ids=["number and text", "id of zeros"],
+)
+def test_an_entry_is_judged_by_itself_although_it_resembles_another(first: Any, second: Any) -> None:
+    data = [{**first, "phone": PHONE}, {**second, "phone": OTHER}]
+    assert outcomes({"data": data}, phones=(PHONE, OTHER)) == ["accepted", "unknown"]
+
+
 def test_a_recipient_without_an_entry_is_unknown() -> None:
     data = [{"status": "Enviado", "phone": PHONE}]
     assert outcomes({"status": 1, "data": data}, phones=[PHONE, OTHER]) == ["accepted", "unknown"]

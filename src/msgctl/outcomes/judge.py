@@ -315,16 +315,16 @@ def _contradiction(request: RequestParts, content: Any) -> _Field | None:
 
 _ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
 _AN_ID = "m100001"
-_USUAL_ID = re.compile(r"[a-z]?[0-9]+\Z|(?!-)[0-9-]*[a-f][0-9a-f-]*\Z")
+_USUAL_ID = re.compile(r"(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)")
 
 
 def _is_usual(own_id: Any) -> bool:
     """Return whether an id is a number, a number after a letter, or a UUID: their differences have no influence on the
     outcome.
     """
-    if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.match(own_id):
+    if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.fullmatch(own_id):
         return False
-    return own_id.strip("0abcdef-") != "" and "bad" not in own_id  # the only word of a list with such letters
+    return "bad" not in own_id  # the only word of a list with such letters
 
 
 class _Verdict(NamedTuple):
@@ -350,7 +350,8 @@ class _Record:
         if not _is_usual(own_id) or own_id in self.request.echoes:
             return self._verdict(entry)
         names = tuple(entry)
-        kind = (names, _others(names)(entry))
+        types = tuple(map(type, entry.values()))  # the number 1.0 means acceptance, the equal text does not
+        kind = (names, types, _others(names)(entry))
         try:
             verdict = self._verdicts.get(kind)
         except TypeError:  # an array or object cannot be a part of a key
