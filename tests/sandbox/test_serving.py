@@ -73,13 +73,13 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
     assert exported["MSGCTL_KEY"] == "a'b c"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_with_0_even_if_a_client_waits(number: int) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_even_if_a_client_waits(number: int, code: int) -> None:
     with serving() as (process, about), socket.create_connection(address(about), PATIENCE) as waiting:
         waiting.sendall(one_request("/sandbox/inbox?wait=600") + one_request("/sandbox"))
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, out, err) == (0, b"", b"")
+        assert (process.returncode, out, err) == (code, b"", b"")
 
 
 def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:

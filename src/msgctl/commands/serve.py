@@ -259,7 +259,10 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
         "pid": os.getpid(),
     }
 
-    def stop(_signal: int, _frame: object) -> None:
+    signals: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        signals.append(number)
         server.stop()
 
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
@@ -269,6 +272,8 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
             server.serve_forever(sandbox.respond)
+    if signal.SIGINT in signals:
+        raise typer.Exit(130)
 
 
 def run_beside(
