@@ -13,7 +13,7 @@ from msgctl.text import is_unsafe
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
 
-MAX_PARTS = 2_000_000
+MAX_PARTS = 1_000_000
 """Maximum commas and brackets in JSON; each takes up to 64 bytes of memory."""
 
 

@@ -34,10 +34,12 @@ def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> 
     assert build(ops.URL_STATISTIC, {"name-url": "n", "since": "1", "until": "2"}).max_response == 4 * kib * kib
 
 
-def test_a_response_may_repeat_a_long_message_for_many_recipients() -> None:
-    phones = [str(573_000_000_000 + number) for number in range(1000)]
+def test_a_response_may_repeat_a_long_message_for_many_recipients_up_to_8_mib() -> None:
+    phones = [str(573_000_000_000 + number) for number in range(300)]
     request = build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 1_600})
-    assert request.max_response == 256 * 1024 + 1000 * (4 * 1024 + 12 * 1_600)
+    assert request.max_response == 256 * 1024 + 300 * (4 * 1024 + 12 * 1_600)
+    longest = build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 30_000})
+    assert longest.max_response == 8 * 1024 * 1024
 
 
 def test_a_dry_run_describes_the_whole_request() -> None:

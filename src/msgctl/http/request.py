@@ -31,6 +31,8 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 KIB = 1024
 MAX_RESPONSE = 4096 * KIB
 """The largest response to `url stats`, `api` and the sandbox's own endpoints, in bytes."""
+MAX_SHARED_RESPONSE = 8 * 1024 * KIB
+"""The largest response to any other request, in bytes."""
 MAX_SHARED = 100
 """Recipients of one dispatch that are matched with its states."""
 MAX_SMS = 1600
@@ -90,6 +92,7 @@ class Request(NamedTuple):
         """The largest response that is read, in bytes: it may repeat the message for each recipient.
 
         A character takes at most 12 bytes: two escapes such as ``\\ud83d`` (RFC 8259, section 7).
+        Reading a response takes up to 25 times as much memory, of which a command may use 256 MiB.
         """
         if self.operation is operations.URL_STATISTIC or not self.operation.record.fields:
             return MAX_RESPONSE
@@ -98,7 +101,7 @@ class Request(NamedTuple):
         else:
             recipients = len(self.phones)
             length = sum(len(text) for name, text in self.form if name in _MESSAGES) + len((self.json or b"").decode())
-        return 256 * KIB + recipients * (4 * KIB + 12 * length)
+        return min(256 * KIB + recipients * (4 * KIB + 12 * length), MAX_SHARED_RESPONSE)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -58,7 +58,7 @@ CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 @dataclass
 class Response:
-    """A response as the service sent it (``body``).
+    """A response as the service sent it (``body``), and its JSON (``content``).
 
     ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change. ``unclaimed``
     are outcomes of entries without a recipient.
@@ -67,6 +67,7 @@ class Response:
     operation: Operation
     http_status: int
     body: bytes
+    content: Any
     record: Callable[[], Mapping[str, Any]]
     outcomes: Sequence[RecipientOutcome] = ()
     unclaimed: Sequence[RecipientOutcome] = ()
@@ -79,7 +80,7 @@ class Response:
     @property
     def details(self) -> ResponseDetails:
         """The details of the response for an error."""
-        return details_of(self.http_status, self.body, load_json(self.body))
+        return details_of(self.http_status, self.body, self.content)
 
 
 def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
@@ -97,7 +98,7 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     sent = request.sent
     judgement = judge.sent(sent, http_status, document, len(body))
     record = partial(convert, request.operation, document, sent.known_phones)
-    return Response(request.operation, http_status, body, record, judgement.outcomes, judgement.unclaimed)
+    return Response(request.operation, http_status, body, document, record, judgement.outcomes, judgement.unclaimed)
 
 
 def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox: bool = False) -> Response:
@@ -120,7 +121,7 @@ def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox:
         record = _verified(failure, fault)
     else:
         return _sent(failure, fault)
-    return Response(operation, response.status, response.body, lambda: record)
+    return Response(operation, response.status, response.body, document, lambda: record)
 
 
 def _sent(failure: Failure, fault: str) -> Response:
@@ -136,13 +137,14 @@ def _sent(failure: Failure, fault: str) -> Response:
         raise failure.in_doubt(failure.of_status, judgement.outcomes)
     if not operation.record.fields and not response.fault:
         record = document if isinstance(document, dict) else {}
-        return Response(operation, status, response.body, lambda: record)
+        return Response(operation, status, response.body, document, lambda: record)
     if fault:
         raise failure.in_doubt(failure.unusable(fault), judgement.outcomes)
     if sent.is_link and judgement.outcomes[0].outcome == UNKNOWN:
         raise failure.in_doubt("the response does not show whether the short URL was created", judgement.outcomes)
     convert_later = partial(convert, operation, document, sent.known_phones)
-    return Response(operation, status, response.body, convert_later, judgement.outcomes, judgement.unclaimed)
+    outcomes, unclaimed = judgement.outcomes, judgement.unclaimed
+    return Response(operation, status, response.body, document, convert_later, outcomes, unclaimed)
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
@@ -345,7 +347,7 @@ class Failure(NamedTuple):
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
         if self.response.is_success and self.document is not None:
-            error.response = Response(self.request.operation, self._status, self.response.body, dict)
+            error.response = Response(self.request.operation, self._status, self.response.body, self.document, dict)
         return error
 
     def _consequence(self) -> str:
