@@ -108,6 +108,10 @@ def _copy(db: Database, first: int, copy: int, age: int) -> None:
         f"""INSERT INTO result SELECT {number}, line, attempt, content, {phone}, time - {age}, request, outcome,
         id || '-{number}', status, credits, state, error FROM result WHERE job = {first}"""
     )
+    db.change(
+        f"""INSERT INTO usage SELECT {number}, (time - {age}) / 900000 * 900000, country, messages, credits
+        FROM usage WHERE job = {first}"""
+    )
 
 
 def measure(tool: Tool, round_: str) -> dict[str, float]:

@@ -281,6 +281,11 @@ INVARIANTS = {
         JOIN job ON job.number = recipient.job WHERE state = 'done' AND content IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM result WHERE result.job = recipient.job AND result.line = recipient.line
             AND outcome NOT IN ('pending', 'sending'))""",
+    "the usage differs from the results": """SELECT number FROM job WHERE removed IS NULL AND
+        ((SELECT coalesce(sum(messages), 0) FROM usage WHERE job = number),
+            (SELECT coalesce(sum(usage.credits), 0) FROM usage WHERE job = number)) <>
+        (SELECT coalesce(sum(CASE outcome WHEN 'accepted' THEN 1 ELSE 0 END), 0), coalesce(sum(result.credits), 0)
+            FROM result WHERE job = number)""",
     "credits differ from the accepted messages": """SELECT number, credits FROM job WHERE credits <>
         (SELECT coalesce(sum(credits), 0) FROM result WHERE job = number)""",
     "somebody got the same message from two jobs": """SELECT phone, content.digest FROM result

@@ -192,6 +192,7 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     sending.record_late(accepted(intents))
     after = jobs.get(store, job.number)
     assert (after.accepted, after.unknown, after.pending, after.credits) == (1, 0, 1, 1_000_000)
+    assert [(each.messages, each.credits) for each in history.usage(store, "country")] == [(1, 1_000_000)]
     results.check_counts(store, after)
 
 

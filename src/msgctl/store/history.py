@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from msgctl import phones
 from msgctl.store import once
-from msgctl.store.database import any_of, chunks
+from msgctl.store.database import any_of
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 
 GROUPINGS = ("day", "month", "command", "job", "country", "profile")
 """The columns that messages and credits can be summed by."""
 BLOCK = "block add"
-_QUARTER = 900_000
-"""Milliseconds of a quarter of an hour: every time zone differs from UTC by a multiple of it."""
 _DAYS = {"day": "%Y-%m-%d", "month": "%Y-%m"}
-_PREFIX = 7
-"""Digits of a number that determine its country."""
 
 
 class Entry(NamedTuple):
@@ -118,67 +112,25 @@ def usage(
     store: Store, by: str, *, since: int | None = None, until: int | None = None, profile: str | None = None
 ) -> list[Sum]:
     """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are in the time zone of this machine."""
+    column = {"day": "usage.time", "month": "usage.time", "job": "job.id"}.get(by, by)
+    rows = store.db.rows(
+        f"""SELECT {column}, sum(messages), sum(usage.credits) FROM usage JOIN job ON job.number = usage.job
+        WHERE removed IS NULL AND command <> ? AND (? = '' OR profile = ?) AND usage.time >= ? AND usage.time < ?
+        GROUP BY 1""",
+        (BLOCK, profile or "", profile or "", since or 0, 2**62 if until is None else until),
+    )
     sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
-    period = (since or 0, 2**62 if until is None else until)
-    for group, messages, paid in _sums(store, by, period, profile):
+    for value, messages, paid in rows:
+        group = _day(value, by) if by in _DAYS else value or None
         sums[group][0] += int(messages)
         sums[group][1] += int(paid)
-    found = [Sum(group, *total) for group, total in sums.items() if any(total)]
+    found = [Sum(group, *total) for group, total in sums.items()]
     return sorted(found, key=lambda each: (each.group is None, each.group or ""))
 
 
-def _sums(store: Store, by: str, period: tuple[int, int], profile: str | None) -> Iterator[tuple[str | None, int, int]]:
-    """Yield groups with their messages and credits: from the counts of a job if it belongs to one group, or its rows.
-
-    A store may have thousands of times as many rows as jobs.
-    """
-    since, until = period
-    rows = store.db.rows(
-        """SELECT number, id, command, profile, begun, updated, accepted, credits, attempt FROM job
-        WHERE removed IS NULL AND command <> ? AND (? = '' OR profile = ?)""",
-        (BLOCK, profile or "", profile or ""),
-    )
-    others = []
-    for number, id_, command, own_profile, begun, updated, accepted, paid, attempt in rows:
-        if begun is not None and (updated < since or begun >= until):
-            continue
-        is_one_group = by in ("command", "job", "profile") or (by in _DAYS and _day(begun, by) == _day(updated, by))
-        if id_ is None or begun is None or attempt > 1 or not (is_one_group and since <= begun <= updated < until):
-            others.append(number)
-            continue
-        groups = {"command": command, "job": id_, "profile": own_profile}
-        yield groups.get(by) or _day(begun, by), accepted, paid
-    for some in chunks(others):
-        yield from _sums_of_rows(store, by, period, some)
-
-
-def _sums_of_rows(
-    store: Store, by: str, period: tuple[int, int], jobs: list[int]
-) -> Iterator[tuple[str | None, int, int]]:
-    column = {
-        "day": f"result.time / {_QUARTER}",
-        "month": f"result.time / {_QUARTER}",
-        "job": "job.id",
-        "country": f"substr(result.phone, 1, {_PREFIX})",
-    }.get(by, by)
-    rows = store.db.rows(
-        f"""SELECT {column}, min(result.phone), sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
-        sum(coalesce(result.credits, 0)) FROM result JOIN job ON job.number = result.job
-        WHERE result.job {any_of(jobs)} AND result.request > 0 AND result.time >= ? AND result.time < ? GROUP BY 1""",
-        (*jobs, *period),
-    )
-    for value, phone, messages, paid in rows:
-        group = value
-        if by == "country":
-            group = phones.country_of(phone)
-        elif by in _DAYS:
-            group = _day(value * _QUARTER, by)
-        yield group, messages, paid
-
-
-def _day(time: int | None, by: str) -> str:
-    """Return the day or month of a time; an empty string without a time."""
-    return "" if time is None else f"{datetime.fromtimestamp(time / 1000).astimezone():{_DAYS[by]}}"
+def _day(time: int, by: str) -> str:
+    """Return the day or month of a time."""
+    return f"{datetime.fromtimestamp(time / 1000).astimezone():{_DAYS[by]}}"
 
 
 def clearable(store: Store, account: str, before: int | None = None) -> tuple[int, list[int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
+from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
 from msgctl.store.schema import CREDIT
@@ -16,6 +17,8 @@ MAX_CREDITS = 10**12
 """Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
 bits.
 """
+QUARTER = 900_000
+"""Milliseconds of a quarter of an hour: days begin at a multiple of it in every time zone."""
 ENDED_EARLY = "msgctl ended before the response arrived"
 
 NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
@@ -23,6 +26,9 @@ NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
         WHERE newest.job = result.job AND newest.line = result.line))"""
 """The condition that selects the last attempt of each recipient. Without a resend there is only one: that is checked
 first, because it takes a quarter of the time."""
+
+
+COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
 
 
 class Intent(NamedTuple):
@@ -108,8 +114,7 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     """
     rows = [row for result in results for row in _rows(job, result)]
     changed = db.insert(
-        """INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, id, status, credits,
-        error)""",
+        f"INSERT INTO result ({COLUMNS})",
         rows,
         ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = excluded.outcome, id = excluded.id,
         status = excluded.status, credits = excluded.credits, error = excluded.error
@@ -117,6 +122,7 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     )
     if changed != len(rows):
         raise db.damaged("another program has changed results")
+    add_to_usage(db, job, rows)
     _store_bodies(db, job, results)
     changes: Counter[str] = Counter()
     for result in results:
@@ -148,6 +154,7 @@ def _record_late(db: Database, row: tuple[Any, ...]) -> None:
     )
     if not changed:
         return
+    add_to_usage(db, job, [row])
     changes = Counter({"credits": paid or 0})
     if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == attempt:
         changes["unknown"] -= 1
@@ -203,6 +210,22 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
     if used:
         columns = ", ".join(f"{name} = {name} + ?" for name in used)
         db.change(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
+
+
+def add_to_usage(db: Database, job: int, rows: Iterable[Sequence[Any]]) -> None:
+    """Add results, in the order of `COLUMNS`, to the sums of a job. Called in the transaction that stores them."""
+    sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+    for _, _, _, _, phone, time, _, outcome, _, _, paid, *_ in rows:
+        if outcome == "accepted" or paid:
+            total = sums[time // QUARTER * QUARTER, country_of(phone) or ""]
+            total[0] += outcome == "accepted"
+            total[1] += paid or 0
+    db.insert(
+        "INSERT INTO usage (job, time, country, messages, credits)",
+        [(job, *key, *total) for key, total in sums.items()],
+        ending="""ON CONFLICT (job, time, country) DO UPDATE SET messages = usage.messages + excluded.messages,
+        credits = usage.credits + excluded.credits""",
+    )
 
 
 def last_outcomes(db: Database, job: int, lines: Collection[int] | None = None) -> dict[str, int]:

@@ -104,6 +104,14 @@ CREATE INDEX result_by_phone ON result (phone, time);
 CREATE INDEX result_by_time ON result (time);
 CREATE INDEX result_by_id ON result (id) WHERE id IS NOT NULL;
 CREATE INDEX result_open ON result (job, attempt, content, line) WHERE outcome IN ('pending', 'sending');
+CREATE TABLE usage (
+    job INTEGER NOT NULL,
+    time INTEGER NOT NULL,             -- the beginning of a quarter of an hour
+    country TEXT NOT NULL,             -- empty: not known
+    messages INTEGER NOT NULL,         -- that were accepted
+    credits INTEGER NOT NULL,
+    PRIMARY KEY (job, time, country)
+) WITHOUT ROWID;
 CREATE TABLE response (
     job INTEGER NOT NULL,
     request INTEGER NOT NULL,
