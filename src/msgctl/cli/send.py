@@ -133,7 +133,7 @@ def _perform_recorded(
         if not context.carried_out:
             single.undo(context, begun)
         raise
-    code = _exit_code(result.outcomes)
+    code = result.failures[0].exit_code if result.failures else 0
     body = response.body.decode(errors="replace") if code == 5 else ""
     stored = StoredResult(code, response.http_status, response.body)
     single.end(context, begun, result.outcomes, stored, body=body, unclaimed=response.unclaimed)
@@ -159,38 +159,36 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
-    outcomes = response.outcomes
-    return ServiceResult([response], outcomes, request.values, _failures(request, response, outcomes))
+    outcomes, failures = response.outcomes, []
+    if any(outcome.outcome != ACCEPTED for outcome in outcomes):
+        failures = [_failure(request, response)]
+    return ServiceResult([response], outcomes, request.values, failures)
 
 
-def _failures(request: Request, response: Response, outcomes: Sequence[RecipientOutcome]) -> list[MsgctlError]:
+def _failure(request: Request, response: Response) -> MsgctlError:
     """Return the error for recipients that are unknown, or else for those that are refused."""
+    outcomes = response.outcomes
     message = next((outcome.error for outcome in outcomes if outcome.error), None)
     message = message or service_message(response.document)
     quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
     if unknown := _names(outcomes, UNKNOWN):
         verb = "was" if len(unknown) == 1 else "were"
-        return [
-            OutcomeUnknownError(
-                f"The response does not show whether {some_of(unknown)} {verb} accepted{quoted}",
-                check(request),
-                word=word_of(outcomes),
-                recipients=listed(outcomes),
-                details=response.details,
-            )
-        ]
-    if refused := _names(outcomes, REFUSED):
-        number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
-        return [
-            ConditionError(
-                f"The service refused {some_of(refused)} ({number}){quoted}",
-                reason="not_accepted",
-                nothing_sent=len(refused) == len(outcomes),
-                recipients=listed(outcomes),
-                details=response.details,
-            )
-        ]
-    return []
+        return OutcomeUnknownError(
+            f"The response does not show whether {some_of(unknown)} {verb} accepted{quoted}",
+            check(request),
+            word=word_of(outcomes),
+            recipients=listed(outcomes),
+            details=response.details,
+        )
+    refused = _names(outcomes, REFUSED)
+    number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
+    return ConditionError(
+        f"The service refused {some_of(refused)} ({number}){quoted}",
+        reason="not_accepted",
+        nothing_sent=len(refused) == len(outcomes),
+        recipients=listed(outcomes),
+        details=response.details,
+    )
 
 
 def _names(outcomes: Sequence[RecipientOutcome], kind: str) -> list[str]:
@@ -201,14 +199,6 @@ def _names(outcomes: Sequence[RecipientOutcome], kind: str) -> list[str]:
             status = f" [{clean(outcome.status)}]" if outcome.status else ""
             names.append((outcome.phone or "the message") + status)
     return names
-
-
-def _exit_code(outcomes: Sequence[RecipientOutcome]) -> int:
-    """Return the exit code of a send: 5 if an outcome is unknown, else 6 if one is refused, else 0."""
-    kinds = {outcome.outcome for outcome in outcomes}
-    if UNKNOWN in kinds:
-        return 5
-    return 0 if kinds <= {ACCEPTED} else 6
 
 
 def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "Key | None") -> ServiceResult:

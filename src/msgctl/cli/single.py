@@ -33,9 +33,10 @@ def key_of(context: Context, request: Request, key: str, *, resend_unknown: bool
     values: dict[str, Any] = dict(request.values)
     if isinstance(phones := values.get("phone"), (list, tuple)):
         values["phone"] = sorted(set(phones))
-    text = json.dumps([request.operation.name, values], sort_keys=True)
-    digest = hashlib.sha256(text.encode() + (request.own_body or b"")).digest()
-    return Key(key, digest, context.options.timeout, resend_unknown)
+    content = json.dumps([request.operation.name, values], sort_keys=True).encode()
+    if request.is_own_body and request.json is not None:
+        content += request.json
+    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown)
 
 
 def earlier(context: Context, key: Key) -> Result | None:
@@ -153,8 +154,8 @@ def _row(outcome: RecipientOutcome) -> RowOutcome:
 def _message(request: Request) -> Mapping[str, Any]:
     """Return the parameters that the history shows, and the user's own body as text."""
     message = {name: request.values[name] for name in MESSAGE_PARAMETERS if request.values.get(name)}
-    if request.own_body is not None:
-        message["own_body"] = request.own_body.decode()
+    if request.is_own_body and request.json is not None:
+        message["own_body"] = request.json.decode()
     if request.operation is operations.BLOCK_PHONE and request.values.get("name"):
         message["message"] = request.values["name"]
     return message

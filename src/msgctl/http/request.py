@@ -83,11 +83,6 @@ class Request(NamedTuple):
         return RequestParts(phones, frozenset(values), frozenset(numbers), is_block, is_link)
 
     @property
-    def own_body(self) -> bytes | None:
-        """The JSON body if the user wrote it."""
-        return self.json if self.is_own_body else None
-
-    @property
     def max_response(self) -> int:
         """The largest response that is read, in bytes: it may repeat the message for each recipient.
 

@@ -78,7 +78,7 @@ class Transport(httpcore.NetworkBackend):
     """Makes requests to the server at a base URL, over a connection that is kept open; for one thread at a time.
 
     It does not retry. ``is_sent`` becomes True before the first byte of a request is sent. A backend other than the
-    network uses neither proxy nor certificates. Raises ConfigurationError if the proxy or the certificates that the
+    network uses neither a proxy nor TLS. Raises ConfigurationError if the proxy or the certificates that the
     environment specifies cannot be used.
     """
 
@@ -86,15 +86,15 @@ class Transport(httpcore.NetworkBackend):
         parts = urlsplit(base_url)
         self._scheme, self._port = parts.scheme, parts.port
         self._host = ascii_host(parts.hostname or "")
-        self.origin = f"{parts.scheme}://{_address(self._host, parts.port)}"
         self._proxy: httpx.Proxy | None = None
         self._tls: ssl.SSLContext | None = None
         if backend is not None:
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # httpcore would load all authorities
+            self._scheme = "http"
         else:
             self._proxy = proxy_for(base_url)
-            if parts.scheme == "https":
+            if self._scheme == "https":
                 self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
+        self.origin = f"{self._scheme}://{_address(self._host, self._port)}"
         self._backend = backend or Network()
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None

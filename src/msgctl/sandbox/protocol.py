@@ -57,10 +57,6 @@ class SandboxRequest(NamedTuple):
     headers: Mapping[str, str] = {}
     body: bytes = b""
 
-    def media_type(self) -> str:
-        """Return the content type in lower case, without its parameters."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
 
 class SandboxResponse(NamedTuple):
     """One response, and how to send it.
@@ -242,7 +238,8 @@ def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
     Malformed input that a browser would silently repair is refused.
     """
     expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
-    if place is not Place.QUERY and request.media_type() != expected:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if place is not Place.QUERY and media_type != expected:
         raise invalid("Content-Type", f"must be {expected}")
     try:
         text = request.query if place is Place.QUERY else request.body.decode()

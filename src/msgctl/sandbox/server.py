@@ -110,7 +110,7 @@ class _Connection:
         own = str(writer.get_extra_info("sockname")[0])
         self._hosts = {*server.hosts, own.removeprefix("::ffff:")}
         self._loop = asyncio.get_running_loop()
-        self._http = wire.connection()
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=wire.MAX_HEADERS)
         self._is_closed = False
         """Whether the client has closed its side of the connection."""
 

@@ -32,20 +32,19 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
     elif is_own or request.path.startswith(VISITS):
         response = endpoints.respond(emulator, request)
     else:
-        response = _operate(emulator, request, address)
+        is_faulty = emulator.read_settings()
+        if not emulator.allows(address):
+            # Like wrong credentials: the API does not distinguish the two.
+            response = emulator.refused(Refusal("UNAUTHORIZED", "client or key is wrong"))
+        elif is_faulty:
+            response = faults.respond(emulator, request)
+        else:
+            response = emulator.carry_out(request)
     if not is_own:
         emulator.log(request, response)
     if emulator.stopped is None:
         return response
     return response._replace(headers={**response.headers, "date": formatdate(emulator.stopped, usegmt=True)})
-
-
-def _operate(emulator: Emulator, request: SandboxRequest, address: str) -> SandboxResponse:
-    is_faulty = emulator.read_settings()
-    if not emulator.allows(address):
-        # Like wrong credentials: the API does not distinguish the two.
-        return emulator.refused(Refusal("UNAUTHORIZED", "client or key is wrong"))
-    return faults.respond(emulator, request) if is_faulty else emulator.carry_out(request)
 
 
 def _page(request: SandboxRequest) -> SandboxResponse:
@@ -71,7 +70,7 @@ class _Stream(httpcore.NetworkStream):
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None]) -> None:
         self._emulator = emulator
         self._sleep = sleep
-        self._http = wire.connection()
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=wire.MAX_HEADERS)
         self._unread = b""
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
@@ -82,9 +81,6 @@ class _Stream(httpcore.NetworkStream):
             self._unread = self._response(timeout or 0)
         data, self._unread = self._unread[:max_bytes], self._unread[max_bytes:]
         return data
-
-    def start_tls(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
-        return self
 
     def close(self) -> None:
         pass
@@ -99,18 +95,14 @@ class _Stream(httpcore.NetworkStream):
                 request = wire.request(event)
             elif isinstance(event, h11.Data):
                 body += event.data
-        response = self._waited_for(request._replace(body=body))
-        if response.delay:
-            self._sleep(min(response.delay, seconds))
-        if response.delay > seconds:
-            raise httpcore.ReadTimeout
-        return wire.encoded(self._http, response, has_body=request.method != "HEAD")
-
-    def _waited_for(self, request: SandboxRequest) -> SandboxResponse:
-        """Return the response to a request that may wait for a message."""
+        request = request._replace(body=body)
         started = time.monotonic()
         response = respond(self._emulator, request)
         while response.wait > time.monotonic() - started:
             self._sleep(SECONDS_BETWEEN_CHECKS)
             response = respond(self._emulator, request)
-        return response
+        if response.delay:
+            self._sleep(min(response.delay, seconds))
+        if response.delay > seconds:
+            raise httpcore.ReadTimeout
+        return wire.encoded(self._http, response, has_body=request.method != "HEAD")

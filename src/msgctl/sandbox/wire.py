@@ -17,11 +17,6 @@ MAX_HEADERS = 64 * 1024
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
 
-def connection() -> h11.Connection:
-    """Return the state of a new connection."""
-    return h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADERS)
-
-
 def request(head: h11.Request) -> SandboxRequest:
     """Return a request without its body."""
     path, _, query = head.target.decode().partition("?")

@@ -212,7 +212,10 @@ def _store(store: Store, single: Single, owner: int) -> tuple[int, Intent]:
             """INSERT INTO job (account, profile, command, is_contact, settings, state, owner, machine, epoch, request,
             requests, sending, created, begun, updated)
             VALUES (?, ?, ?, ?, '{}', 'active', ?, ?, 1, 1, 1, ?, ?, ?, ?) RETURNING number""",
-            (*_job_values(single), owner, store.machine, size, now, now, now),
+            (
+                *(single.account, single.profile, single.command, int(single.is_contact)),
+                *(owner, store.machine, size, now, now, now),
+            ),
         )
     )
     db.change(
@@ -222,10 +225,6 @@ def _store(store: Store, single: Single, owner: int) -> tuple[int, Intent]:
     intent = Intent(1, 1, 1, single.parameters, 0, range(1, size + 1), phones, now, 0)
     results.intend(db, number, [intent])
     return number, intent
-
-
-def _job_values(single: Single) -> tuple[str, str, str, int]:
-    return single.account, single.profile, single.command, int(single.is_contact)
 
 
 def end(
@@ -250,7 +249,8 @@ def end(
         if rows:
             changes = results.record(db, number, [RequestOutcome(begun.intent, rows, body)])
             results.add_to_counts(db, number, changes)
-            _store_unclaimed(store, begun, unclaimed)
+            if unclaimed:
+                _store_unclaimed(store, begun, unclaimed)
             db.change(
                 "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (store.now(), number)
             )

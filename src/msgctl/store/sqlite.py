@@ -8,11 +8,11 @@ import random
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn
 
 from msgctl import files
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
@@ -20,7 +20,6 @@ from msgctl.store import upgrades
 from msgctl.store.database import Database, Row
 
 APPLICATION = 0x6D736773  # "msgs", in the header of the file
-Result = TypeVar("Result")
 
 MIN_VERSION = (3, 35)
 """The first SQLite with RETURNING."""
@@ -39,6 +38,7 @@ class SQLite(Database):
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
         self.place = files.shown(path)
+        self._locks = self.path.with_name(self.path.name + "-owners")
         self._timeout = timeout
         self._owners: set[int] = set()
         if sqlite3.sqlite_version_info < MIN_VERSION:
@@ -113,10 +113,10 @@ class SQLite(Database):
     # --- statements
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._repeated(lambda: self._db.execute(statement, values).fetchall())
+        return self._execute(statement, values)[0]
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self._repeated(lambda: self._db.execute(statement, values).rowcount)
+        return self._execute(statement, values)[1]
 
     def create(self, statement: str) -> None:
         self.change(statement)
@@ -133,12 +133,13 @@ class SQLite(Database):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def _repeated(self, execute: Callable[[], Result]) -> Result:
-        """Execute a statement again while another process uses the file."""
+    def _execute(self, statement: str, values: Sequence[Any]) -> tuple[list[Row], int]:
+        """Execute a statement, again while another process uses the file; return its rows and how many it changed."""
         deadline = None
         while True:
             try:
-                return execute()
+                cursor = self._db.execute(statement, values)
+                return cursor.fetchall(), cursor.rowcount
             except sqlite3.Error as error:
                 is_busy = _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
                 now = time.monotonic()
@@ -181,10 +182,6 @@ class SQLite(Database):
         with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
             return locks.held(owners)
 
-    @property
-    def _locks(self) -> Path:
-        return self.path.with_name(self.path.name + "-owners")
-
     def reconnect(self) -> None:
         pass  # a file stays open
 
@@ -219,29 +216,18 @@ class _LockFile:
     def used(cls, path: Path) -> Iterator[_LockFile]:
         """Open the file for a block, in one thread at a time; close it if this process then holds no byte of it."""
         with cls._guard:
-            lock_file = cls._of(path)
+            lock_file = None
+            with suppress(FileNotFoundError):
+                lock_file = cls._open.get(_place(path.stat()))
+            if lock_file is None or lock_file._pid != os.getpid():  # a child process has none of its parent's locks
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                lock_file = cls._open[_place(os.fstat(descriptor))] = cls(descriptor)
             try:
                 yield lock_file
             finally:
-                lock_file.close_unused()
-
-    @classmethod
-    def _of(cls, path: Path) -> _LockFile:
-        with suppress(FileNotFoundError):
-            status = path.stat()
-            known = cls._open.get((status.st_dev, status.st_ino))
-            if known and known._pid == os.getpid():  # a child process has none of its parent's locks
-                return known
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        status = os.fstat(descriptor)
-        lock_file = cls._open[status.st_dev, status.st_ino] = cls(descriptor)
-        return lock_file
-
-    def close_unused(self) -> None:
-        if not self._own:
-            for key in [key for key, each in self._open.items() if each is self]:
-                del self._open[key]
-            os.close(self._descriptor)
+                if not lock_file._own:
+                    del cls._open[_place(os.fstat(lock_file._descriptor))]
+                    os.close(lock_file._descriptor)
 
     def hold(self, owner: int) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, owner)
@@ -261,6 +247,11 @@ class _LockFile:
             return True
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, owner)
         return False
+
+
+def _place(status: os.stat_result) -> tuple[int, int]:
+    """Return the device and the number of a file, which are the same under any path."""
+    return status.st_dev, status.st_ino
 
 
 def _file_system(path: Path) -> str:
