@@ -151,12 +151,15 @@ def doctor(viewer: Viewer, _: Service) -> None:
     file = "~/.config/msgctl/config.toml"
     found = [
         ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
-        ("profile", "ok", "main (the default)", ""),
         ("file", "warning", f"{file} is readable by other users (mode 0644)", f"chmod 600 {file}"),
-        ("base URL", "ok", "https://service.example/api/v1", ""),
-        ("connection", "failed", "203.0.113.7 port 443: refused", "Is a firewall or a VPN in between?"),
-        ("TLS", "skipped", "not checked: no connection", ""),
-        ("credentials", "skipped", "not checked: no connection", ""),
+        (
+            "profile",
+            "failed",
+            "There is no profile yet",
+            "Add a profile: msgctl profile add NAME. Or try: msgctl -p sandbox balance",
+        ),
+        ("base URL", "skipped", "not checked: profile failed", ""),
+        ("credentials", "skipped", "not checked: profile failed", ""),
     ]
     viewer.print(
         OwnResult([dict(zip(DOCTOR_FIELDS, each, strict=True)) for each in found], DOCTOR_FIELDS, view="doctor")

@@ -11,6 +11,7 @@ from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import Delivery, classify, is_final
 from msgctl.store import recipients, results
 from msgctl.store.jobs import Job
+from msgctl.store.queue import OPTED_OUT, REPEATED
 from msgctl.store.recipients import Reported
 from msgctl.store.results import as_credits
 from msgctl.store.store import Store
@@ -20,6 +21,8 @@ OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate",
 DELIVERED, UNDELIVERED, ON_ITS_WAY = "delivered", "undelivered", "on-its-way"
 DELIVERIES = (DELIVERED, UNDELIVERED, ON_ITS_WAY)
 """Accepted recipients by delivery state: `UNDELIVERED` is final, but not delivered."""
+EXCLUSIONS = {OPTED_OUT: "opted_out", REPEATED: "repeats"}
+"""The counts of people whom a job left out, by reason; any other reason is a limit."""
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 
 
@@ -85,13 +88,16 @@ def summary(job: Job) -> dict[str, Any]:
 
 
 def details(store: Store, job: Job) -> dict[str, Any]:
-    """Return the summary of a job, with its window, its limit and its delivery states, if any."""
+    """Return the summary of a job, with its window, its limit, why people are left out, and its delivery states."""
     settings = Settings.load(job.settings)
     document = summary(job)
     if settings.window is not None:
         document["window"] = settings.window_in_words
     if settings.at_most is not None:
         document["at_most"] = settings.at_most
+    if job.excluded:
+        for reason, number in results.exclusions(store, job.number).items():
+            document[EXCLUSIONS.get(reason, "over_limit")] = number
     states = {state: number for state, number in results.states(store, job.number).items() if state is not None}
     if states:
         document["states"] = states

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from msgctl import operations as ops
@@ -20,6 +22,7 @@ from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.output.tables import (
     Column,
     FieldList,
+    Flow,
     bars,
     kind_of,
     kind_of_field,
@@ -284,8 +287,11 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
             skipped.setdefault(found, []).append(name)
             continue
         counts[kind] += 1
-        details = Text.assemble(found, ("\n→ ", kind), fix) if fix else Text(found)
-        yield signed(kind, FieldList([(f"{name:11}", details)]))
+        yield signed(kind, FieldList([(f"{name:11}", Text(found))]))
+        if fix:
+            # Lines are broken after a sentence or a colon, so that a command stays on one line.
+            first, *others = re.split(r"(?<=[.:]) ", fix)
+            yield Padding(Flow([Text.assemble(("→ ", kind), first), *map(Text, others)], " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
     failed = [f"{plural(counts['bad'], 'check')} failed"] if counts["bad"] else []

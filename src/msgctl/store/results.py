@@ -333,6 +333,12 @@ def states(store: Store, job: int) -> dict[str | None, int]:
     return dict(store.db.rows(query, (job,)))
 
 
+def exclusions(store: Store, job: int) -> dict[str, int]:
+    """Count the recipients that a job left out while it was sending, by reason."""
+    query = "SELECT error, count(*) FROM result WHERE job = ? AND outcome = 'excluded' GROUP BY error"
+    return dict(store.db.rows(query, (job,)))
+
+
 def learn_states(store: Store, account: str, learned: Iterable[tuple[str, str | None, str]]) -> None:
     """Store the newest delivery states: id, phone (None for all recipients who share the id) and state."""
     for some in chunks(learned):
