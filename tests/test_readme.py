@@ -9,7 +9,8 @@ A comment before a block marks what is run in another way:
 - `<!-- account -->`, `<!-- try -->`: need an account. Their lines are run with `--dry-run`.
 - `<!-- campaign -->`: run with recipients in an Excel file.
 - `<!-- loop -->`, `<!-- cron -->`: run with a service that is not reached, too.
-- `<!-- uv -->`, `<!-- store -->`: their syntax is checked.
+- `<!-- store -->`: run with a server on loopback, without the installation.
+- `<!-- uv -->`: run with pages in a directory as uv creates it.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import getpass
 import json
 import re
 import shlex
-import subprocess
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from python_calamine import CalamineWorkbook
 
+from conftest import KEY
 from msgctl import errors
-from support.service import Service
+from support.postgres import README_USER, SUPERUSER, Cluster, program
+from support.service import Service, respond
 from support.shell import Shell
 from support.tool import Tool
 from support.workbooks import workbook
@@ -106,12 +109,50 @@ def test_the_commands_to_try_a_service_are_valid(service: Service, tool: Tool) -
     assert service.received == []
 
 
-def test_every_block_is_run_or_checked() -> None:
-    checked = {"uv", "store"}
-    run = {"", "first", "test", "account", "try", "campaign", "loop", "cron"}
-    assert {each.marker for each in BLOCKS} == run | checked
-    for marker in checked:
-        assert subprocess.run(["sh", "-n", "-c", block(marker).text], check=False).returncode == 0
+def test_every_block_is_run() -> None:
+    runners = {"", "first", "test", "account", "try", "campaign", "loop", "cron", "store", "uv"}
+    assert {each.marker for each in BLOCKS} == runners
+    assert {each.language for each in BLOCKS if not each.marker} == {"console", "bash"}
+
+
+def test_the_commands_for_several_machines_create_a_store(
+    shell: Shell, service: Service, postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(name)
+    for name in ("createuser", "createdb"):
+        shell.program(name, f'{program(name)} --username {SUPERUSER} "$@"')
+    shell.program("pipx", ":")
+    del shell.variables["MSGCTL_PROFILE"]
+    shell.variables |= {"PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGPASSWORD": KEY}
+    shell.variables["MSGCTL_CONFIG"] = str(tmp_path / "config.toml")
+    add = f"echo a-secret | msgctl profile add main --base-url {service.base_url} --client 1 --key-stdin"
+    assert shell.run(add)[0] == 0
+    service.always(respond({"status": "99"}))
+    create, *others = block("store").text.replace("db.example", f"127.0.0.1:{postgres.port}").splitlines()
+    code, printed = shell.run(create.replace("--pwprompt", ""))  # it prompts on the terminal
+    assert code == 0, printed
+    try:
+        postgres.admin(f"ALTER ROLE {README_USER} PASSWORD 'a-secret'")
+        shell.variables["PGPASSWORD"] = "a-secret"
+        code, printed = shell.run("\n".join(others))
+        assert code == 0, printed
+        assert f"127.0.0.1:{postgres.port}/msgctl" in printed, printed
+    finally:
+        postgres.admin("DROP DATABASE msgctl", f"DROP ROLE {README_USER}")
+
+
+def test_the_commands_for_uv_link_the_manual_pages(shell: Shell, tmp_path: Path) -> None:
+    shell.program("uv", f"echo {tmp_path / 'tools'}")
+    man = tmp_path / "tools" / "msgctl" / "share" / "man"
+    for name in ("man1/msgctl.1", "man7/msgctl-recipes.7"):
+        (man / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / "man" / Path(name).name, man / name)
+    shell.variables["HOME"] = str(tmp_path / "home")
+    code, printed = shell.run(block("uv").text, "sh")
+    assert code == 0, printed
+    for name in ("man1/msgctl.1", "man7/msgctl-recipes.7"):
+        assert (tmp_path / "home" / ".local" / "share" / "man" / name).samefile(man / name)
 
 
 def test_the_loop_sends_once_and_tries_again_if_the_service_is_not_reached(shell: Shell) -> None:

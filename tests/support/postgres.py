@@ -22,8 +22,8 @@ import trustme
 from conftest import KEY
 from support import programs
 
-SUPERUSER, USER, TLS_USER = "admin", "app", "secure"
-ACCESS = f"""host all {SUPERUSER},{USER} 127.0.0.1/32 scram-sha-256
+SUPERUSER, USER, TLS_USER, README_USER = "admin", "app", "secure", "msgctl"
+ACCESS = f"""host all {SUPERUSER},{USER},{README_USER} 127.0.0.1/32 scram-sha-256
 hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
 """
 DATABASE = "messages"
