@@ -35,6 +35,7 @@ LAYERS = (
 WITHIN_A_LAYER = {
     ("history", "jobs"),
     ("config", "files"),
+    ("output", "jobs"),
     ("values", "operations"),
     ("values", "phones"),
     ("recipients", "operations"),

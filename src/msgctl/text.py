@@ -73,7 +73,7 @@ def in_seconds(number: float) -> str:
     return f"{number:g} {'second' if number == 1 else 'seconds'}"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
+def plural(number: float, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 credit``, ``2,000 credits``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

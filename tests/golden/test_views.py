@@ -6,6 +6,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from golden.views import FOLDER, NOW, TERMINALS, Viewer
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
-from msgctl.jobs.report import COLUMNS, JOB_FIELDS
-from msgctl.output.result import OwnResult
+from msgctl.jobs.report import COLUMNS, JOB_FIELDS, Summary
+from msgctl.output.result import Layout, OwnResult
 from msgctl.output.tables import Column, console, listing, shown
 from support.service import Service, drop, respond
 
@@ -136,7 +137,7 @@ def history(viewer: Viewer, _: Service) -> None:
         ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
     ]
     rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in values]
-    viewer.print(OwnResult(rows, HISTORY_FIELDS, view="history"))
+    viewer.print(OwnResult(rows, HISTORY_FIELDS, Layout.HISTORY))
 
 
 def inbox(viewer: Viewer, _: Service) -> None:
@@ -144,7 +145,7 @@ def inbox(viewer: Viewer, _: Service) -> None:
         {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
         {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
     ]
-    viewer.print(OwnResult(rows, INBOX_COLUMNS, view="inbox"))
+    viewer.print(OwnResult(rows, INBOX_COLUMNS, Layout.INBOX))
 
 
 def doctor(viewer: Viewer, _: Service) -> None:
@@ -162,7 +163,7 @@ def doctor(viewer: Viewer, _: Service) -> None:
         ("credentials", "skipped", "not checked: profile failed", ""),
     ]
     viewer.print(
-        OwnResult([dict(zip(DOCTOR_FIELDS, each, strict=True)) for each in found], DOCTOR_FIELDS, view="doctor")
+        OwnResult([dict(zip(DOCTOR_FIELDS, each, strict=True)) for each in found], DOCTOR_FIELDS, Layout.CHECKS)
     )
 
 
@@ -196,60 +197,61 @@ def segments(viewer: Viewer, _: Service) -> None:
     viewer.run("sms", "segments", "Tu pedido está listo 🎉")
 
 
-JOB: dict[str, Any] = {
-    "job": "20261121-362e8c",
-    "name": None,
-    "command": "call bulk",
-    "file": "customers.csv",
-    "profile": "main",
-    "state": "paused",
-    "recipients": 403,
-    "accepted": 173,
-    "refused": 96,
-    "unknown": 20,
-    "pending": 111,
-    "invalid": 2,
-    "duplicate": 1,
-    "excluded": 0,
-    "requests": 14,
-    "credits": 173,
-    "machine": "laptop",
-    "due": None,
-    "states": {"delivered": 151, "rejected": 4, "sent": 18},
-    "created": "2026-11-21T22:47:02Z",
-    "updated": "2026-11-21T22:49:02Z",
-}
-NOTHING = {"accepted": 0, "refused": 0, "unknown": 0, "pending": 0}
-DONE = {**JOB, **NOTHING, "command": "sms bulk", "state": "done", "recipients": 12400, "accepted": 12400}
+JOB = Summary(
+    job="20261121-362e8c",
+    name=None,
+    command="call bulk",
+    file="customers.csv",
+    profile="main",
+    state="paused",
+    recipients=403,
+    accepted=173,
+    refused=96,
+    unknown=20,
+    pending=111,
+    invalid=2,
+    duplicate=1,
+    excluded=0,
+    requests=14,
+    credits=173,
+    machine="laptop",
+    due=None,
+    states={"delivered": 151, "rejected": 4, "sent": 18},
+    created="2026-11-21T22:47:02Z",
+    updated="2026-11-21T22:49:02Z",
+)
+NOTHING = replace(JOB, accepted=0, refused=0, unknown=0, pending=0)
+DONE = replace(NOTHING, command="sms bulk", state="done", recipients=12400, accepted=12400)
 
 
 def job_list(viewer: Viewer, _: Service) -> None:
-    old = {**DONE, "job": "20261119-0af171", "created": "2026-11-19T22:46:23Z", "recipients": 2, "accepted": 2}
-    running = {**JOB, "job": "20261121-77aa01", "state": "running", "refused": 12, "unknown": 0, "pending": 48_738}
-    doubtful = {**DONE, "job": "20261121-d31002", "accepted": 12_399, "unknown": 1}
-    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31001"}, doubtful, JOB, running], JOB_FIELDS, view="jobs"))
+    old = replace(DONE, job="20261119-0af171", created="2026-11-19T22:46:23Z", recipients=2, accepted=2)
+    running = replace(JOB, job="20261121-77aa01", state="running", refused=12, unknown=0, pending=48_738)
+    doubtful = replace(DONE, job="20261121-d31002", accepted=12_399, unknown=1)
+    jobs = [old, replace(DONE, job="20261121-d31001"), doubtful, JOB, running]
+    viewer.print(OwnResult(jobs, JOB_FIELDS, Layout.JOBS))
     viewer.say("\nno refused and unknown ones\n")
-    viewer.print(OwnResult([{**old, "name": "offers"}, DONE], JOB_FIELDS, view="jobs"))
+    viewer.print(OwnResult([replace(old, name="offers"), DONE], JOB_FIELDS, Layout.JOBS))
 
 
 STEPS = ("Check the delivery: msgctl job states november",)
 
 
 def job_show(viewer: Viewer, _: Service) -> None:
-    later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "due": "2026-12-01T14:00:00Z", "states": None}
-    closed = {**later, "window": "Mon-Sat 08:00-19:00", "excluded": 4, "at_most": "1/day"}
-    done = {**DONE, "states": {"delivered": 12399, "rejected": 1}}
-    doubtful = {**DONE, "accepted": 12_399, "unknown": 1, "states": None}
-    overdue = {**later, "due": "2026-11-21T22:49:00Z"}
+    later = replace(NOTHING, state="scheduled", pending=400, due="2026-12-01T14:00:00Z", states={})
+    closed = replace(later, window="Mon-Sat 08:00-19:00", excluded=4, at_most="1/day")
+    done = replace(DONE, states={"delivered": 12399, "rejected": 1})
+    doubtful = replace(DONE, accepted=12_399, unknown=1, states={})
+    overdue = replace(later, due="2026-11-21T22:49:00Z")
     for job in (JOB, done, later, closed, doubtful, overdue):
-        viewer.print(OwnResult(job, JOB_FIELDS, view="job", hints=STEPS))
+        viewer.print(OwnResult(job, JOB_FIELDS, Layout.JOB, hints=STEPS))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:
-    job = {**DONE, "credits": 12912, "states": None}
-    viewer.print(OwnResult(job, JOB_FIELDS, view="job end", hints=STEPS))
-    later = {**job, **NOTHING, "state": "scheduled", "pending": 12400, "due": "2026-12-01T14:00:00Z"}
-    viewer.print(OwnResult(later, JOB_FIELDS, view="job end", hints=STEPS))
+    job = replace(DONE, credits=12912, states={})
+    viewer.print(OwnResult(job, JOB_FIELDS, Layout.JOB_RUN, hints=STEPS))
+    later = replace(job, accepted=0, state="scheduled", pending=12400, due="2026-12-01T14:00:00Z")
+    viewer.print(OwnResult(later, JOB_FIELDS, Layout.JOB_RUN, hints=STEPS))
 
 
 def job_report(viewer: Viewer, _: Service) -> None:
@@ -261,7 +263,7 @@ def job_report(viewer: Viewer, _: Service) -> None:
         (12400, "573001230010", "refused", None, None, None, "0", "BLOCKED", "José"),
     ]
     rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in values]
-    viewer.print(OwnResult(rows, (*COLUMNS, "name"), view="job report"))
+    viewer.print(OwnResult(rows, (*COLUMNS, "name"), Layout.REPORT))
 
 
 def sms_bulk(viewer: Viewer, _: Service) -> None:

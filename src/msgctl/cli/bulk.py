@@ -34,7 +34,7 @@ from msgctl.jobs.schedule import Frequency, parse_at, time_in
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.jobs.template import Renderer
 from msgctl.operations import Operation
-from msgctl.output.result import Format, OwnResult, Result
+from msgctl.output.result import Format, Layout, OwnResult, Result
 from msgctl.store import jobs, owners, recipients, removal
 from msgctl.store.jobs import Job, NewJob
 from msgctl.text import clean, plural, shorten
@@ -206,7 +206,7 @@ class Bulk:
         plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)
         self._note(plan, importer, rows.need_of_country, is_refused=fault is not None)
         if options.dry_run:
-            return OwnResult(plan.document(), plan.columns, view="job summary", failures=[fault] if fault else [])
+            return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
         if fault:
             raise fault
         is_asked = not options.yes and context.stdin.isatty()
@@ -214,7 +214,7 @@ class Bulk:
             from msgctl.output import jobs as views  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
-            context.printer.explain(views.plan_parts(plan.document(), host, self._when))
+            context.printer.explain(views.plan_parts(plan, host, self._when))
         self._ask(plan)
         return None
 
@@ -284,7 +284,7 @@ class Bulk:
         if self._due is None:
             return running.send(context, job)
         running.note_due(context, job)
-        return running.result(context, job, view="job end")
+        return running.result(context, job, layout=Layout.JOB_RUN)
 
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the job that has this name, or return its result if it has not stopped."""

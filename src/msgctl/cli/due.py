@@ -11,8 +11,9 @@ from msgctl import files, jsontext
 from msgctl.cli import running
 from msgctl.cli.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
+from msgctl.jobs import report
 from msgctl.jobs.ending import counts
-from msgctl.output.result import Format, OwnResult, RawResult
+from msgctl.output.result import Format, RawResult
 from msgctl.store import jobs
 from msgctl.store.jobs import Job
 from msgctl.text import clean
@@ -94,14 +95,14 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     finally:
         context.carried_out |= own.carried_out
     job = jobs.get(context.store, job.number)
-    _print(context, job, job_result)
+    _print(context, job)
     return [error.within(f"Job {clean(job.reference)}") for error in job_result.failures]
 
 
-def _print(context: Context, job: Job, job_result: OwnResult) -> None:
+def _print(context: Context, job: Job) -> None:
     line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
     if context.options.format is Format.JSON:
-        line = jsontext.dump(job_result.documents)
+        line = jsontext.dump(report.details(context.store, job).document())
     context.printer.print(RawResult(f"{line}\n".encode()))
 
 

@@ -16,7 +16,7 @@ from msgctl.cli.process import abandon, fault_of
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
-from msgctl.output.result import Format, OwnResult, Result
+from msgctl.output.result import Format, Layout, OwnResult, Result
 from msgctl.values import quote
 
 EPILOG = """\
@@ -91,12 +91,13 @@ def _print(result: Result, context: Context) -> int:
     context.printer.print(result)
     if isinstance(result, OwnResult):
         is_table = context.options.format is Format.TABLE and context.stdout.isatty()
-        if is_table and result.empty and not result.documents:
+        if is_table and result.empty and not result.content:
             context.note(result.empty)
-        if result.view in ("job end", "job polled") and not result.failures and not context.printer.shows_verdicts:
+        is_job_after_work = result.layout in (Layout.JOB_POLLED, Layout.JOB_RUN)
+        if is_job_after_work and not result.failures and not context.printer.shows_verdicts:
             for hint in result.hints:
                 context.note(f"→ {hint}")
-        if is_table and result.view == "doctor":  # the table shows the failures
+        if is_table and result.layout is Layout.CHECKS:  # the table shows the failures
             return result.failures[0].exit_code if result.failures else 0
     codes = [report(failure, context) for failure in result.failures]
     return codes[0] if codes else 0

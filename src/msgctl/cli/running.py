@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from signal import SIGINT
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgctl.cli.context import Context
 from msgctl.cli.process import signals_handled_by
@@ -25,7 +26,7 @@ from msgctl.jobs.schedule import time_in
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
 from msgctl.store.schema import CREDIT
@@ -86,26 +87,28 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
         context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
     _note_schedule(context, job, how)
     _note_left_out(context, job)
-    return result(context, job, error, "job end", is_stored=is_stored)
+    return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
 
 def result(
-    context: Context, job: Job, failure: MsgctlError | None = None, view: str = "job", *, is_stored: bool = True
+    context: Context,
+    job: Job,
+    failure: MsgctlError | None = None,
+    layout: Layout = Layout.JOB,
+    *,
+    is_stored: bool = True,
+    is_replayed: bool = False,
 ) -> OwnResult:
     """Return a job as ``job show`` prints it, with its error and the next steps."""
-    document = report.details(context.store, job) if is_stored else report.summary(job)
-    steps = next_steps(context, job, document)
-    return OwnResult(document, JOB_FIELDS, view=view, failures=[failure] if failure else [], hints=steps)
-
-
-def next_steps(context: Context, job: Job, document: dict[str, Any]) -> list[str]:
-    """Return hints for the next steps with a job; ``document`` comes from `report.details`."""
-    return ending.next_steps(
+    summary = report.details(context.store, job) if is_stored else report.summary(job)
+    steps = ending.next_steps(
         job,
-        on_its_way=report.on_its_way(document) > 0,
-        undelivered=any(map(report.is_undelivered, document.get("states") or ())),
+        on_its_way=summary.on_its_way > 0,
+        undelivered=summary.has_undelivered,
         program=context.printer.program,
     )
+    failures = [failure] if failure else []
+    return OwnResult(replace(summary, replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
 
 def replayed(context: Context, job: Job) -> OwnResult:
@@ -116,8 +119,7 @@ def replayed(context: Context, job: Job) -> OwnResult:
     if error is not None:
         error.nothing_sent = error.replayed = True
     context.note(f"This is the result of the earlier run of {clean(job.reference)}. Nothing was sent now.")
-    job_result = result(context, job, error, "job end")
-    return job_result._replace(documents={**report.details(context.store, job), "replayed": True})
+    return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
 
 def _note_schedule(context: Context, job: Job, how: Ending) -> None:
@@ -131,7 +133,7 @@ def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float)
     owners.schedule(context.store, job.number, settings.dump(), due)
     job = jobs.get(context.store, job.number)
     note_due(context, job)
-    return result(context, job, view="job end")
+    return result(context, job, layout=Layout.JOB_RUN)
 
 
 def note_due(context: Context, job: Job) -> None:
@@ -235,7 +237,7 @@ def poll_states(
             context.sleep(min(left, STATES_INTERVAL))
             for _ in poller.run():
                 pass
-    return result(context, job, _states_error(poller, until, hint, follow=follow), "job polled")
+    return result(context, job, _states_error(poller, until, hint, follow=follow), Layout.JOB_POLLED)
 
 
 def _states_error(poller: Poller, until: str | None, hint: str, *, follow: bool) -> MsgctlError | None:

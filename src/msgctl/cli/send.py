@@ -17,7 +17,7 @@ from msgctl.operations import Effect, Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.outcomes.record import MAX_QUOTE, service_message
 from msgctl.output.fields import flat
-from msgctl.output.result import Format, OwnResult, Result, ServiceResult
+from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
 from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def dry_run(context: Context, *requests: Request) -> OwnResult:
     columns: dict[str, None] = {}
     for document in documents:
         columns |= dict.fromkeys(flat(document))
-    return OwnResult(documents[0] if len(documents) == 1 else documents, tuple(columns), view="request")
+    return OwnResult(documents[0] if len(documents) == 1 else documents, tuple(columns), Layout.REQUEST)
 
 
 def check_fields(context: Context, operation: Operation) -> None:

@@ -6,7 +6,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import MsgctlError
 from msgctl.operations import Effect
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Layout, OwnResult
 
 app = group("")
 
@@ -31,4 +31,4 @@ def doctor(context: Context) -> OwnResult:
 
     context.check_fields(DOCTOR_FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(examine(context, failures), DOCTOR_FIELDS, view="doctor", failures=failures)
+    return OwnResult(examine(context, failures), DOCTOR_FIELDS, Layout.CHECKS, failures=failures)

@@ -13,7 +13,7 @@ from msgctl.cli.options import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.parsers import date_option, number_option
 from msgctl.cli.tree import command, default_command, group
 from msgctl.errors import UsageError
-from msgctl.output.result import Format, OwnResult, TextResult
+from msgctl.output.result import Format, Layout, OwnResult, TextResult
 from msgctl.store import history as entries
 from msgctl.store import jobs, removal
 from msgctl.store.history import Entry
@@ -120,7 +120,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     documents = [_document(entry) for entry in newest[-most:]]
     is_whole = listing.is_empty and profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
-    return OwnResult(documents, HISTORY_FIELDS, view="history", empty=empty)
+    return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty)
 
 
 def _document(entry: Entry) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.schedule import time_in
 from msgctl.jobs.settings import Settings
-from msgctl.output.result import OwnResult, RawResult
+from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners, removal
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED
@@ -47,8 +47,8 @@ POLL = 0.1
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs in the order they were created."""
     context.check_fields(JOB_FIELDS)
-    documents = [summary(job) for job in jobs.listed(context.store)]
-    return OwnResult(documents, JOB_FIELDS, view="jobs", empty="No jobs")
+    summaries = [summary(job) for job in jobs.listed(context.store)]
+    return OwnResult(summaries, JOB_FIELDS, Layout.JOBS, empty="No jobs")
 
 
 @command(
@@ -175,7 +175,7 @@ def report(
         return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f"Job {clean(job.reference)} has no {kind}recipients"
-    return OwnResult(listing, listing.columns, view="job report", empty=empty)
+    return OwnResult(listing, listing.columns, Layout.REPORT, empty=empty)
 
 
 @command(
@@ -324,14 +324,16 @@ def remove(
         chosen = {one.number: one for one in listed if one.created < since and not one.is_running}
         if not chosen:
             context.note("There is nothing to delete.")
-            return OwnResult([], JOB_FIELDS, view="jobs")
+            return OwnResult([], JOB_FIELDS, Layout.JOBS)
     whose = f"{plural(len(chosen), 'job')} of {prompts.account(profile)}"
     prompts.confirm(context, f"Delete {whose}, with all recipients?")
-    documents = [summary(one) for one in chosen.values()]
+    summaries = [summary(one) for one in chosen.values()]
     removal.remove(store, [*chosen])
     removal.tidy(store)
     context.note(f"Deleted {plural(len(chosen), 'job')}.")
-    return OwnResult(documents[0] if len(documents) == 1 else documents, JOB_FIELDS, view="jobs")
+    if len(summaries) == 1:
+        return OwnResult(summaries[0], JOB_FIELDS, Layout.JOB)
+    return OwnResult(summaries, JOB_FIELDS, Layout.JOBS)
 
 
 def _check_removable(job: Job, account: str) -> None:

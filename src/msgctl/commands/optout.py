@@ -14,7 +14,7 @@ from msgctl.cli.parsers import Choice, choice_option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
-from msgctl.output.result import OwnResult, TextResult
+from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.text import plural, timestamp
 
 app = group(
@@ -69,7 +69,7 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
         for optout in people.optouts(context.store)
         if channel == "all" or optout.channel in (channel, "all")
     ]
-    return OwnResult(rows, COLUMNS, view="optouts", empty="The opt-out list is empty.")
+    return OwnResult(rows, COLUMNS, Layout.OPTOUTS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")

@@ -22,7 +22,7 @@ from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import build
-from msgctl.output.result import Format, OwnResult, Result, TextResult
+from msgctl.output.result import Format, Layout, OwnResult, Result, TextResult
 from msgctl.text import clean
 from msgctl.values import quote
 
@@ -162,7 +162,7 @@ def list_(context: Context) -> Result:
     config = context.config
     stored = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
     documents = [_document(profile, config) for profile in (*stored, profiles.THE_SANDBOX)]
-    return OwnResult(documents, PROFILE_FIELDS, view="profiles")
+    return OwnResult(documents, PROFILE_FIELDS, Layout.PROFILES)
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json", output=SHOWN_FIELDS)
@@ -186,12 +186,10 @@ def show(
             document[setting] = _shown(setting, context.environ[variable])
     if context.options.format is Format.JSON:
         return OwnResult({**document, "sources": sources}, SHOWN_FIELDS)
-    rows = [
-        {"setting": setting, "value": document.get(setting), "source": source} for setting, source in sources.items()
-    ]
-    return OwnResult(
-        [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}, *rows], SHOWN_FIELDS
-    )
+    rows: list[Document] = [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}]
+    for setting, source in sources.items():
+        rows.append({"setting": setting, "value": document.get(setting), "source": source})
+    return OwnResult(rows, SHOWN_FIELDS)
 
 
 def _sources(context: Context, profile: Profile) -> dict[str, str]:

@@ -26,7 +26,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from msgctl.output.result import OwnResult, TextResult
+from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def inbox(
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
     messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in received]
     whose = f" to {phone}" if phone else ""
-    return OwnResult(messages, INBOX_COLUMNS, view="inbox", empty=f"No messages{whose} yet.")
+    return OwnResult(messages, INBOX_COLUMNS, Layout.INBOX, empty=f"No messages{whose} yet.")
 
 
 @command(
@@ -160,7 +160,7 @@ def credit(
     context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
-    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, view="balance")
+    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, Layout.BALANCE)
 
 
 @command(

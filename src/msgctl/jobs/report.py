@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from msgctl.jobs.settings import Settings
@@ -30,7 +31,8 @@ COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "erro
 class Summary:
     """A summary of a job, as ``job show`` prints it. Times are ISO 8601.
 
-    A request in flight is pending while the job is running, and otherwise unknown.
+    A request in flight is pending while the job is running, and otherwise unknown. The fields with a default are no
+    columns, and the JSON has them only if they are set.
     """
 
     job: str
@@ -53,73 +55,93 @@ class Summary:
     due: str | None
     created: str
     updated: str
+    window: str | None = None
+    at_most: str | None = None
+    opted_out: int = 0
+    repeats: int = 0
+    over_limit: int = 0
+    states: Mapping[str, int] = field(default_factory=dict)
+    replayed: bool = False
+
+    @property
+    def sendable(self) -> int:
+        """How many recipients the job sends to, without the recipients left out."""
+        return self.accepted + self.refused + self.unknown + self.pending
+
+    @property
+    def on_its_way(self) -> int:
+        """How many accepted messages have no final state."""
+        return self.accepted - sum(number for state, number in self.states.items() if is_final(state))
+
+    @property
+    def has_undelivered(self) -> bool:
+        """Whether a delivery state is final but not delivered."""
+        return any(classify(state) in (Delivery.FAILED, Delivery.NOT_ANSWERED) for state in self.states)
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return {name: value for name, value in asdict(self).items() if value or name in JOB_FIELDS}
 
 
-JOB_FIELDS = tuple(field.name for field in fields(Summary))
+JOB_FIELDS = tuple(
+    field.name for field in fields(Summary) if field.default is MISSING and field.default_factory is MISSING
+)
+"""The columns of a job."""
 
 
-def summary(job: Job) -> dict[str, Any]:
+def summary(job: Job) -> Summary:
     """Return the summary of a job."""
     in_flight_pending = job.sending if job.is_running else 0
-    return asdict(
-        Summary(
-            job=job.id,
-            name=job.name,
-            command=job.command,
-            file=Settings.load(job.settings).file,
-            profile=job.profile,
-            state=job.shown_state,
-            recipients=job.recipients,
-            accepted=job.accepted,
-            refused=job.refused,
-            unknown=job.unknown + job.sending - in_flight_pending,
-            pending=job.pending + in_flight_pending,
-            invalid=job.invalid,
-            duplicate=job.duplicate,
-            excluded=job.excluded,
-            requests=job.requests,
-            credits=as_credits(job.credits) or 0,
-            machine=job.machine,
-            due=timestamp(job.due / 1000) if job.due is not None and job.shown_state == "scheduled" else None,
-            created=timestamp(job.created / 1000),
-            updated=timestamp(job.updated / 1000),
-        )
+    due = None
+    if job.due is not None and job.shown_state == "scheduled":
+        due = timestamp(job.due / 1000)
+    return Summary(
+        job=job.id,
+        name=job.name,
+        command=job.command,
+        file=Settings.load(job.settings).file,
+        profile=job.profile,
+        state=job.shown_state,
+        recipients=job.recipients,
+        accepted=job.accepted,
+        refused=job.refused,
+        unknown=job.unknown + job.sending - in_flight_pending,
+        pending=job.pending + in_flight_pending,
+        invalid=job.invalid,
+        duplicate=job.duplicate,
+        excluded=job.excluded,
+        requests=job.requests,
+        credits=as_credits(job.credits) or 0,
+        machine=job.machine,
+        due=due,
+        created=timestamp(job.created / 1000),
+        updated=timestamp(job.updated / 1000),
     )
 
 
-def details(store: Store, job: Job) -> dict[str, Any]:
+def details(store: Store, job: Job) -> Summary:
     """Return the summary of a job, with its window, its limit, why people are left out, and its delivery states."""
     settings = Settings.load(job.settings)
-    document = summary(job)
-    if settings.window is not None:
-        document["window"] = settings.window_in_words
-    if settings.at_most is not None:
-        document["at_most"] = settings.at_most
+    exclusions: Counter[str] = Counter()
     if job.excluded:
         for reason, number in results.exclusions(store, job.number).items():
-            document[EXCLUSIONS.get(reason, "over_limit")] = number
+            exclusions[EXCLUSIONS.get(reason, "over_limit")] += number
     states = {state: number for state, number in results.states(store, job.number).items() if state is not None}
-    if states:
-        document["states"] = states
-    return document
-
-
-def is_undelivered(state: str) -> bool:
-    """Return whether a delivery state is final but not delivered."""
-    return classify(state) in (Delivery.FAILED, Delivery.NOT_ANSWERED)
-
-
-def on_its_way(document: Mapping[str, Any]) -> int:
-    """Return how many accepted messages of a job have no final state; ``document`` is one of `details`."""
-    states: Mapping[str, int] = document.get("states") or {}
-    accepted: int = document["accepted"]
-    return accepted - sum(number for state, number in states.items() if is_final(state))
+    return replace(
+        summary(job),
+        window=settings.window_in_words,
+        at_most=settings.at_most,
+        opted_out=exclusions["opted_out"],
+        repeats=exclusions["repeats"],
+        over_limit=exclusions["over_limit"],
+        states=states,
+    )
 
 
 def selected(store: Store, job: int, only: Collection[str]) -> tuple[list[str], list[str] | None]:
     """Return the outcomes and the delivery states that select recipients; ``only`` may contain `DELIVERIES`."""
-    outcomes = [each for each in only if each in OUTCOMES]
-    wanted = {each for each in only if each in DELIVERIES}
+    outcomes = [name for name in only if name in OUTCOMES]
+    wanted = {name for name in only if name in DELIVERIES}
     if not wanted:
         return outcomes, None
     states = [state for state in results.states(store, job) if _delivery(state) in wanted]

@@ -6,13 +6,23 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.output import fields
 from msgctl.output.fields import text_of
-from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, TextResult
+from msgctl.output.result import (
+    Document,
+    Format,
+    Item,
+    Layout,
+    OwnResult,
+    RawResult,
+    Result,
+    ServiceResult,
+    TextResult,
+)
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -119,7 +129,11 @@ class Printer:
         from msgctl.output import tables, views
 
         out, errors = _console(self._screen), _console(self._errors)
-        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts, program=self.program)
+        now, with_verdict = self._clock(), self.shows_verdicts
+        if isinstance(result, ServiceResult):
+            view = views.service_view(result, now, out.width, with_verdict=with_verdict, program=self.program)
+        else:
+            view = views.own_view(result, now, out.width, with_verdict=with_verdict)
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""
@@ -144,19 +158,18 @@ class Printer:
             self._rows(columns, rows)
 
     def _own(self, result: OwnResult) -> None:
-        chosen, documents = self._chosen, result.documents
-        if result.view == "request" and self._format is not Format.JSON:
-            chosen = ()
-            documents = fields.flat(documents) if isinstance(documents, Mapping) else map(fields.flat, documents)
-        if self._is_drawn and not chosen:
-            self._show(result._replace(documents=documents))
+        if self._is_drawn and (not self._chosen or result.layout is Layout.REQUEST):
+            self._show(result)
             return
-        if isinstance(documents, Iterator):  # documents that arrive one by one are printed completely
-            documents = list(documents)
+        documents = _documents(result.content)
         if self._format is Format.JSON:
             self._own_json(documents)
-        elif documents or not result.failures:  # a list that could not be read is not an empty list
-            self._rows(chosen or result.columns, [documents] if isinstance(documents, Mapping) else documents)
+            return
+        rows = [documents] if isinstance(documents, Mapping) else documents
+        if result.layout is Layout.REQUEST:
+            self._rows(result.columns, map(fields.flat, rows))
+        elif not result.failures or rows:  # a list that could not be read is not an empty list
+            self._rows(self._chosen or result.columns, rows)
 
     def _rows(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
         """Print these columns of rows."""
@@ -222,6 +235,21 @@ def _console(screen: Screen) -> Console:
     from msgctl.output.tables import console
 
     return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
+
+
+def _documents(content: Item | Iterable[Item]) -> Document | Iterable[Document]:
+    """Return the documents of msgctl's own results."""
+    if isinstance(content, Iterator):  # items that arrive one by one are printed completely
+        content = list(content)
+    if isinstance(content, list):
+        return [_document(item) for item in content]
+    if isinstance(content, Iterable) and not isinstance(content, Mapping):
+        return cast("Iterable[Document]", content)  # a long report
+    return _document(content)
+
+
+def _document(item: Item) -> Document:
+    return item if isinstance(item, Mapping) else item.document()
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:

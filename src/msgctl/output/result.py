@@ -6,8 +6,8 @@ They are named tuples, because every run defines them, and a dataclass takes sev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 Document = Mapping[str, Any]
 
 
+class Documented(Protocol):
+    """One of msgctl's own results, such as a job, which has a JSON document."""
+
+    def document(self) -> Document:
+        """Return the fields by name."""
+
+
+Item = Document | Documented
+
+
 class Format(StrEnum):
     """The output format; the values are the choices of ``--output``."""
 
@@ -24,6 +34,31 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     TSV = "tsv"
+
+
+class Layout(Enum):
+    """How a terminal shows msgctl's own results."""
+
+    PLAIN = auto()
+    """A list of fields, or a table."""
+    BALANCE = auto()
+    CHECKS = auto()
+    """The findings of doctor, with its failures."""
+    HISTORY = auto()
+    INBOX = auto()
+    JOB = auto()
+    JOB_POLLED = auto()
+    JOB_RUN = auto()
+    """A job after a run that sent its messages, with a verdict."""
+    JOBS = auto()
+    OPTOUTS = auto()
+    PLAN = auto()
+    """The summary of a job before it is sent."""
+    PROFILES = auto()
+    REPORT = auto()
+    """The recipients of a job."""
+    REQUEST = auto()
+    """A dry run; --fields does not apply to it."""
 
 
 class ServiceResult(NamedTuple):
@@ -39,17 +74,16 @@ class ServiceResult(NamedTuple):
 
 
 class OwnResult(NamedTuple):
-    """One of msgctl's own documents, or several; an iterator is printed as it is consumed.
+    """One of msgctl's own results, or several; an iterator is printed as it is consumed.
 
-    ``columns`` are the columns of a table, csv and tsv. ``view`` selects the view on a terminal. ``empty`` is shown on
-    a terminal instead of a table without rows. --fields does not apply to the view "request", a dry run. On a terminal,
-    the view "doctor" shows the failures. ``hints`` are the next steps. If nothing has failed, a terminal shows them;
-    after a job, other outputs except JSON do too.
+    ``columns`` are the columns of a table, csv and tsv. ``empty`` is shown on a terminal instead of a table without
+    rows. ``hints`` are the next steps. If nothing has failed, a terminal shows them; after a job was sent or polled,
+    other outputs except JSON do too.
     """
 
-    documents: Document | Iterable[Document]
+    content: Item | Sequence[Item] | Iterable[Document]
     columns: Sequence[str]
-    view: str = ""
+    layout: Layout = Layout.PLAIN
     empty: str = ""
     failures: Sequence[MsgctlError] = ()
     hints: Sequence[str] = ()

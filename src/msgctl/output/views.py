@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -16,9 +16,9 @@ from msgctl import operations as ops
 from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import ACCEPTED
-from msgctl.output import fields, jobs
+from msgctl.output import fields
 from msgctl.output.fields import Row, cell
-from msgctl.output.result import OwnResult, ServiceResult
+from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
 from msgctl.output.tables import (
     Column,
     FieldList,
@@ -35,6 +35,10 @@ from msgctl.output.tables import (
     verdict,
 )
 from msgctl.text import plural
+
+if TYPE_CHECKING:
+    from msgctl.jobs.plan import Plan
+    from msgctl.jobs.report import Summary
 
 
 class View(NamedTuple):
@@ -68,7 +72,7 @@ _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
 _DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4}
 _OWN = {
-    "history": (
+    Layout.HISTORY: (
         Column("time", "Sent"),
         Column("time", "", "ago", drop_order=2),
         Column("phone"),
@@ -79,7 +83,7 @@ _OWN = {
         Column("id", drop_order=5),
         Column("message"),
     ),
-    "inbox": (
+    Layout.INBOX: (
         Column("time", "Received"),
         Column("time", "", "ago", drop_order=2),
         Column("kind", drop_order=1),
@@ -87,7 +91,7 @@ _OWN = {
         Column("code"),
         Column("text"),
     ),
-    "job report": (
+    Layout.REPORT: (
         Column("line", drop_order=3),
         Column("phone"),
         Column("outcome"),
@@ -96,59 +100,87 @@ _OWN = {
         Column("id", drop_order=2),
         Column("error", "Why"),
     ),
-    "optouts": (Column("phone"), Column("channel"), Column("added", kind="time")),
-    "profiles": (
+    Layout.OPTOUTS: (Column("phone"), Column("channel"), Column("added", kind="time")),
+    Layout.PROFILES: (
         Column("name", "Profile", value=lambda row: f"{'●' if row['default'] else ' '} {row['name']}"),
         Column("base_url"),
         Column("client", drop_order=1),
         Column("key"),
     ),
 }
-"""The columns of msgctl's own lists, by view."""
+"""The columns of msgctl's own lists."""
 _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente"}
 """Usual names of a file's column with people's names."""
 
 
-def view_of(
-    result: ServiceResult | OwnResult,
-    clock: Callable[[], float],
-    width: int,
-    *,
-    with_verdict: bool,
-    program: str,
-) -> View:
-    """Return the view of responses, or of msgctl's own documents. Commands in hints begin with ``program``."""
-    now = clock()
-    if isinstance(result, ServiceResult):
-        verdict = _verdict(result, now) if with_verdict else ()
-        parts = list(_responses(result.responses, now, width))
-        next_steps = _hints(result, program) if verdict else ()
-        return View([Text(""), *parts] if verdict and parts else parts, verdict, next_steps)
-    documents = result.documents
-    if isinstance(documents, Mapping) and result.view.startswith("job"):
-        if result.view == "job summary":
-            return View(jobs.plan_parts(documents))
-        has_verdict = with_verdict and not result.failures
-        hints = result.hints if has_verdict else ()
-        if result.view == "job end" and has_verdict:
-            return View(jobs.result_parts(documents, width), jobs.verdict(documents), hints)
-        return View(jobs.parts(documents, now, width), (), hints)
-    if isinstance(documents, Mapping):
-        return View([_balance(documents) if result.view == "balance" else _record(documents, result.columns, now)])
-    if result.view == "doctor":
+def service_view(result: ServiceResult, now: float, width: int, *, with_verdict: bool, program: str) -> View:
+    """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in seconds since 1970."""
+    parts = list(_responses(result.responses, now, width))
+    verdict = _verdict(result, now) if with_verdict else ()
+    if not verdict:
+        return View(parts)
+    if parts:
+        parts.insert(0, Text(""))
+    return View(parts, verdict, _hints(result, program))
+
+
+def own_view(result: OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
+    """Return the view of msgctl's own results. ``now`` is in seconds since 1970."""
+    content, layout = result.content, result.layout
+    if layout is Layout.PLAN:
+        from msgctl.output import jobs
+
+        return View(jobs.plan_parts(cast("Plan", content)))
+    if layout in (Layout.JOB, Layout.JOB_POLLED, Layout.JOB_RUN):
+        return _job(result, now, width, with_verdict=with_verdict)
+    if layout is Layout.JOBS:
+        from msgctl.output import jobs
+
+        return View(jobs.listed(cast("Sequence[Summary]", content), now, width))
+    if isinstance(content, Mapping):
+        return View([_own_record(content, result, now)])
+    documents = cast("Iterable[Document]", content)
+    if layout is Layout.CHECKS:
         return View(_checks(documents))
-    if result.view == "jobs":
-        documents = list(documents)
-        return View(listing(jobs.columns(documents, now), documents, now, width))
-    columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
-    if result.view == "job report":  # the file's own columns are dropped first, except people's names
-        known = {*(column.name for column in columns), "status", "state"}
-        own = [Column(name, drop_order=-1) for name in result.columns if name not in known]
-        names = [each._replace(drop_order=0) for each in own if each.name.strip().lower() in _NAMES]
-        phone = 1 + next(place for place, column in enumerate(columns) if column.name == "phone")
-        others = [each for each in own if each.name not in {column.name for column in names}]
-        columns = [*columns[:phone], *names, *columns[phone:], *others]
+    if layout is Layout.REQUEST:
+        documents = map(fields.flat, documents)
+    if layout is Layout.REPORT:
+        return View(listing(_report_columns(result.columns), documents, now, width))
+    columns = _OWN.get(layout) or tuple(Column(name) for name in result.columns)
     return View(listing(columns, documents, now, width))
+
+
+def _job(result: OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
+    from msgctl.output import jobs
+
+    job = cast("Summary", result.content)
+    if result.failures or not with_verdict:
+        return View(jobs.parts(job, now, width))
+    if result.layout is Layout.JOB_RUN:
+        return View(jobs.result_parts(job, width), jobs.verdict(job), result.hints)
+    return View(jobs.parts(job, now, width), (), result.hints)
+
+
+def _own_record(document: Document, result: OwnResult, now: float) -> RenderableType:
+    if result.layout is Layout.BALANCE:
+        return _balance(document)
+    if result.layout is Layout.REQUEST:
+        document = fields.flat(document)
+    return _record(document, result.columns, now)
+
+
+def _report_columns(names: Iterable[str]) -> list[Column]:
+    """Return the columns of a report. The file's own columns are hidden first, except people's names."""
+    phone, columns, people = 1, list(_OWN[Layout.REPORT]), list[Column]()
+    known = {*(column.name for column in columns), "status", "state"}
+    for name in names:
+        if name in known:
+            continue
+        if name.strip().lower() in _NAMES:
+            people.append(Column(name))
+        else:
+            columns.append(Column(name, drop_order=-1))
+    return [*columns[: phone + 1], *people, *columns[phone + 1 :]]
 
 
 def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
