@@ -97,7 +97,7 @@ def check_profile(machine: Machine) -> Finding:
     """Check the settings of the profile, and report the option, variable or setting that selects it."""
     machine.needs("file")
     profile = machine.context.profile
-    if profile.is_environment:
+    if not profile.by:
         return Finding(f"from {', '.join(profiles.VARIABLES.values())}")
     by = "the default" if profile.by == "default_profile" else f"from {profile.by}"
     return Finding(f"{shorten(profile.name, 64)} ({by})")
@@ -122,7 +122,7 @@ def check_key(machine: Machine) -> Finding:
     if profile.is_sandbox:
         return Finding("built in")
     origins = {"key": "the configuration file", "key_command": "the key command"}
-    origin = "MSGCTL_KEY" if profile.is_environment else origins[profile.key_source]
+    origin = "MSGCTL_KEY" if not profile.by else origins[profile.key_source]
     found = f"client {client}; key from {origin}"
     if len(key) < profiles.MIN_KEY:
         return Finding(f"{found}. {profiles.SHORT_KEY}", "warning", "Ask the service for a longer key.")

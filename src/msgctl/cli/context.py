@@ -89,24 +89,27 @@ class Context:
     @cached_property
     def profile(self) -> profiles.Profile:
         """The profile to use. Raises ConfigurationError."""
+        from msgctl.outcomes import words
+
         profile = profiles.choose(lambda: self.config, self.environ, self.options.profile).checked()
-        self._use_words(profile)
+        words.use(profile.words)
         return profile
 
     def use_words_of(self, profile: str) -> None:
         """Classify delivery states with the words of a stored profile, if the file can be read."""
+        from msgctl.outcomes import words
+
         with suppress(ConfigurationError):
             if profile in self.config.profiles:
-                self._use_words(profiles.stored(self.config, profile))
+                words.use(profiles.stored(self.config, profile).setting("words") or {})
 
     @property
     def known_account(self) -> str | None:
         """The account of the profile; None if no profile can be used."""
         try:
-            account: str = self.profile.account
+            return self.profile.account
         except ConfigurationError:
             return None
-        return account
 
     def use_profile(self, name: str) -> None:
         """Use another profile from now on. The store stays the same."""
@@ -122,11 +125,6 @@ class Context:
         other.options, other.stack = copy(self.options), ExitStack()
         other.options.profile = name
         return other
-
-    def _use_words(self, profile: profiles.Profile) -> None:
-        from msgctl.outcomes import words
-
-        words.use(profile.words)
 
     @cached_property
     def printer(self) -> "Printer":

@@ -19,7 +19,7 @@ from msgctl.cli.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault
+from msgctl.config.profiles import KEY_SOURCES, StoredProfile, base_url_fault
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Format, Layout, OwnResult, Result, TextResult
@@ -99,7 +99,7 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
         before = profiles.stored(config, name)
         replaced = KEY_SOURCES if key else ()
         kept = {setting: value for setting, value in before.settings.items() if setting not in replaced}
-        words = preferences.words(before.words) if preferences.word else {}
+        words = preferences.words(before.setting("words") or {}) if preferences.word else {}
         config.profiles[name] = kept | settings | key | words
         if words == {"words": {}}:
             del config.profiles[name]["words"]
@@ -148,7 +148,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
     """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
-    context.profile = Profile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
+    context.profile = StoredProfile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
     try:
         return run(context, build(ops.BALANCE, {}))
     except MsgctlError as error:
@@ -179,7 +179,7 @@ def show(
     context.check_fields(SHOWN_FIELDS)
     named = context.options.profile if name is None else name
     profile = profiles.choose(lambda: context.config, context.environ, named)
-    config = ConfigFile(context.config_path, {}) if profile.is_environment else context.config
+    config = ConfigFile(context.config_path, {}) if not profile.by else context.config
     document, sources = _document(profile, config), _sources(context, profile)
     for setting, variable in (("country_code", COUNTRY_VARIABLE), ("store", STORE_VARIABLE)):
         if sources.get(setting) == variable:
@@ -192,7 +192,7 @@ def show(
     return OwnResult(rows, SHOWN_FIELDS)
 
 
-def _sources(context: Context, profile: Profile) -> dict[str, str]:
+def _sources(context: Context, profile: StoredProfile) -> dict[str, str]:
     """Return where each setting that applies to a run comes from: the file, a variable or a default."""
     sources = {}
     for setting in ("base_url", "client", "key", *profiles.OPTIONS):
@@ -200,7 +200,7 @@ def _sources(context: Context, profile: Profile) -> dict[str, str]:
             sources[setting] = COUNTRY_VARIABLE
         elif setting == "store" and context.environ.get(STORE_VARIABLE) and not profile.is_sandbox:
             sources[setting] = STORE_VARIABLE
-        elif profile.is_environment and setting in profiles.VARIABLES:
+        elif not profile.by and setting in profiles.VARIABLES:
             sources[setting] = profiles.VARIABLES[setting]
         elif setting in profile.settings or (setting == "key" and "key_command" in profile.settings):
             sources[setting] = "built in" if profile.is_sandbox else "file"
@@ -262,13 +262,13 @@ def path(context: Context) -> Result:
 _KEYS = {"key": "stored", "key_command": "command"}
 
 
-def _document(profile: Profile, config: ConfigFile) -> dict[str, Any]:
+def _document(profile: StoredProfile, config: ConfigFile) -> dict[str, Any]:
     """Return the settings of a profile, with the source of its key instead of the key."""
     base_url, client = profile.settings.get("base_url"), profile.settings.get("client")
     key = next((shown for setting, shown in _KEYS.items() if profile.settings.get(setting)), "missing")
     if profile.is_sandbox:
         key = "built in"
-    elif profile.is_environment:
+    elif not profile.by:
         key = "environment"
     if isinstance(base_url, str) and base_url_fault(base_url, allow_http=True):
         base_url = "cannot be used"  # it may contain a password, or the key

@@ -11,7 +11,6 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -107,82 +106,94 @@ class Credential(NamedTuple):
         return f"Credential({self.client}, ***)"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Profile:
-    """An account and the defaults for it.
+class Profile(NamedTuple):
+    """An account and the defaults for it, all checked.
 
-    A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
-    variable. ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is
-    empty for an account from the three variables. Messages refer to the profile as ``place``.
+    ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
+    an account from the three variables. Messages refer to the profile as ``place``.
     """
 
     name: str
-    by: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    place: str = ""
-    is_sandbox: bool = False
+    by: str
+    place: str
+    base_url: str
+    """Without a slash at its end."""
+    client: int
+    key_source: str
+    """The setting that provides the key, one of `KEY_SOURCES`."""
+    key: str
+    """The key, or the command that prints it."""
+    country_code: str | None
+    app_name: str | None
+    voice: str | None
+    timezone: str | None
+    store: str | None
+    """The path or URL of the store; a URL may contain a password."""
+    words: Mapping[str, Sequence[str]]
+    """The words of the service that the profile adds, by their kind in `WORDS`."""
+    is_sandbox: bool
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
 
-    def checked(self, *names: str) -> Profile:
-        """Return the profile after validating these settings (default: all except the key)."""
-        for name in names or ("base_url", "client", "key_source", *OPTIONS):
-            getattr(self, name)
-        return self
-
     @property
-    def is_environment(self) -> bool:
-        """Return whether the account is in the three variables."""
-        return not self.by
-
-    @property
-    def base_url(self) -> str:
-        """The base URL, without a slash at its end."""
-        text: str = self.get("base_url", required=True)
-        if fault := base_url_fault(text, allow_http=self.allow_http):
-            raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
-        return text.rstrip("/")
-
-    @property
-    def key_source(self) -> str:
-        """The setting that provides the key, one of `KEY_SOURCES`."""
-        found = [setting for setting in KEY_SOURCES if self.settings.get(setting) is not None]
-        if len(found) > 1:
-            raise ConfigurationError(f"{self.place}: {' and '.join(found)} are both set", "Keep one of them.")
-        source = found[0] if found else "key"
-        self.get(source, required=True)
-        return source
+    def account(self) -> str:
+        """The account: base URL in normalized form, and client ID."""
+        return account(self.base_url, self.client)
 
     def credential(self) -> Credential:
         """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
-        source = self.key_source
-        key = self.settings[source]
-        if source == "key_command":
+        key, where = self.key, f"{self.place}: {self.key_source}" if self.by else VARIABLES["key"]
+        if self.key_source == "key_command":
             from msgctl.config.credential import key_of_command
 
-            key = key_of_command(self._where(source), key)
+            key = key_of_command(where, key)
+            where = f"{self.place}: the key"
         if fault := key_fault(key):
-            where = self._where("key") if source == "key" else f"{self.place}: the key"
             raise ConfigurationError(f"{where} {fault}", KEY_HINT, reason="no_credentials")
         return Credential(self.client, key)
 
-    account = property(lambda profile: account(profile.base_url, profile.client))
-    client = property(lambda profile: profile.get("client", required=True))
-    country_code = property(lambda profile: profile.get("country_code"))
-    app_name = property(lambda profile: profile.get("app_name"))
-    voice = property(lambda profile: profile.get("voice"))
-    timezone = property(lambda profile: profile.get("timezone"))
-    store = property(lambda profile: profile.get("store"))
-    """The path or URL of the store; a URL may contain a password."""
-    allow_http = property(lambda profile: profile.get("allow_http") is True)
 
-    @property
-    def words(self) -> Mapping[str, tuple[str, ...]]:
-        """The words of the service that the profile adds, by their kind in `WORDS`."""
-        return {name: tuple(words) for name, words in (self.get("words") or {}).items()}
+class StoredProfile(NamedTuple):
+    """The settings of a profile as the file or the variables contain them, see `Profile`."""
 
-    def get(self, setting: str, *, required: bool = False) -> Any:
+    name: str
+    by: str = ""
+    settings: Mapping[str, Any] = {}
+    place: str = ""
+    is_sandbox: bool = False
+
+    def __repr__(self) -> str:
+        return f"StoredProfile({self.name!r})"
+
+    def checked(self) -> Profile:
+        """Return the profile. Raises ConfigurationError, which mentions the setting and the file or the variable."""
+        base_url: str = self.setting("base_url", required=True)
+        if fault := base_url_fault(base_url, allow_http=self.setting("allow_http") is True):
+            raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
+        client = self.setting("client", required=True)
+        sources = [setting for setting in KEY_SOURCES if self.settings.get(setting) is not None]
+        if len(sources) > 1:
+            raise ConfigurationError(f"{self.place}: {' and '.join(sources)} are both set", "Keep one of them.")
+        key_source = sources[0] if sources else "key"
+        return Profile(
+            self.name,
+            self.by,
+            self.place,
+            base_url=base_url.rstrip("/"),
+            client=client,
+            key_source=key_source,
+            key=self.setting(key_source, required=True),
+            country_code=self.setting("country_code"),
+            app_name=self.setting("app_name"),
+            voice=self.setting("voice"),
+            timezone=self.setting("timezone"),
+            store=self.setting("store"),
+            words=self.setting("words") or {},
+            is_sandbox=self.is_sandbox,
+        )
+
+    def setting(self, setting: str, *, required: bool = False) -> Any:
         """Return a setting, or None if it is missing. Raises ConfigurationError."""
         value = self.settings.get(setting)
         if value is None and not required:
@@ -191,7 +202,7 @@ class Profile:
         if value is not None and is_allowed(value):
             return value
         fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
-        if self.is_environment:
+        if not self.by:
             fix = KEY_HINT
         elif name_fault(self.name):
             fix = None
@@ -202,18 +213,18 @@ class Profile:
         raise ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", fix)
 
     def _where(self, setting: str) -> str:
-        return VARIABLES[setting] if self.is_environment else f"{self.place}: {setting}"
+        return f"{self.place}: {setting}" if self.by else VARIABLES[setting]
 
 
 COMMAND_LINE = "the command line"
 """The selector of a profile that is chosen on the command line."""
-THE_SANDBOX = Profile(
+THE_SANDBOX = StoredProfile(
     SANDBOX, COMMAND_LINE, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
 )
 """The built-in profile."""
 
 
-def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: str | None) -> Profile:
+def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: str | None) -> StoredProfile:
     """Return the profile to use; ``named`` is the value of ``-p``, and ``load`` reads the configuration file if needed.
 
     Raises ConfigurationError, and NoProfileError if no profile is selected.
@@ -228,14 +239,14 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
             f"Unset MSGCTL_PROFILE, or unset {_joined(VARIABLES.values())}.",
         )
     if name == SANDBOX:
-        return replace(THE_SANDBOX, by=by)
+        return THE_SANDBOX._replace(by=by)
     if given:
         return _from_variables(given)
     config = load()
     if not name:
         name, by = config.default, "default_profile"
     if name == SANDBOX:
-        return replace(THE_SANDBOX, by=by)
+        return THE_SANDBOX._replace(by=by)
     if name:
         return stored(config, name, by)
     if config.profiles:
@@ -247,7 +258,7 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
     raise NoProfileError("There is no profile yet", ADD_HINT, reason="no_profile")
 
 
-def _from_variables(given: Mapping[str, str]) -> Profile:
+def _from_variables(given: Mapping[str, str]) -> StoredProfile:
     """Return the account in the three variables. Raises ConfigurationError if one or two of them are missing."""
     if missing := [variable for setting, variable in VARIABLES.items() if setting not in given]:
         names = _joined(VARIABLES[setting] for setting in given)
@@ -258,7 +269,7 @@ def _from_variables(given: Mapping[str, str]) -> Profile:
         )
     client = given["client"]
     is_number = client.isascii() and client.isdigit() and len(client) < 20
-    return Profile(ENVIRONMENT, settings={**given, "client": int(client) if is_number else client})
+    return StoredProfile(ENVIRONMENT, settings={**given, "client": int(client) if is_number else client})
 
 
 def _is(names: Sized) -> str:
@@ -271,7 +282,7 @@ def _joined(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> Profile:
+def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> StoredProfile:
     """Return a stored profile; ``by`` is its selector. Raises ConfigurationError if it does not exist."""
     if name not in config.profiles:
         source = "" if by == COMMAND_LINE else f" (from {by})"
@@ -280,7 +291,7 @@ def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> Profile:
             f"Profiles: {', '.join(filter(None, (_names(config), SANDBOX)))}",
             reason="no_profile",
         )
-    return Profile(name, by, config.profiles[name], config.place(name))
+    return StoredProfile(name, by, config.profiles[name], config.place(name))
 
 
 def unknown_settings(config: ConfigFile) -> list[str]:
