@@ -140,11 +140,16 @@ def test_the_exit_codes_match_the_errors() -> None:
     assert {int(code) for code in short} == {0, *(each.exit_code for each in raised)}
 
 
-def test_the_tests_of_the_guarantees_exist() -> None:
-    page = (Path(manual.__file__).parent / "pages" / "guarantees.txt").read_text(encoding="utf-8")
-    named = re.findall(r"\| `([\w/.]+)` \|$", page, re.MULTILINE)
-    assert named
+def test_the_tests_and_counts_of_the_guarantees_are_those_of_the_proofs() -> None:
+    rows = [line.split(" | ") for line in manual.part("guarantees").splitlines() if line.startswith("| ")]
+    tests = [row[2] for row in rows if not row[2].startswith("Test,")]
+    named = [name for test in tests for name in re.findall(r"`([\w/.]+)`", test)]
+    assert len(named) >= len(tests)
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+    proofs = (ROOT / "tests" / "README.md").read_text(encoding="utf-8").partition("## Proof\n")[2]
+    counts = [count for test in tests for count in re.findall(r"\d[\d,]*(?= [a-z])", test)]
+    assert counts
+    assert [count for count in counts if not re.search(rf"\| {count}(?: states.*?)? \|", proofs)] == []
 
 
 def test_every_setting_of_a_profile_is_explained() -> None:
