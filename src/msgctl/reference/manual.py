@@ -202,9 +202,9 @@ def _list(block: str) -> Iterator[str]:
 
 
 def _table(block: str) -> Iterator[str]:
-    """Yield a table of tbl(1), which fits 80 columns."""
+    """Yield a table of tbl(1), which fits 80 columns. Its words are not hyphenated, because that is hard to read."""
     header, *rows = ([_paragraph(cell) for cell in row.strip("|").split(" | ")] for row in block.split("\n"))
-    yield from [".TS", "lb lb lb", "lw(20n) lw(20n) lw(26n).", "\t".join(header)]
+    yield from [".nh", ".TS", "lb lb lb", "lw(20n) lw(19n) lw(26n).", "\t".join(header)]
     for row in rows:
         yield from ["_", "\t".join(f"T{{\n{cell}\nT}}" for cell in row)]
     yield ".TE"
