@@ -201,6 +201,20 @@ def test_the_history_has_the_newest_entries_last_and_selects_them(store: Store, 
     assert [each.job for each in history.entries(store, 9, job=1)] == [None]
 
 
+def test_all_entries_are_read_in_pages(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "SLICE", 2)
+    job = published(store, [ANA, LUIS, EVA])
+    sent(store, job.number)
+    for phone in (ANA, LUIS, ANA):
+        send(store, None, phone)
+        clock.now += 60
+    assert [*history.all_entries(store)] == history.entries(store, 99)
+    assert len([*history.all_entries(store, job=job.number)]) == 3
+    assert [*history.all_entries(store, phone=ANA)] == history.entries(store, 99, phone=ANA)
+    assert [*history.all_entries(store, since=store.now(), profile="main")] == []
+    assert [*history.all_entries(store, job=job.number, since=store.now())] == []
+
+
 def test_usage_sums_messages_and_credits_by_any_column(store: Store) -> None:
     send(store)
     send(store, None, "14155550100")

@@ -1,5 +1,6 @@
 """`msgctl history`: the messages in the store, and their results."""
 
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any
 
@@ -106,21 +107,35 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
 
 
 def _listed(context: Context, listing: Listing) -> OwnResult:
-    most = listing.limit or MAX_LISTED
-    if listing.limit is None and context.options.format is Format.TABLE and context.stdout.isatty():
+    most = listing.limit
+    if most is None and context.options.format is Format.TABLE and context.stdout.isatty():
         most = SHOWN
-    phone, times = listing.number(context), listing.times(context.today())
+    filters: dict[str, Any] = {**listing.times(context.today()), "phone": listing.number(context)}
     context.check_fields(HISTORY_FIELDS)
-    profile, job = context.options.profile, None
+    filters["profile"] = context.options.profile
     if listing.job is not None:
-        job = jobs.find(context.store, listing.job, context.known_account).number
-    newest = entries.entries(context.store, most + 1, **times, phone=phone, profile=profile, job=job)
+        filters["job"] = jobs.find(context.store, listing.job, context.known_account).number
+    if most is None:
+        documents = _Documents(lambda: entries.all_entries(context.store, **filters))
+        return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY)
+    newest = entries.entries(context.store, most + 1, **filters)
     if len(newest) > most and listing.limit is None:
         context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
-    documents = [_document(entry) for entry in newest[-most:]]
-    is_whole = listing.is_empty and profile is None
-    empty = "The history is empty." if is_whole else "No matching messages in the history."
-    return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty)
+    empty = "No matching messages in the history."
+    if listing.is_empty and filters["profile"] is None:
+        empty = "The history is empty."
+    shown = [_document(entry) for entry in newest[-most:]]
+    return OwnResult(shown, HISTORY_FIELDS, Layout.HISTORY, empty=empty)
+
+
+class _Documents:
+    """Entries as documents. Each iteration reads the store again, so that a million are not in memory together."""
+
+    def __init__(self, read: Callable[[], Iterator[Entry]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(_document, self._read())
 
 
 def _document(entry: Entry) -> dict[str, Any]:

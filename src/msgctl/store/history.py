@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 from msgctl.store import once
 from msgctl.store.database import any_of
 from msgctl.store.schema import ENDED
-from msgctl.store.store import Store
+from msgctl.store.store import SLICE, Store
 
 GROUPINGS = ("day", "month", "command", "job", "country", "profile")
 """The columns that messages and credits can be summed by."""
@@ -60,12 +61,13 @@ class Sum(NamedTuple):
     credits: int
 
 
-_ENTRIES = """SELECT result.time, profile, command, job.id, result.phone,
+_FIELDS = """result.time, profile, command, job.id, result.phone,
     CASE result.outcome WHEN 'sending' THEN 'unknown' ELSE result.outcome END, result.id, status, result.state,
-    result.credits, parameters, settings
-    FROM result JOIN job ON job.number = result.job
+    result.credits, parameters, settings"""
+_ENTRIES = """FROM result JOIN job ON job.number = result.job
     JOIN content ON content.job = result.job AND content.number = result.content
     WHERE removed IS NULL AND result.request > 0"""
+_KEY = ("result.time", "result.job", "result.line", "result.attempt")
 
 
 def entries(
@@ -79,6 +81,46 @@ def entries(
     profile: str | None = None,
 ) -> list[Entry]:
     """Return the newest ``limit`` entries that match, newest last; ``until`` is excluded."""
+    conditions, values = _conditions(since, until, phone, job, profile)
+    order = ", ".join(f"{column} DESC" for column in _KEY)
+    query = f"SELECT {_FIELDS} {_ENTRIES} {conditions} ORDER BY {order} LIMIT ?"
+    return [Entry(*row) for row in reversed(store.db.rows(query, (*values, limit)))]
+
+
+def all_entries(
+    store: Store,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    phone: str | None = None,
+    job: int | None = None,
+    profile: str | None = None,
+) -> Iterator[Entry]:
+    """Yield all entries that match, newest last, 1,000 at a time, without an open cursor."""
+    own = ""
+    if job is not None:
+        # The index of times is read only where the job has results. Plus signs keep both databases from choosing an
+        # index that would read all rows of the job, or of the store, for each page.
+        first, last = store.db.rows("SELECT min(+time), max(+time) + 1 FROM result WHERE job = ?", (job,))[0]
+        since, until = max(since or 0, first or 0), min(until or 2**62, last or 0)
+        own = f"AND +result.job = {job:d}"
+    conditions, values = _conditions(since, until, phone, None, profile)
+    key = ", ".join(_KEY)
+    query = f"SELECT {key}, {_FIELDS} {_ENTRIES} {own} {conditions} AND ({key}) > (?, ?, ?, ?) ORDER BY {key} LIMIT ?"
+    after = (0, 0, 0, 0)
+    while True:
+        rows = store.db.rows(query, (*values, *after, SLICE))
+        for row in rows:
+            yield Entry(*row[len(_KEY) :])
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][: len(_KEY)]
+
+
+def _conditions(
+    since: int | None, until: int | None, phone: str | None, job: int | None, profile: str | None
+) -> tuple[str, list[int | str]]:
+    """Return the conditions of a query for entries, and their values."""
     conditions = ""
     values: list[int | str] = []
     for condition, value in (
@@ -91,9 +133,7 @@ def entries(
         if value is not None:
             conditions += f" AND {condition}"
             values.append(value)
-    order = ", ".join(f"result.{column} DESC" for column in ("time", "job", "line", "attempt"))
-    query = f"{_ENTRIES} {conditions} ORDER BY {order} LIMIT ?"
-    return [Entry(*row) for row in reversed(store.db.rows(query, (*values, limit)))]
+    return conditions, values
 
 
 def last(store: Store, account: str) -> list[Entry]:
@@ -105,7 +145,8 @@ def last(store: Store, account: str) -> list[Entry]:
     )
     if number is None:
         return []
-    return [Entry(*row) for row in store.db.rows(f"{_ENTRIES} AND result.job = ? ORDER BY result.line", (number,))]
+    query = f"SELECT {_FIELDS} {_ENTRIES} AND result.job = ? ORDER BY result.line"
+    return [Entry(*row) for row in store.db.rows(query, (number,))]
 
 
 def usage(
