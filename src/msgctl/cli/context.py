@@ -89,9 +89,12 @@ class Context:
     @cached_property
     def profile(self) -> profiles.Profile:
         """The profile to use. Raises ConfigurationError."""
+        return self._chosen(self.options.profile)
+
+    def _chosen(self, name: str | None) -> profiles.Profile:
         from msgctl.outcomes import words
 
-        profile = profiles.choose(lambda: self.config, self.environ, self.options.profile).checked()
+        profile = profiles.choose(lambda: self.config, self.environ, name).checked()
         words.use(profile.words)
         return profile
 
@@ -112,10 +115,9 @@ class Context:
             return None
 
     def use_profile(self, name: str) -> None:
-        """Use another profile from now on. The store stays the same."""
-        self.options.profile = name
-        for cached in ("profile", "client"):
-            vars(self).pop(cached, None)
+        """Use another profile from now on. The store stays the same, and so do the commands in hints."""
+        self.profile = self._chosen(name)
+        vars(self).pop("client", None)
 
     def with_profile(self, name: str | None) -> "Context":
         """Return a context of the same run with another profile, its own store and client."""

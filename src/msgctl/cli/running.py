@@ -53,7 +53,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     sending = owners.take(context.store, job.number, state=state)
-    is_resend = bool(sending.job.is_resending)
+    is_resend, earlier_requests = bool(sending.job.is_resending), sending.job.requests
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     hint = ending.resume_hint(job, context.printer.program)
     is_stored = True
@@ -78,7 +78,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     if is_resend and not only_resend and how.why is Why.COMPLETE and job.pending:
         return send(context, job)
     error = ending.error_of(job, how, context.printer.program)
-    if is_resend and how.why is Why.COMPLETE and not sender.sent:
+    if is_resend and how.why is Why.COMPLETE and job.requests == earlier_requests:
         error = None
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     if error is not None:

@@ -135,8 +135,9 @@ def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
 
 
 def _invalid(row: InvalidRow, name: str) -> FileError:
+    parts = [f"Line {row.line} of {name}", row.phone, row.reason]
     return FileError(
-        f"Line {row.line} of {name}: {row.phone}: {row.reason}",
+        ": ".join(filter(None, parts)),
         "Fix or remove it. National numbers need a country, such as --country-code CO.",
     )
 

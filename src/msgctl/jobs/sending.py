@@ -57,7 +57,7 @@ class _Message(NamedTuple):
 class Sender:
     """Sends the pending recipients of a job that this process owns: `start`, `wait` for the end, and `finish`.
 
-    ``job`` is the row of the job after the last commit, and ``sent`` whether a request of this run left.
+    ``job`` is the row of the job after the last commit, and ``sent`` whether this run sent, or may have sent, anything.
     """
 
     def __init__(
@@ -105,12 +105,17 @@ class Sender:
         self._is_lost = False
         self._is_done = False
         self.lost: LostJobError | None = None
-        self.sent = False
+        self._has_sent = False
 
     @property
     def job(self) -> Job:
         """The row of the job after the last commit."""
         return self._sending.job
+
+    @property
+    def sent(self) -> bool:
+        """Whether a message of this run was accepted, has an unknown outcome, or is in flight."""
+        return self._has_sent or bool(self._in_flight)
 
     def start(self) -> None:
         """Start the threads, or as many as the system allows."""
@@ -187,7 +192,6 @@ class Sender:
         is_valid = boot_time() < intent.expires and not self._backoff.delay(started) and self._hours.is_open()
         if not is_valid or self._stopping.is_set():
             return Outcome(intent, started)
-        self.sent = True
         return send(client, self._operation, self._settings, intent, started)
 
     # --- the thread that owns the store
@@ -243,6 +247,8 @@ class Sender:
 
     def _commit(self, outcomes: Sequence[Outcome]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
+        for outcome in outcomes:
+            self._count(outcome)
         if self._is_lost or self.lost:
             if self.lost:
                 self._record_late(outcomes)
@@ -250,8 +256,6 @@ class Sender:
                 self._keep(outcomes)
             self._serve([None] * len(self._waiting))
             return
-        for outcome in outcomes:
-            self._count(outcome)
         intents: list[Intent] = []
         try:
             with self._sending.batch(self._rules(), wanted=len(self._waiting)):
@@ -294,6 +298,7 @@ class Sender:
         if not outcome.rows:
             return
         self._sent_to += len(outcome.rows)
+        self._has_sent |= any(row.outcome != "refused" for row in outcome.rows)
         self._unreached.add("")
         if any(row.outcome == "accepted" for row in outcome.rows):
             self._backoff.accepted()
