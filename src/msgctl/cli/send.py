@@ -64,7 +64,7 @@ def send_message(
         result = _printed(context, error)
     if not wait.wait:
         return result
-    from msgctl.cli.tracking import track_sent
+    from msgctl.cli.wait import track_sent
 
     context.printer.print(result)
     tracked = track_sent(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until)

@@ -67,7 +67,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     if context.options.dry_run:
         return dry_run(context, *(target.request for target in targets))
     is_json = context.options.format is Format.JSON and not context.options.fields
-    got: dict[str, Response] = {}
+    received: list[tuple[Target, Response]] = []
     failures: list[MsgctlError] = []
     for target in targets:
         try:
@@ -78,14 +78,14 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
         except MsgctlError as error:
             failures.append(named(target.id, error))
             if is_json and error.response:
-                got[target.id] = error.response
+                received.append((target, error.response))
             continue
         if response.document.get("data") == []:
             failures.append(_without_state(target.id, response))
         if is_json or response.document["data"]:
-            got[target.id] = response
-    learn(context, targets, got)
-    return ServiceResult(list(got.values()), failures=failures)
+            received.append((target, response))
+    learn(context, received)
+    return ServiceResult([response for _, response in received], failures=failures)
 
 
 @command(
@@ -112,16 +112,17 @@ def watch(
     targets = messages.targets(context)
     if context.options.dry_run:
         return dry_run(context, *(target.request for target in targets))
-    tracker, failures = Tracker(context, targets, max_wait, until), list[MsgctlError]()
+    tracker = Tracker(context, targets, max_wait, until)
+    failures: list[MsgctlError] = []
     try:
         tracker.follow()
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [named(target.id, tracker.failures[target.id]) for target in targets if target.id in tracker.failures]
+    failures += [named(message.target.id, message.failure) for message in tracker.messages if message.failure]
     is_json = context.options.format is Format.JSON
-    shown = [response for response in tracker.latest.values() if is_json or response.document["data"]]
+    shown = [response for response in tracker.responses if is_json or response.document["data"]]
     return ServiceResult(shown, failures=failures)
 
 

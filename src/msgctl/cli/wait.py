@@ -1,0 +1,145 @@
+"""The option --wait: track the messages of one send, and report the recipients who did not get theirs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgctl import operations as ops
+from msgctl.cli.context import Context
+from msgctl.cli.tracking import NOT_REACHED, Target, Tracked, Tracker, is_displayed
+from msgctl.errors import ConditionError
+from msgctl.http.response import listed
+from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome, is_delivered, is_final, reaches
+from msgctl.output.result import Format, ServiceResult
+from msgctl.text import plural, shorten, some_of
+
+
+class _Sent(NamedTuple):
+    """An accepted recipient, or their ``name`` in errors; with the message, if it has an ID, and its last state."""
+
+    name: str
+    message: Tracked | None
+    state: str | None
+
+
+def track_sent(
+    context: Context, outcomes: Sequence[RecipientOutcome], max_wait: float, until: str | None
+) -> ServiceResult:
+    """Track the accepted messages of a send until every state is final or wanted.
+
+    Return the latest responses (for --json), with an error if a message was not delivered or did not reach ``until``.
+    """
+    accepted = [outcome for outcome in outcomes if outcome.outcome == ACCEPTED]
+    tracker = Tracker(context, _targets(accepted), max_wait, until)
+    tracker.follow()
+    noun = "call" if context.operation is ops.SEND_CALL else "message"
+    sent = _sent(accepted, tracker.messages, noun)
+    if is_displayed(context):
+        _show(context, sent)
+    failures = []
+    if error := _Undelivered(sent, noun, until).error(context, tracker.goal, max_wait):
+        error.recipients = listed(outcomes)
+        failures.append(error)
+    elif sent and all(recipient.state and is_delivered(recipient.state) for recipient in sent):
+        done = "answered" if noun == "call" else "delivered"
+        context.note(f"The {noun} was {done}." if len(sent) == 1 else f"All {noun}s were {done}.")
+    responses = tracker.responses if context.options.format is Format.JSON else []
+    return ServiceResult(responses, failures=failures)
+
+
+def _sent(accepted: Sequence[RecipientOutcome], messages: Sequence[Tracked], noun: str) -> list[_Sent]:
+    """Return the accepted recipients with their messages and states."""
+    of_id = {message.target.id: message for message in messages}
+    states: dict[tuple[str, str | None], str | None] = {}
+    for message in messages:
+        for phone, state in zip(message.target.phones or (None,), message.states, strict=False):
+            states[message.target.id, phone] = state
+    sent = []
+    for outcome in accepted:
+        key = outcome.id or ""
+        sent.append(_Sent(outcome.phone or f"the {noun}", of_id.get(key), states.get((key, outcome.phone))))
+    return sent
+
+
+class _Undelivered:
+    """The recipients of a send who did not get its message in time, by reason."""
+
+    def __init__(self, sent: Sequence[_Sent], noun: str, until: str | None) -> None:
+        self._sent = sent
+        self._noun = noun
+        self._without_id: list[_Sent] = []
+        self._unread: list[tuple[_Sent, Tracked]] = []
+        self._missing: list[str] = []
+        self._late: list[str] = []
+        for recipient in sent:
+            message, state = recipient.message, recipient.state
+            if message is None:
+                self._without_id.append(recipient)
+            elif state is None or message.error:
+                self._unread.append((recipient, message))
+            elif not reaches(state, until or "delivered"):
+                self._missing.append(f"{recipient.name} [{shorten(state, 60)}]")
+                if message.is_late and not is_final(state):
+                    self._late.append(state)
+
+    @property
+    def _are_late(self) -> bool:
+        """Whether more time is all that any of them needs."""
+        are_late = all(message.is_late for _, message in self._unread)
+        return are_late and len(self._late) == len(self._missing) and not self._without_id
+
+    def error(self, context: Context, goal: str, max_wait: float) -> ConditionError | None:
+        """Return the error about them; None if there are none."""
+        parts = []
+        if self._missing:
+            done = "answered by" if self._noun == "call" else "delivered to"
+            accepted = plural(len(self._sent), f"accepted {self._noun}")
+            parts.append(f"Not {done} {some_of(self._missing)} ({len(self._missing)} of {accepted})")
+        if self._late:
+            parts.append(f"{plural(len(self._late), self._noun)} did not reach {goal} in {max_wait:g} s")
+        if self._unread:
+            errors = [message.error for _, message in self._unread if message.error]
+            statuses = sorted({str(error.http_status) for error in errors if error.http_status})
+            status = f" ({', '.join(statuses)})" if statuses else ""
+            names = some_of([recipient.name for recipient, _ in self._unread])
+            parts.append(f"The state of {names} could not be read{status}")
+        if self._without_id:
+            names = some_of([recipient.name for recipient in self._without_id])
+            parts.append(f"The state of {names} cannot be checked: the service returned no ID")
+        if not parts:
+            return None
+        hint = None
+        if self._missing or self._unread:
+            hint = f"{self._first_failure}To check again: {context.printer.program} state get --last"
+        return ConditionError(
+            "; ".join(parts),
+            hint,
+            reason=NOT_REACHED if self._are_late else "not_delivered",
+            word=("delivered", self._late[0]) if self._late else None,
+        )
+
+    @property
+    def _first_failure(self) -> str:
+        """A sentence about the first error other than a missed deadline, if there is one."""
+        messages = [recipient.message for recipient in self._sent if recipient.message]
+        for error in (*(message.error for message in messages), *(message.failure for message in messages)):
+            if error and error.reason != NOT_REACHED:
+                return f"The first failure: {error.message}. "
+        return ""
+
+
+def _targets(accepted: Sequence[RecipientOutcome]) -> list[Target]:
+    """Return the messages with an ID, each with its recipients."""
+    phones: dict[str, list[str]] = {}
+    for outcome in accepted:
+        if outcome.id:
+            phones.setdefault(outcome.id, []).extend([outcome.phone] if outcome.phone else [])
+    return [Target(*target) for target in phones.items()]
+
+
+def _show(context: Context, sent: Sequence[_Sent]) -> None:
+    """Print the last state of each message, in place of the display that is gone."""
+    from msgctl.output.tables import Column, listing
+
+    rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]
+    width = context.screen(context.stderr).width or 80
+    context.printer.explain(listing([Column("phone"), Column("state")], rows, context.clock(), width))
