@@ -8,7 +8,7 @@ Request building, the checks of required fields and limits, the emulator's routi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -370,12 +370,12 @@ OPERATIONS = (
 )
 
 
-def message_digest(operation: Operation, values: Mapping[str, object], content: str) -> bytes:
-    """Return a digest of the message that a recipient gets, to recognize a repeat.
+def message_digest(operation: Operation, values: Mapping[str, object]) -> Callable[[str], bytes]:
+    """Return a function that returns a digest of the message that a recipient gets, to recognize a repeat.
 
-    ``content`` is the text or the template values, as JSON. ``values`` contains the other parameters.
+    Its argument is the text or the template values, as JSON. ``values`` contains the other parameters.
     """
     from hashlib import sha256  # few commands need it
 
     fixed = json.dumps([operation.name, values.get("audio-code"), values.get("template")])
-    return sha256((fixed + content).encode()).digest()
+    return lambda content: sha256((fixed + content).encode()).digest()

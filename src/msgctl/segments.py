@@ -28,7 +28,8 @@ DEFAULT_ALPHABET = (
 EXTENSION = "\f^{}\\[~]|€"
 """The characters of two septets (the escape and a code), in the order of their codes."""
 
-_ALPHABET = frozenset(DEFAULT_ALPHABET + EXTENSION)
+_ESCAPED = frozenset(EXTENSION)
+_ALPHABET = frozenset(DEFAULT_ALPHABET) | _ESCAPED
 
 # (units in a single message, units in each segment of several)
 _CAPACITY = {GSM7: (160, 153), UCS2: (70, 67)}
@@ -82,7 +83,9 @@ class Count:
 
 def count(text: str) -> Count:
     """Return the segments of a text; an empty text has none."""
-    not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
+    not_gsm7: tuple[str, ...] = ()
+    if not _ALPHABET.issuperset(text):
+        not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
     encoding = UCS2 if not_gsm7 else GSM7
     units = _units(text, encoding)
     alone, joined = _CAPACITY[encoding]
@@ -174,7 +177,7 @@ def saved_by_gsm7(text: str) -> int:
 def _units(text: str, encoding: str) -> int:
     """Septets, or UTF-16 code units; a lone surrogate is one unit."""
     if encoding == GSM7:
-        return len(text) + sum(map(text.count, EXTENSION))
+        return len(text) if _ESCAPED.isdisjoint(text) else len(text) + sum(map(text.count, EXTENSION))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

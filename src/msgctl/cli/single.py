@@ -167,4 +167,4 @@ def _digest(request: Request) -> bytes:
         content = {name: value for name, value in json.loads(request.json or b"{}").items() if name != "phone"}
     else:
         content = {name: request.values[name] for name in ("sms", "message", "body") if name in request.values}
-    return operations.message_digest(request.operation, request.values, json.dumps(content))
+    return operations.message_digest(request.operation, request.values)(json.dumps(content))

@@ -37,7 +37,7 @@ class Importer:
         """``content`` is everything that the messages have in common."""
         self._store = store
         self._job = job
-        self._settings = settings
+        self._digest_of = message_digest(settings.performs, settings.fixed)
         self._digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
         self._known: dict[bytes, int] = {}
         self._last_number = 0
@@ -97,7 +97,7 @@ class Importer:
 
     def _new_number(self, message: Message) -> int:
         text = json.dumps(message.parameters)
-        digest = message_digest(self._settings.performs, self._settings.fixed, text)
+        digest = self._digest_of(text)
         number = self._known.get(digest)
         if number is None:
             number = self._last_number = self._last_number + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 
 from msgctl.errors import ConfigurationError
@@ -92,7 +93,7 @@ class Database(ABC):
         for some in chunks(rows):
             group = "(" + ", ".join("?" * len(some[0])) + ")"
             text = f"{statement} VALUES {', '.join([group] * len(some))} {ending}"
-            changed += self.change(text, [value for row in some for value in row])
+            changed += self.change(text, list(chain.from_iterable(some)))
         return changed
 
     @contextmanager
@@ -118,13 +119,8 @@ class Database(ABC):
 
 def chunks(values: Iterable[Any], size: int = MAX_VALUES) -> Iterator[list[Any]]:
     """Yield lists of at most ``size`` values."""
-    some: list[Any] = []
-    for value in values:
-        some.append(value)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
+    iterator = iter(values)
+    while some := list(islice(iterator, size)):
         yield some
 
 

@@ -87,7 +87,8 @@ class Sending:
 
     def _counted(self) -> Job:
         number = self.job.number
-        results.add_to_counts(self._db, number, _sum(self._changes, self._queue.changes))
+        self._changes.update(self._queue.changes)
+        results.add_to_counts(self._db, number, self._changes)
         rows = self._db.rows(
             f"UPDATE job SET request = ?, highest_price = ? WHERE number = ? RETURNING {COLUMNS}",
             (self.job.request, max(self._highest_price, self.job.highest_price), number),
@@ -96,7 +97,7 @@ class Sending:
 
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store the outcomes of requests that were intended in an earlier batch."""
-        self._changes = _sum(self._changes, results.record(self._db, self.job.number, outcomes))
+        self._changes.update(results.record(self._db, self.job.number, outcomes))
         for intent, rows, _ in outcomes:
             for row in rows:
                 if row.outcome == "accepted" and row.credits and intent.cost:
@@ -110,7 +111,7 @@ class Sending:
         """Make the recipients of requests that were certainly not sent pending again."""
         for intent in intents:
             number = results.give_back(self._db, self.job.number, intent)
-            self._changes = _sum(self._changes, Counter(sending=-number, pending=number, requests=-bool(number)))
+            self._changes.update(sending=-number, pending=number, requests=-bool(number))
             self._queue.go_back(intent.content, min(intent.lines))
 
     def upcoming(self, size: int) -> tuple[int, int] | None:
@@ -143,7 +144,7 @@ class Sending:
             expires=self._began + INTENT_LIFE,
         )
         self._intents.append(intent)
-        self._changes = _sum(self._changes, Counter(pending=-number, sending=number, requests=1))
+        self._changes.update(pending=-number, sending=number, requests=1)
         return intent
 
     def reconnect(self, unsent: Sequence[Intent] = (), outcomes: Sequence[RequestOutcome] = ()) -> None:
@@ -181,10 +182,3 @@ class Sending:
             )
         self.job = jobs.get(self._store, number)
         return self.job
-
-
-def _sum(first: Counter[str], second: Counter[str]) -> Counter[str]:
-    """Add two counters; ``+`` would drop numbers below zero."""
-    total = Counter(first)
-    total.update(second)
-    return total
