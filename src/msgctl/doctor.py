@@ -34,8 +34,6 @@ ADDRESS_HINT = (
     "Check the client ID and the key. The service refuses every address that the account's Security menu does not "
     "allow: allow the public IP address of this machine, or of its proxy."
 )
-OVERDUE = 600_000
-"""Milliseconds after its due time when a scheduled job is overdue."""
 BALANCE = request.build(ops.BALANCE, {})
 
 
@@ -141,8 +139,8 @@ def check_store(machine: Machine) -> Finding:
     store = machine.context.store
     listed = jobs.listed(store)
     found = f"{store.db.place}: {plural(len(listed), 'job')}; this machine is {store.machine}"
-    late = store.now() - OVERDUE
-    overdue = [job for job in listed if job.state == "scheduled" and (job.due or late) < late and not job.is_running]
+    now = store.now()
+    overdue = [job for job in listed if job.shown_state == "scheduled" and job.due is not None and job.due <= now]
     if overdue:
         jobs_due = f"{plural(len(overdue), 'job')} {'is' if len(overdue) == 1 else 'are'} overdue"
         return Finding(

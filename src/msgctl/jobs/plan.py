@@ -90,16 +90,18 @@ class FileRows:
         )
 
     def _none_left(self, settings: Settings) -> UsageError:
-        tally, invalid = self.tally, self.left_out["invalid"]
-        what = f"All recipients in {self.file} are excluded"
-        if tally.opted_out and not tally.over_limit:
+        tally, consequence = self.tally, "nothing was sent"
+        if self.left_out["excluded"].number or (tally.opted_out and tally.over_limit):
+            what = f"All recipients in {self.file} are excluded"
+        elif tally.opted_out:
             what = f"All recipients in {self.file} have opted out"
-        elif tally.over_limit and not tally.opted_out:
+            return UsageError(what, consequence=consequence, reason="opted_out")
+        elif tally.over_limit:
             what = f"All recipients in {self.file} have reached the limit of {settings.at_most}"
-        elif invalid.number and not self.left_out["excluded"].number:
-            line, _, reason = invalid.rows[0]
+        else:
+            line, _, reason = self.left_out["invalid"].rows[0]
             what = f"{self.file} has no valid rows: line {line}: {reason}"
-        return FileError(what, consequence="nothing was sent")
+        return FileError(what, consequence=consequence)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Summary:
     """A summary of a job, as ``job show`` prints it. Times are ISO 8601.
 
     A request in flight is pending while the job is running, and otherwise unknown. The fields with a default are no
-    columns, and the JSON has them only if they are set.
+    columns. The JSON has ``states`` and ``replayed`` if they are set; the others are only for a terminal.
     """
 
     job: str
@@ -81,7 +81,12 @@ class Summary:
     def document(self) -> dict[str, Any]:
         """Return the fields by name."""
         # Not `asdict`, which copies every value: half the time of a list of 2,000 jobs.
-        return {name: value for name, value in vars(self).items() if value or name in JOB_FIELDS}
+        document = {name: getattr(self, name) for name in JOB_FIELDS}
+        if self.states:
+            document["states"] = self.states
+        if self.replayed:
+            document["replayed"] = True
+        return document
 
 
 JOB_FIELDS = tuple(
