@@ -169,7 +169,7 @@ def _failure(request: Request, response: Response) -> MsgctlError:
     """Return the error for recipients that are unknown, or else for those that are refused."""
     outcomes = response.outcomes
     message = next((outcome.error for outcome in outcomes if outcome.error), None)
-    message = message or service_message(response.document)
+    message = message or service_message(response.content)
     quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
     if unknown := _names(outcomes, UNKNOWN):
         verb = "was" if len(unknown) == 1 else "were"

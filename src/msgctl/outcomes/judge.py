@@ -253,12 +253,14 @@ def _has_acceptance(request: RequestParts, document: Any) -> bool:
 
 def _is_too_long(request: RequestParts, document: Any) -> bool:
     """Return whether a response has more text and values than a send can need."""
-    length = 0
+    left = MAX_READ + MAX_READ_EACH * len(request.phones)
     for value in values(document):
-        length += 2
+        left -= 2
         if isinstance(value, str) and value not in request.echoes:
-            length += len(value)
-    return length > MAX_READ + MAX_READ_EACH * len(request.phones)
+            left -= len(value)
+        if left < 0:
+            return True
+    return False
 
 
 def _accepts(request: RequestParts, value: Any) -> bool:
