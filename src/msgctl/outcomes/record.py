@@ -52,11 +52,11 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
         return _statistics(document)
     if not record.entries and record is not operations.RESPONSE_CHATAPP:
         return limit(_single(operation, document))
-    outer: Object = {}
+    outer: dict[str, Any] = {}
     data = document
     if isinstance(document, dict):
-        outer = {name: value for name, value in document.items() if name != "data"}
-        data = document.get("data")
+        outer = {**document}
+        data = outer.pop("data", None)
     own, other = "status", "state"
     if any(field.name == "state" for field in record.entries):
         own, other = other, own

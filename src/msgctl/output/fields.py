@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from msgctl import jsontext, operations
@@ -90,7 +91,10 @@ def rows_of(response: Response) -> Iterator[Row]:
     else:
         status = "state" if any(field.name == "state" for field in record.entries) else "status"
         entries = document.get("data") or [{"id": document.get("id"), status: document.get("status")}]
-        dispatch = {_beside_entries(name): _short(value) for name, value in document.items() if name != "data"}
+        known = [field.name for field in record.fields]
+        others = islice((name for name in document if name not in known), MAX_UNKNOWN)
+        names = [name for name in (*known, *others) if name in document and name != "data"]
+        dispatch = {_beside_entries(name): _short(document[name]) for name in names}
         for entry in entries:
             yield {**dispatch, **entry}
 

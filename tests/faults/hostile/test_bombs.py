@@ -46,8 +46,11 @@ SIXTY_FOUR = 64
 
 
 def filled(head: bytes, piece: bytes, tail: bytes, size: int) -> bytes:
-    """A document of almost ``size`` bytes."""
-    return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
+    """A document of almost ``size`` bytes. A ``%d`` in the piece is its number."""
+    if b"%d" not in piece:
+        return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
+    number = (size - len(head) - len(tail)) // (len(piece) + 5)
+    return head + b"".join(piece % place for place in range(number)) + tail
 
 
 HEAD = b'{"status":1,"id":"d","urlShort":"u","more":['
@@ -62,6 +65,7 @@ PIECES: dict[str, tuple[bytes, bytes, bytes]] = {
     "objects of one field": (HEAD, b'{"a":1},', b"1]}"),
     "objects": (HEAD, b'{"":{}},', b"1]}"),
     "controls": (b'{"status":1,"id":"d","urlShort":"', b"\xc2\x9b", b'"}'),
+    "fields for a thousand entries": (HEAD[:-8] + b'"data":[' + b"{}," * 1000 + b"{}]", b',"%d":1', b"}"),
     "an ID for a thousand entries": (HEAD + b'],"data":[' + b"{}," * 1000 + b'{}],"id":"', b"x", b'"}'),
 }
 """Content of responses: the beginning, the piece that is repeated, and the end."""
