@@ -160,6 +160,9 @@ def test_hints_can_be_copied_unchanged(
         monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     sent = tool(*options, "sms", "send", "573001230003", "-m", "Hello", "--no-color", terminal=True)
     assert f"→ Follow the delivery: {program} state watch --last\n" in sent.err
+    waited = tool(*options, "sms", "send", "573001234567", "-m", "Hello", "--wait", terminal=True)
+    assert "1 message accepted" in waited.err
+    assert "state watch" not in waited.err
     code = tool(*options, "2fa", "send-sms", "573001230003", "--app-name", "Shop", "--no-color", terminal=True)
     assert f"→ Check a code: {program} 2fa verify 573001230003 " in code.err
     watched = tool(*options, "state", "watch", "--last", "--max-wait", "1")

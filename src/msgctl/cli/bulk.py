@@ -31,7 +31,7 @@ from msgctl.jobs.reader import Recipients, name_of, numbers_in, opened
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.rows import PhoneCells, Row
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
-from msgctl.jobs.settings import OPTIONS, Settings
+from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result
@@ -304,11 +304,14 @@ class Bulk:
         return running.send(context, job)
 
     def _note_options(self, job: Job) -> None:
-        """Print a note for each option that differs from the job's own setting: it has no effect."""
+        """Print a note for each option that differs from the job's own setting, because it has no effect."""
         own = Settings.load(job.settings)
         for name, option in OPTIONS.items():
             given, kept = getattr(self._settings, name), getattr(own, name)
             if given == kept:
+                continue
+            if given == DEFAULTS[name]:
+                self._context.note(f"The job keeps its own {option.name}.")
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and given is not None:

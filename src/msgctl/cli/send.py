@@ -66,7 +66,7 @@ def send_message(
         return result
     from msgctl.cli.wait import track_sent
 
-    context.printer.print(result)
+    context.printer.print(result._replace(is_tracked=True))
     tracked = track_sent(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until)
     return tracked._replace(failures=[*result.failures, *tracked.failures])
 

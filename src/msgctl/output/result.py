@@ -65,12 +65,14 @@ class ServiceResult(NamedTuple):
     """Responses of the service to one operation.
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
+    ``is_tracked``: the command itself tracks the messages, so no hint shows how to do it.
     """
 
     responses: Sequence[Response]
     outcomes: Sequence[RecipientOutcome] = ()
     values: Mapping[str, Any] = {}
     failures: Sequence[MsgctlError] = ()
+    is_tracked: bool = False
 
 
 class OwnResult(NamedTuple):

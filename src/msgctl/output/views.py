@@ -212,7 +212,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
 def _hints(result: ServiceResult, program: str) -> list[str]:
     """Return hints for the next steps with the same profile."""
     operation = result.responses[0].operation
-    if result.failures:
+    if result.failures or result.is_tracked:
         return []
     if operation in (ops.SEND_SMS, ops.SEND_CALL):
         return [f"Follow the delivery: {program} state watch --last"]
