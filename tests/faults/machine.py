@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import queue
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Protocol
 from unittest import mock
 
 from greenlet import getcurrent, greenlet
 
-from msgctl.errors import StoreNotReachedError
-from msgctl.store.database import Row
-from msgctl.store.sqlite import SQLite
+from msgctl.store.database import Database
 from msgctl.store.store import Store
 
 NOON = 1_790_164_800.0
@@ -37,6 +34,16 @@ class WrongError(AssertionError):
     """msgctl broke a promise, or does not end."""
 
 
+class Session(Protocol):
+    """A connection of a process with the store."""
+
+    def lose(self) -> None:
+        """End it: its locks are free, its transaction is undone, and its statements fail."""
+
+    def release_locks(self) -> None:
+        """Lose the locks, although the session lives."""
+
+
 class Process:
     """A process of a machine. ``faults`` are what happens to it, by point; its clock may be an hour off."""
 
@@ -48,68 +55,22 @@ class Process:
         self.points = 0
         self.is_dead = False
         self.suspended_until = 0.0
-        self.databases: list[NetworkedSQLite] = []
+        self.sessions: list[Session] = []
 
     def open(self) -> Store:
         """Open the store, as a process does at its start."""
-        return Store(NetworkedSQLite(self.world.path, self), self.clock)
+        return Store(self.world.connect(self), self.clock)
 
     def clock(self) -> float:
         return self.world.now + NOON + self.offset
 
     def release_locks(self) -> None:
-        for database in self.databases:
-            self.world.locks -= database.owners
+        for session in self.sessions:
+            session.release_locks()
 
     def lose_connections(self) -> None:
-        """End the sessions: their locks are free, their transactions are undone, and statements fail."""
-        self.release_locks()
-        for database in self.databases:
-            database.roll_back()
-            database.is_lost = True
-
-
-class NetworkedSQLite(SQLite):
-    """SQLite with the faults of a server: a session that ends, and a commit that is lost on the way."""
-
-    def __init__(self, path: Path, process: Process) -> None:
-        self.process = process
-        self.owners: set[int] = set()
-        self.is_lost = False
-        process.databases.append(self)
-        super().__init__(path)
-
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        self._arrive(statement)
-        return super().rows(statement, values)
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        self._arrive(statement)
-        changed = super().change(statement, values)
-        if statement == "COMMIT":
-            self.process.world.point("committed")
-        return changed
-
-    def _arrive(self, statement: str) -> None:
-        world = self.process.world
-        fault = world.point(statement.split(None, 1)[0])
-        if fault == "disconnect":
-            if statement == "COMMIT" and world.random.random() < 0.5:
-                super().change(statement)  # it is stored, but nobody is told
-            self.process.lose_connections()
-        if self.is_lost:
-            raise StoreNotReachedError("The connection was lost")
-
-    def hold(self, owner: int) -> None:
-        self.owners.add(owner)
-        self.process.world.locks.add(owner)
-
-    def held(self, owners: Collection[int]) -> set[int]:
-        return {*owners} & self.process.world.locks
-
-    def reconnect(self) -> None:
-        self.is_lost = False
-        self.process.world.locks |= self.owners
+        for session in self.sessions:
+            session.lose()
 
 
 class Task:
@@ -123,14 +84,14 @@ class Task:
 
 
 class World:
-    """``now`` is the time since the machines were booted; ``locks`` are the owners that others see alive."""
+    """``now`` is the time since the machines were booted. ``connect`` returns a new session of a process."""
 
-    def __init__(self, seed: str, path: Path) -> None:
+    def __init__(self, seed: str, connect: Callable[[Process], Database]) -> None:
         self.random = random.Random(seed)
-        self.path = path
+        self.connect = connect
         self.now = 0.0
-        self.locks: set[int] = set()
         self.trace: list[str] = []
+        self.points = 0
         self.failure: BaseException | None = None
         self._tasks: list[Task] = []
         self._running: Task | None = None
@@ -149,7 +110,7 @@ class World:
         name = self._running.process.name if self._running else "-"
         self.trace.append(f"{self.now:.3f} {name}: {what}")
 
-    def point(self, what: str) -> str:
+    def point(self) -> str:
         """Let the seed decide who continues. Return the fault that happens here, if the caller must do it."""
         task = self._running
         if task is None:
@@ -157,8 +118,8 @@ class World:
         process = task.process
         self._check_alive(task)
         process.points += 1
-        self.note(what)
-        if len(self.trace) > MAX_POINTS:
+        self.points += 1
+        if self.points > MAX_POINTS:
             raise WrongError("the history does not end")
         fault = process.faults.get(process.points, "")
         if fault:
@@ -221,23 +182,19 @@ class World:
     # --- the scheduler
 
     def run(self) -> None:
-        """Run all threads to their ends, and close the connections. Raises what they let through."""
-        processes = {task.process for task in self._tasks}
+        """Run all threads to their ends. Raises what they let through."""
         while self._tasks and self.failure is None:
             ready = [task for task in self._tasks if self._is_ready(task)]
             if ready:
-                self._running = self.random.choice(ready)
+                self._running = ready[int(self.random.random() * len(ready))]
                 self._running.body.switch()
                 self._running = None
             else:
                 self._pass_time()
         for task in [*self._tasks]:
-            task.body.throw(Killed)
+            with suppress(Killed):  # a thread that has not begun raises it here
+                task.body.throw(Killed)
         self._tasks.clear()
-        for process in processes:
-            process.release_locks()
-            for database in process.databases:
-                database.close()
         if self.failure is not None:
             raise self.failure
 
@@ -321,7 +278,7 @@ class _Queue:
 
     def put(self, item: Any) -> None:
         self._items.append(item)
-        self._world.point("put")
+        self._world.point()
 
     def get(self, timeout: float | None = None) -> Any:
         if not self._items:

@@ -1,22 +1,21 @@
 """Seeded histories of jobs with faults, on the real store: `python tests/faults/simulation.py --histories 100000`.
 
-Processes on three machines send, resume, resend and cancel jobs, run the due ones, send under a key and add opt-outs,
-while they are killed, suspended and disconnected (see `machine`). Then the jobs are finished without faults, and
-`check` compares the store, in SQL, with what the service did. Progress is kept in a file: the same command continues.
+Processes on several machines create, send, resume, resend, cancel and remove jobs, run the due ones, send under a key
+and add opt-outs, while they are killed, suspended and disconnected (see `machine`). Then the jobs are finished without
+faults, and `invariants` compares the store, in SQL, with what happened. Progress is kept in a file: the same command
+continues. With ``--store postgresql``, the sessions are those of a real server.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
-import shutil
+import random
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,39 +23,34 @@ from typing import Any, NamedTuple, cast
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from faults import invariants
+from faults.invariants import Arrival, Event, Plan, Question
 from faults.machine import HOUR, Process, World, WrongError
-from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError, TurnedAwayError
+from faults.sessions import PostgreSQLStores, SQLiteStores, Stores
+from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError, TurnedAwayError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
+from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
-from msgctl.store import jobs, once, owners, people, recipients
-from msgctl.store.jobs import NewJob
+from msgctl.store import history as entries
+from msgctl.store import jobs, once, owners, people, recipients, removal
+from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import RowOutcome, millionths
-from msgctl.store.store import Store, open_store
+from msgctl.store.store import Store
+from support.postgres import running
 
 ACCOUNT = "https://service.example/api/v1 1"
 PHONES = [f"57300{number:07}" for number in range(12)]
+TEXTS = {"short": 1, "long": 2}
+"""The messages of all jobs, with their segments. A segment costs one credit."""
 KEY = once.Key("order-1", b"digest", 0.0)
-AT_MOST = 1
-INTENT_LIFE = 0.5
-"""Seconds in which an intent may be sent; a promise that is not read from msgctl."""
+WINDOWS = (None, None, None, None, "08:00-12:01", "11:00-12:31", "12:01-20:00")
+"""A history begins at 12:00."""
 FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "slow", "slow")
-
-
-class Arrival(NamedTuple):
-    """A message that the service accepted: its ID, its job, or 0 for the key, and when its request was sent.
-
-    ``by_clock`` is the same time by the clock of its machine, in milliseconds.
-    """
-
-    id: str
-    job: int
-    phone: str
-    sent: float
-    by_clock: float
+NOTES_OF_TRACE = 400
 
 
 class Response(NamedTuple):
@@ -65,20 +59,21 @@ class Response(NamedTuple):
 
 
 class Service:
-    """Accepts messages for one credit each, and fails in every way. Without ``fails``, it never does."""
+    """Accepts messages for a credit per segment, and fails in every way. Without ``fails``, it never does."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.fails = True
         self.arrivals: list[Arrival] = []
 
-    def send(self, job: int, phones: Sequence[str]) -> list[RecipientOutcome]:
+    def send(self, job: int, attempt: int, phones: Sequence[str], text: str) -> list[RecipientOutcome]:
         world, dice = self.world, self.world.random
-        sent, by_clock = world.now, world.process.clock() * 1000
+        sent, clock, cost = world.now, world.process.clock(), TEXTS[text]
         fate = dice.choices(
             ("accepted", "not reached", "turned away", "refused", "lost", "no response"),
             (20, 1, 1, 1, 1, 2) if self.fails else (1, 0, 0, 0, 0, 0),
         )[0]
+        world.note(f"{fate}: job {job} {text} {' '.join(phones)}")
         if fate == "not reached":
             raise NotReachedError("not reached")
         if fate == "turned away":
@@ -89,23 +84,25 @@ class Service:
         if fate != "lost":
             for phone in phones:
                 id_ = f"m{len(self.arrivals)}"
-                accepted.append(RecipientOutcome(phone, ACCEPTED, id_, "sent", "1"))
-                self.arrivals.append(Arrival(id_, job, phone, sent, by_clock))
-        world.note(f"{fate}: job {job} {' '.join(phones)}")
-        world.sleep(dice.choice((0.01, 0.01, 0.2, 3.0, 60.0)))
+                accepted.append(RecipientOutcome(phone, ACCEPTED, id_, "sent", str(cost)))
+                by_clock = int(clock * 1000), int(clock) % 86400
+                self.arrivals.append(Arrival(id_, job, attempt, phone, text, cost, sent, *by_clock))
+        world.sleep(dice.choices((0.01, 0.2, 3.0, 60.0), (12, 6, 5, 1))[0])
         if fate != "accepted":
             raise OutcomeUnknownError("no response")
         return accepted
 
 
 class JobClient:
-    """The client of one sender. The text of its messages is the number of the job."""
+    """The client of one sender of a job."""
 
-    def __init__(self, service: Service, job: int) -> None:
+    def __init__(self, service: Service, job: Job) -> None:
         self.service, self.job = service, job
+        self.attempt = job.attempt if job.is_resending else 1
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        return Response(self.service.send(self.job, [str(phone) for phone in request.phones]))
+        phones = [str(phone) for phone in request.phones]
+        return Response(self.service.send(self.job.number, self.attempt, phones, str(request.values["sms"])))
 
     def sibling(self) -> Client:
         return cast(Client, self)
@@ -117,79 +114,119 @@ class JobClient:
 class History:
     """A history of a seed: some jobs, some rounds of processes at once, and a last one without faults."""
 
-    def __init__(self, seed: str, path: Path) -> None:
-        self.world = World(seed, path)
+    def __init__(self, seed: str, stores: Stores) -> None:
+        self.stores = stores
+        self.world = World(seed, stores.connect)
         self.dice = self.world.random
         self.service = Service(self.world)
-        self.jobs: list[int] = []
-        self.optouts: dict[str, float] = {}
-        """When each phone had certainly opted out."""
-        self.cancelled: dict[int, float] = {}
-        self.names = 0
+        self.plans: list[Plan] = []
+        self.events: list[Event] = []
+        self.questions: list[Question] = []
 
     def play(self) -> None:
         """Play the history. Raises WrongError, and what msgctl lets through."""
+        commands = {
+            self._resume: 6,
+            self._run_due: 2,
+            self._resend: 3,
+            self._opt_out: 2,
+            self._send_once: 2,
+            self._create: 1,
+            self._cancel: 1,
+            self._remove: 1,
+            self._clear: 1,
+        }
         with self.world.patched():
             self._together([self._create] * self.dice.randint(1, 2), faults=False)
             for _ in range(self.dice.randint(2, 4)):
-                commands = (self._resume, self._resume, self._run_due, self._cancel, self._resend, self._opt_out)
-                number = self.dice.randint(1, 3)
-                chosen = self.dice.choices((*commands, self._send_once), (6, 6, 2, 1, 3, 2, 2), k=number)
+                chosen = self.dice.choices([*commands], [*commands.values()], k=self.dice.randint(1, 3))
                 self._together(chosen, faults=True)
                 self.world.now += self.dice.choice((0.0, 1.0, HOUR / 2))
             self.service.fails = False
             self._together([self._finish], faults=False)
 
     def _together(self, commands: Sequence[Callable[[Store], None]], *, faults: bool) -> None:
+        processes = []
         for number, command in enumerate(commands):
             planned = {}
             if faults:
                 for _ in range(self.dice.choice((0, 1, 1, 2, 3))):
-                    planned[self.dice.randint(5, self.dice.choice((60, 400)))] = self.dice.choice(FAULTS)
+                    planned[self.dice.randint(1, self.dice.choice((60, 400)))] = self.dice.choice(FAULTS)
             offset = self.dice.choice((0.0, 0.0, HOUR, -HOUR)) if faults else 0.0
             process = Process(self.world, f"{number} {command.__name__.strip('_')}", planned, offset)
             self.world.start(_main(process, command), process)
-        self.world.run()
+            processes.append(process)
+        try:
+            self.world.run()
+        finally:
+            for process in processes:
+                self.stores.disconnect(process)
+
+    def _happened(self, what: str, job: int = 0, phone: str = "") -> None:
+        self.world.note(f"{what} {job or phone}")
+        self.events.append(Event(what, self.world.now, job, phone))
 
     # --- the commands
 
     def _create(self, store: Store) -> None:
+        """Import and publish a job; under the name of another one, with the same rows."""
         dice = self.dice
-        settings = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {})
+        settings = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {}, timezone="UTC")
         settings = replace(
             settings,
             batch_size=dice.choice((1, 1, 3)),
             concurrency=dice.choice((1, 2, 4)),
             max_credits=dice.choice((None, None, 3, 6)),
-            at_most=dice.choice((None, f"{AT_MOST}/week")),
+            at_most=dice.choice((None, None, "1/week", "2/week")),
             again=dice.random() < 0.3,
+            canary=dice.choice((None, None, None, 2, 4)),
+            window=dice.choice(WINDOWS),
         )
         number = jobs.create(store, NewJob(ACCOUNT, "main", "sms bulk", settings.dump()))
-        phones = dice.sample(PHONES, dice.randint(3, 9))
-        contents = [NewContent(each, json.dumps({"sms": str(number)}), b"%d" % each, 1) for each in (1, 2)]
+        name = dice.choice((None, None, "monday", "tuesday"))
+        self.plans.append(_plan(number, name, settings))
+        rows_dice = random.Random(name) if name else dice
+        phones = rows_dice.sample(PHONES, rows_dice.randint(3, 9))
+        contents = [
+            NewContent(each, json.dumps({"sms": text}), text.encode(), cost)
+            for each, (text, cost) in enumerate(TEXTS.items(), 1)
+        ]
         rows = [NewRecipient(line, phone, 1 + line % 2) for line, phone in enumerate(phones, 2)]
         recipients.add(store, number, contents, rows)
         state = dice.choice(("active", "scheduled"))
-        jobs.publish(store, number, state=state, digest=b"", due=store.now())
-        self.jobs.append(number)
+        due = store.now() + dice.choice((0, 0, 60_000))
+        job, is_new = jobs.publish(store, number, state=state, digest=b"", name=name, due=due)
+        if not is_new and job.shown_state == "paused":
+            self._send(store, job.number, "active")
 
     def _send(self, store: Store, number: int, state: str) -> None:
         """Send a job as a command does."""
         job = jobs.get(store, number)
         sending = owners.take(store, number, state=state)
-        client = JobClient(self.service, number)
-        sender = Sender(store, sending, Settings.load(job.settings), client.sibling, lambda: self.world.now)
+        settings = Settings.load(job.settings)
+        sent_to = sending.job.accepted + sending.job.refused + sending.job.unknown
+        if settings.canary is not None and (sent_to >= settings.canary or sending.job.is_resending):
+            self._happened("continued", number)
+        client = JobClient(self.service, sending.job)
+        sender = Sender(store, sending, settings, client.sibling, lambda: self.world.now)
         sender.start()
         while not sender.wait(5.0):
             store.clock()
         job, ending = sender.finish()
+        self.world.note(f"job {number} is {job.state}: {ending.why}")
         if ending.reason == "damaged_store":
             raise WrongError(ending.what)
         if job.state == "cancelled":
-            self.cancelled[number] = self.world.now
+            self._happened("cancelled", number)
+
+    def _choose(self, store: Store) -> int:
+        numbers = [job.number for job in jobs.listed(store)]
+        if not numbers:
+            raise UsageError("There is no job")
+        return self.dice.choice(numbers)
 
     def _resume(self, store: Store) -> None:
-        self._send(store, self.dice.choice(self.jobs), "active")
+        self._send(store, self._choose(store), "active")
 
     def _run_due(self, store: Store) -> None:
         for job in jobs.listed(store, states=("scheduled",), due_before=store.now()):
@@ -197,33 +234,50 @@ class History:
                 self._send(store, job.number, "scheduled")
 
     def _resend(self, store: Store) -> None:
-        number = self.dice.choice(self.jobs)
+        number = self._choose(store)
         owners.check_resend(store, number)
-        outcomes = [self.dice.choice(("refused", "unknown"))]
-        count = owners.resendable(store, number, outcomes)
-        if count and owners.resend(store, number, outcomes, expected=count):
-            self._send(store, number, "active")
+        outcome = self.dice.choice(("refused", "unknown"))
+        count = owners.resendable(store, number, [outcome])
+        if count:
+            self.questions.append(Question(number, jobs.get(store, number).attempt + 1, outcome, count))
+            if owners.resend(store, number, [outcome], expected=count):
+                self._send(store, number, "active")
 
     def _cancel(self, store: Store) -> None:
-        number = self.dice.choice(self.jobs)
+        number = self._choose(store)
         while (job := owners.ask_to_stop(store, number, "cancelled")).is_running:
             self.world.sleep(0.5)
         if job.state == "cancelled":
-            self.cancelled[number] = self.world.now
+            self._happened("cancelled", number)
+
+    def _remove(self, store: Store) -> None:
+        number = self._choose(store)
+        if removal.remove(store, [number]):
+            self._happened("removed", number)
+        removal.tidy(store)
+
+    def _clear(self, store: Store) -> None:
+        """Remove all single sends, and all jobs that have ended."""
+        _, numbers = entries.clearable(store, ACCOUNT)
+        removal.remove(store, numbers)
+        for number in numbers:
+            if jobs.get(store, number).removed is not None:
+                self._happened("removed", number)
+        removal.tidy(store)
 
     def _opt_out(self, store: Store) -> None:
         phones = self.dice.sample(PHONES, 4)
         people.add_optouts(store, [(phone, "sms") for phone in phones])
         for phone in phones:
-            self.optouts.setdefault(phone, self.world.now)
+            self._happened("opted out", phone=phone)
 
     def _send_once(self, store: Store) -> None:
-        single = once.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True)
+        single = once.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")
         begun = once.begin(store, single, KEY)
         if isinstance(begun, once.Result):
             return
         try:
-            outcome = self.service.send(0, [PHONES[0]])[0]
+            outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
             once.end(store, begun, [RowOutcome("unknown", error=error.message)], once.Result(5))
         except RefusedError:
@@ -236,22 +290,34 @@ class History:
 
     def _finish(self, store: Store) -> None:
         """Send all jobs to the end: first within their credits, then without a limit."""
-        for number in self.jobs:
-            job = jobs.get(store, number)
+        for job in jobs.listed(store):
             if "cancelled" in (job.state, job.stopping):
-                owners.ask_to_stop(store, number, "cancelled")
+                owners.ask_to_stop(store, job.number, "cancelled")
                 continue
-            self._send(store, number, "active")
-            settings = Settings.load(job.settings)
-            sent = sum(arrival.job == number for arrival in self.service.arrivals)
-            if settings.max_credits is not None and sent > settings.max_credits:
-                raise WrongError(f"job {number} has sent {sent} messages; its limit is {settings.max_credits}")
-            owners.change_settings(store, number, replace(settings, max_credits=None).dump())
-            for _ in range(2):  # an interrupted resend is ended first
-                self._send(store, number, "active")
-            if (state := jobs.get(store, number).state) != "done":
-                raise WrongError(f"job {number} is {state} after all recipients were sent to")
+            self._send(store, job.number, "active")
+            self._happened("unlimited", job.number)
+            settings = replace(Settings.load(job.settings), max_credits=None)
+            owners.change_settings(store, job.number, settings.dump(), due=jobs.get(store, job.number).due)
+            for _ in range(4):  # after a resend that was interrupted, the canary, and a closed window
+                current = jobs.get(store, job.number)
+                if current.state == "done":
+                    break
+                if current.state == "scheduled":
+                    self.world.sleep(max(0.0, (current.due or 0) / 1000 - store.clock()))
+                self._send(store, job.number, "active")
+            if (state := jobs.get(store, job.number).state) != "done":
+                raise WrongError(f"job {job.number} is {state} after all recipients were sent to")
         once.settle_dead(store, ACCOUNT)
+        removal.tidy(store)
+
+
+def _plan(number: int, name: str | None, settings: Settings) -> Plan:
+    at_most = int(settings.at_most.split("/")[0]) if settings.at_most else -1
+    most = -1 if settings.max_credits is None else settings.max_credits
+    opens, closes = -1, -1
+    if settings.window is not None and (hours := Window.parse(settings.window).week[0]):
+        opens, closes = (minutes * 60 for minutes in hours)
+    return Plan(number, name or "", int(settings.again), at_most, settings.canary or -1, most, opens, closes)
 
 
 def _main(process: Process, command: Callable[[Store], None]) -> Callable[[], None]:
@@ -269,123 +335,57 @@ def _main(process: Process, command: Callable[[Store], None]) -> Callable[[], No
     return main
 
 
-INVARIANTS = {
-    "the totals of a job differ from its rows": """SELECT job.number FROM job WHERE id IS NOT NULL AND
-        (accepted, refused, unknown, sending) <> (SELECT coalesce(sum(outcome = 'accepted'), 0),
-            coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unknown'), 0),
-            coalesce(sum(outcome = 'sending'), 0)
-        FROM result WHERE job = job.number AND result.attempt = (SELECT max(newest.attempt) FROM result AS newest
-            WHERE newest.job = result.job AND newest.line = result.line))""",
-    "an intent was forgotten": "SELECT job, line FROM result WHERE outcome = 'sending'",
-    "somebody in a job that is done has no result": """SELECT job, line FROM recipient
-        JOIN job ON job.number = recipient.job WHERE state = 'done' AND content IS NOT NULL AND NOT EXISTS
-        (SELECT 1 FROM result WHERE result.job = recipient.job AND result.line = recipient.line
-            AND outcome NOT IN ('pending', 'sending'))""",
-    "the usage differs from the results": """SELECT number FROM job WHERE removed IS NULL AND
-        ((SELECT coalesce(sum(messages), 0) FROM usage WHERE job = number),
-            (SELECT coalesce(sum(usage.credits), 0) FROM usage WHERE job = number)) <>
-        (SELECT coalesce(sum(CASE outcome WHEN 'accepted' THEN 1 ELSE 0 END), 0), coalesce(sum(result.credits), 0)
-            FROM result WHERE job = number)""",
-    "credits differ from the accepted messages": """SELECT number, credits FROM job WHERE credits <>
-        (SELECT coalesce(sum(credits), 0) FROM result WHERE job = number)""",
-    "somebody got the same message from two jobs": """SELECT phone, content.digest FROM result
-        JOIN content ON content.job = result.job AND content.number = result.content
-        JOIN job ON job.number = result.job WHERE outcome IN ('accepted', 'unknown') AND result.attempt = 1
-        AND content.digest IS NOT NULL AND settings LIKE '%"again": false%'
-        GROUP BY phone, content.digest HAVING count(DISTINCT result.job) > 1""",
-    "somebody got more messages than --at-most": """SELECT phone, count(*) FROM result
-        JOIN job ON job.number = result.job WHERE outcome IN ('accepted', 'unknown')
-        AND settings LIKE '%/week%' GROUP BY phone HAVING count(*) > {at_most}""",
-    "an accepted message has no ID": "SELECT job, line FROM result WHERE outcome = 'accepted' AND id IS NULL",
-}
-"""Queries that must return no row after a history."""
-
-
-def check(history: History, store: Store) -> None:
-    """Compare the store with what the service did. Raises WrongError."""
-    for wrong, query in INVARIANTS.items():
-        if rows := store.db.rows(query.format(at_most=AT_MOST)):
-            raise WrongError(f"{wrong}: {rows}")
-    arrivals = history.service.arrivals
-    times = Counter((arrival.job, arrival.phone) for arrival in arrivals)
-    results = store.db.rows(
-        """SELECT job, phone, outcome, result.attempt, result.id, time FROM result JOIN job ON job.number = result.job
-        WHERE job.id IS NOT NULL AND result.request > 0 AND outcome NOT IN ('excluded', 'pending')"""
-    )
-    attempts = Counter((job, phone) for job, phone, *_ in results)
-    for (job, phone), number in times.items():
-        allowed = attempts[job, phone] if job else 1
-        if number > allowed:
-            raise WrongError(f"{phone} got {number} messages of job {job} in {allowed} attempts")
-    ids = {(arrival.job, arrival.phone, arrival.id) for arrival in arrivals}
-    for job, phone, outcome, attempt, id_, _ in results:
-        if outcome == "accepted" and (job, phone, id_) not in ids:
-            raise WrongError(f"{phone} of job {job} is accepted, but did not arrive")
-        if outcome == "refused" and times[job, phone] >= attempts[job, phone]:
-            raise WrongError(f"{phone} of job {job} is refused in attempt {attempt}, but arrived")
-    intended = {(job, phone): row[-1] for job, phone, *row in results if attempts[job, phone] == 1}
-    for arrival in arrivals:
-        time_of_intent = intended.get((arrival.job, arrival.phone))
-        if time_of_intent is not None and arrival.by_clock > time_of_intent + INTENT_LIFE * 1000 + 1:
-            raise WrongError(f"{arrival} is later than its intent, which expired")
-        since = history.optouts.get(arrival.phone)
-        if arrival.job and since is not None and arrival.sent > since + INTENT_LIFE:
-            raise WrongError(f"{arrival} although the person had opted out at {since}")
-        ended = history.cancelled.get(arrival.job)
-        if ended is not None and arrival.sent > ended + INTENT_LIFE:
-            raise WrongError(f"{arrival} although the job was cancelled at {ended}")
-
-
-_POINT = re.compile(": ([A-Z]+|put|committed)$")
-"""The notes that no reader needs."""
-
-
 class Simulation:
-    """Plays histories in a directory in memory, each with a copy of an empty store."""
+    """Plays histories, each with an empty store."""
 
-    def __init__(self, directory: Path) -> None:
-        self._template = directory / "template"
-        self._path = directory / "store.sqlite3"
-        open_store(self._template).close()
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        invariants.prepare(stores.store)
 
     def play(self, seed: str) -> str:
         """Play a history; return what is wrong with it, with its trace, or an empty string."""
-        for suffix in ("-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        shutil.copy(self._template, self._path)
-        history = History(seed, self._path)
+        self._stores.empty()
+        history = History(seed, self._stores)
         try:
             history.play()
-            store = open_store(self._path)
-            try:
-                check(history, store)
-            finally:
-                store.close()
+            invariants.check(
+                self._stores.store, history.service.arrivals, history.plans, history.events, history.questions
+            )
         except Exception as error:  # noqa: BLE001 (reported with the seed)
-            trace = "\n".join(note for note in history.world.trace if not _POINT.search(note))
+            trace = "\n".join(history.world.trace[-NOTES_OF_TRACE:])
             return f"seed {seed}: {type(error).__name__}: {error}\n{trace}"
         return ""
 
 
-def memory() -> str | None:
-    """Return a directory in memory, if there is one."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+@contextmanager
+def simulating(store: str = "sqlite") -> Iterator[Simulation]:
+    """A simulation with a new store, in a directory in memory if there is one."""
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with ExitStack() as stack:
+        stores: Stores
+        if store == "postgresql":
+            stores = PostgreSQLStores(stack.enter_context(running()))
+        else:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(dir=memory))
+            stores = SQLiteStores(Path(directory) / "store.sqlite3")
+        stack.callback(stores.close)
+        yield Simulation(stores)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--only", type=int, help="play one history, and print its trace")
     parser.add_argument("--progress", type=Path, help="the file of the progress")
     given = parser.parse_args()
-    path = given.progress or Path(tempfile.gettempdir()) / f"msgctl-histories-{given.seed}.json"
+    path = given.progress or Path(tempfile.gettempdir()) / f"msgctl-histories-{given.store}-{given.seed}.json"
     progress: dict[str, Any] = {"played": 0, "wrong": []}
     if path.exists():
         progress = json.loads(path.read_text())
     started, first = time.monotonic(), progress["played"]
-    with tempfile.TemporaryDirectory(dir=memory()) as directory:
-        simulation = Simulation(Path(directory))
+    with simulating(given.store) as simulation:
         if given.only is not None:
             print(simulation.play(f"{given.seed}-{given.only}") or "nothing is wrong")
             return 0
@@ -400,7 +400,7 @@ def main() -> int:
                 print(f"\r{progress['played']:,} histories", end="", file=sys.stderr, flush=True)
     took = time.monotonic() - started
     played, wrong = progress["played"], len(progress["wrong"])
-    print(f"{played:,} histories, {wrong} wrong ({played - first:,} of them in {took:.0f} s)")
+    print(f"{given.store}: {played:,} histories, {wrong} wrong ({played - first:,} of them in {took:.0f} s)")
     return 1 if wrong else 0
 
 

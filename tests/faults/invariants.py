@@ -1,0 +1,194 @@
+"""What must be true after a simulated history: queries over the store and over what really happened.
+
+What happened (arrivals at the service, and what people did) is kept apart from msgctl, and stored in temporary tables
+beside its tables. Times are seconds since the history began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from faults.machine import WrongError
+from msgctl.store.store import Store
+
+INTENT_LIFE = 0.5
+"""Seconds in which an intent may be sent; a promise that is not read from msgctl."""
+
+
+class Arrival(NamedTuple):
+    """A message that the service accepted, with its job, or 0 for the key.
+
+    ``sent`` is when its request was sent; ``by_clock`` is the same time by the clock of its machine, in milliseconds
+    since 1970, and ``second`` in seconds since midnight.
+    """
+
+    id: str
+    job: int
+    attempt: int
+    phone: str
+    text: str
+    credits: int
+    sent: float
+    by_clock: int
+    second: int
+
+
+class Plan(NamedTuple):
+    """The rules of a job. Credits and times of the window (seconds since midnight) are -1 if there is no limit."""
+
+    job: int
+    name: str
+    again: int
+    at_most: int
+    canary: int
+    credits: int
+    opens: int
+    closes: int
+
+
+class Event(NamedTuple):
+    """Something that had certainly happened at a time.
+
+    A phone ``opted out``; a job was ``cancelled``, ``removed``, ``continued`` after --canary, or without its limit of
+    credits (``unlimited``).
+    """
+
+    what: str
+    time: float
+    job: int = 0
+    phone: str = ""
+
+
+class Question(NamedTuple):
+    """The question of a resend: its attempt, the outcome of the people in it, and their number."""
+
+    job: int
+    attempt: int
+    outcome: str
+    number: int
+
+
+TABLES = """
+CREATE TEMPORARY TABLE arrival (id TEXT, job INTEGER, attempt INTEGER, phone TEXT, text TEXT, credits INTEGER,
+    sent DOUBLE PRECISION, by_clock BIGINT, second INTEGER);
+CREATE TEMPORARY TABLE plan (job INTEGER, name TEXT, again INTEGER, at_most INTEGER, canary INTEGER, credits INTEGER,
+    opens INTEGER, closes INTEGER);
+CREATE TEMPORARY TABLE event (what TEXT, time DOUBLE PRECISION, job INTEGER, phone TEXT);
+CREATE TEMPORARY TABLE question (job INTEGER, attempt INTEGER, outcome TEXT, number INTEGER)
+"""
+
+LIFE = f"{INTENT_LIFE} + 0.001"
+NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
+    WHERE newest.job = result.job AND newest.line = result.line)"""
+
+INVARIANTS = {
+    # --- nobody twice
+    "somebody got a message twice": """SELECT job, attempt, phone, count(*) FROM arrival
+        GROUP BY job, attempt, phone HAVING count(*) > 1""",
+    "somebody got a message of two jobs with the same name": """SELECT name, phone FROM arrival
+        JOIN plan ON plan.job = arrival.job WHERE name <> '' GROUP BY name, phone
+        HAVING count(DISTINCT arrival.job) > 1""",
+    "somebody got the same message from two jobs": """SELECT later.* FROM arrival AS later
+        JOIN plan ON plan.job = later.job JOIN arrival AS earlier ON earlier.phone = later.phone
+        AND earlier.text = later.text AND earlier.job <> later.job
+        WHERE again = 0 AND later.attempt = 1 AND later.sent - earlier.sent BETWEEN {life} AND 36000""",
+    "somebody got more messages than --at-most": """SELECT later.job, later.phone, later.sent FROM arrival AS later
+        JOIN plan ON plan.job = later.job WHERE at_most > 0 AND at_most <= (SELECT count(*) FROM arrival AS earlier
+            WHERE earlier.phone = later.phone AND earlier.sent < later.sent - ({life}))""",
+    "a resend reached others than those of its question": """SELECT result.job, result.line FROM result
+        JOIN result AS earlier ON earlier.job = result.job AND earlier.line = result.line
+        AND earlier.attempt = (SELECT max(attempt) FROM result AS before WHERE before.job = result.job
+            AND before.line = result.line AND before.attempt < result.attempt)
+        JOIN (SELECT job, attempt, min(outcome) AS outcome FROM question GROUP BY job, attempt
+            HAVING count(DISTINCT outcome) = 1) AS asked ON asked.job = result.job AND asked.attempt = result.attempt
+        WHERE NOT (earlier.outcome = asked.outcome OR asked.outcome = 'unknown' AND earlier.outcome = 'accepted')""",
+    "a resend has more people than its question": """SELECT result.job, result.attempt FROM result
+        JOIN job ON job.number = result.job WHERE job.id IS NOT NULL AND result.attempt > 1
+        GROUP BY result.job, result.attempt HAVING count(*) > (SELECT coalesce(max(number), 0) FROM question
+            WHERE question.job = result.job AND question.attempt = result.attempt)""",
+    # --- nobody lost, and true outcomes
+    "somebody in a job that is done has no result": """SELECT recipient.job, line FROM recipient
+        JOIN job ON job.number = recipient.job WHERE state = 'done' AND content IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM result WHERE result.job = recipient.job AND result.line = recipient.line
+            AND result.outcome NOT IN ('pending', 'sending'))""",
+    "a message arrived, and its recipient is not accepted or unknown": """SELECT * FROM arrival WHERE NOT EXISTS
+        (SELECT 1 FROM result JOIN job ON job.number = result.job WHERE result.phone = arrival.phone
+            AND outcome IN ('accepted', 'unknown') AND (arrival.job = 0 AND job.id IS NULL
+            OR arrival.job = result.job AND arrival.attempt = result.attempt))""",
+    "somebody is accepted, and nothing arrived": """SELECT job, line, id FROM result WHERE outcome = 'accepted'
+        AND id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM arrival WHERE arrival.id = result.id
+            AND arrival.phone = result.phone AND (arrival.job = 0
+            OR arrival.job = result.job AND arrival.attempt = result.attempt))""",
+    "an accepted message has no ID": """SELECT result.job, line FROM result JOIN job ON job.number = result.job
+        WHERE outcome = 'accepted' AND result.id IS NULL AND removed IS NULL""",
+    "an intent was forgotten": "SELECT job, line FROM result WHERE outcome = 'sending'",
+    "the totals of a job differ from its rows": f"""SELECT number FROM job WHERE id IS NOT NULL
+        AND (accepted, refused, unknown, sending, excluded) <> (SELECT count(*) FILTER (WHERE outcome = 'accepted'),
+            count(*) FILTER (WHERE outcome = 'refused'), count(*) FILTER (WHERE outcome = 'unknown'),
+            count(*) FILTER (WHERE outcome = 'sending'), count(*) FILTER (WHERE outcome = 'excluded')
+        FROM result WHERE job = job.number AND {NEWEST})""",
+    "credits differ from the accepted messages": """SELECT number, credits FROM job WHERE removed IS NULL AND credits <>
+        (SELECT coalesce(sum(result.credits), 0) FROM result WHERE job = number)""",
+    "the usage differs from the results": """SELECT number FROM job WHERE removed IS NULL AND
+        ((SELECT coalesce(sum(messages), 0) FROM usage WHERE job = number),
+            (SELECT coalesce(sum(usage.credits), 0) FROM usage WHERE job = number)) <>
+        (SELECT count(*) FILTER (WHERE outcome = 'accepted'), coalesce(sum(result.credits), 0)
+            FROM result WHERE job = number)""",
+    "somebody was left out by an opt-out that does not exist": """SELECT job, line FROM result
+        WHERE error = 'opted out' AND NOT EXISTS (SELECT 1 FROM optout WHERE optout.phone = result.phone)""",
+    # --- nothing too late, and no more than allowed
+    "an intent was sent after it had expired": """SELECT arrival.* FROM arrival JOIN result ON result.job = arrival.job
+        AND result.attempt = arrival.attempt AND result.phone = arrival.phone
+        WHERE by_clock > time + 1000 * ({life}) + 1""",
+    "somebody got a message after the opt-out": """SELECT arrival.* FROM arrival JOIN event
+        ON event.phone = arrival.phone WHERE what = 'opted out' AND arrival.job > 0 AND sent > time + {life}""",
+    "a job that was cancelled or removed sent a message": """SELECT arrival.* FROM arrival JOIN event
+        ON event.job = arrival.job WHERE what IN ('cancelled', 'removed') AND sent > time + {life}""",
+    "a message was sent outside the window": """SELECT arrival.*, opens, closes FROM arrival
+        JOIN plan ON plan.job = arrival.job WHERE opens >= 0 AND NOT (second >= opens AND second < closes)""",
+    "a job exceeded its canary": """SELECT plan.job, canary FROM plan JOIN arrival ON arrival.job = plan.job
+        WHERE canary > 0 AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'continued' AND event.job = plan.job
+            AND time <= sent) GROUP BY plan.job, canary HAVING count(*) > canary""",
+    "a job exceeded its credits": """SELECT plan.job, plan.credits FROM plan JOIN arrival ON arrival.job = plan.job
+        WHERE plan.credits >= 0 AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'unlimited' AND event.job = plan.job
+            AND time <= sent) GROUP BY plan.job, plan.credits HAVING sum(arrival.credits) > plan.credits""",
+    # --- jobs, imports and removals
+    "a job has ended, and has an owner or a resend": """SELECT number FROM job WHERE state IN ('done', 'cancelled')
+        AND (owner IS NOT NULL OR is_resending = 1)""",
+    "an import of a dead process remains": """SELECT number FROM job WHERE state = 'importing'
+        UNION SELECT job FROM recipient WHERE job NOT IN (SELECT number FROM job)
+        UNION SELECT job FROM content WHERE job NOT IN (SELECT number FROM job)
+        UNION SELECT job FROM result WHERE job NOT IN (SELECT number FROM job)""",
+    "a job was removed before its end": """SELECT number FROM job WHERE removed IS NOT NULL
+        AND state NOT IN ('done', 'cancelled')""",
+    "a removed job left personal data": """SELECT number FROM job WHERE removed IS NOT NULL AND (settings <> '{{}}'
+        OR EXISTS (SELECT 1 FROM recipient WHERE job = number) OR EXISTS (SELECT 1 FROM response WHERE job = number)
+        OR EXISTS (SELECT 1 FROM content WHERE job = job.number AND parameters <> '')
+        OR EXISTS (SELECT 1 FROM result WHERE job = number AND (id IS NOT NULL OR credits IS NOT NULL)))""",
+}
+"""Queries that must return no row after a history."""
+
+
+def check(
+    store: Store,
+    arrivals: Sequence[Arrival],
+    plans: Sequence[Plan],
+    events: Sequence[Event],
+    questions: Sequence[Question],
+) -> None:
+    """Compare the store with what happened. Raises WrongError."""
+    facts = {"arrival": arrivals, "plan": plans, "event": events, "question": questions}
+    with store.db.transaction():
+        for table, rows in facts.items():
+            store.db.change(f"DELETE FROM {table}")
+            store.db.insert(f"INSERT INTO {table}", rows)
+    for wrong, query in INVARIANTS.items():
+        if found := store.db.rows(query.format(life=LIFE)):
+            raise WrongError(f"{wrong}: {found}")
+
+
+def prepare(store: Store) -> None:
+    """Create the temporary tables of what happened in the session of a store."""
+    for statement in TABLES.split(";"):
+        store.db.change(statement)

@@ -1,0 +1,251 @@
+"""Sessions with the store of a simulated process: a session may end, and a commit be lost on the way.
+
+With SQLite, these are the faults of a server, which a file does not have. With PostgreSQL, the server really ends the
+session. Idle sessions are used again, because to open one takes longer than a history.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+from collections.abc import Collection, Generator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.waiting import Ready, Wait
+
+from faults.machine import Process
+from msgctl.errors import StoreNotReachedError
+from msgctl.store import schema
+from msgctl.store.database import Database, Row
+from msgctl.store.postgresql import PostgreSQL
+from msgctl.store.sqlite import SQLite
+from msgctl.store.store import Store, open_store
+from support.postgres import Cluster
+
+TABLES = re.findall(r"^CREATE TABLE (\w+)", schema.TABLES, re.MULTILINE)
+REAL_WAIT = 0.005
+"""Seconds in which a statement of PostgreSQL usually ends, unless it waits for a lock."""
+
+
+def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> bool:
+    """Let a statement arrive at the store. Return whether the session ends before it is executed."""
+    world = session.process.world
+    if world.point() != "disconnect":
+        return False
+    if statement == "COMMIT" and world.random.random() < 0.5:
+        session.store_commit()  # nobody is told
+    session.process.lose_connections()
+    return True
+
+
+class SQLiteSession(SQLite):
+    """A session with a file, as if it were a server."""
+
+    def __init__(self, stores: SQLiteStores, process: Process) -> None:
+        self.locks = stores.locks
+        self.owners: set[int] = set()
+        self.process = process
+        self.is_lost = False
+        super().__init__(stores.path)
+        SQLite.change(self, "PRAGMA synchronous = OFF")  # power cuts are proved elsewhere
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        self._arrive(statement)
+        return super().rows(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        self._arrive(statement)
+        changed = super().change(statement, values)
+        if statement == "COMMIT":
+            self.process.world.point()
+        return changed
+
+    def _arrive(self, statement: str) -> None:
+        arrive(self, statement)
+        if self.is_lost:
+            raise StoreNotReachedError("The connection was lost")
+
+    def store_commit(self) -> None:
+        super().change("COMMIT")
+
+    def lose(self) -> None:
+        self.release_locks()
+        self.roll_back()
+        self.is_lost = True
+
+    def release_locks(self) -> None:
+        self.locks -= self.owners
+
+    def hold(self, owner: int) -> None:
+        self.owners.add(owner)
+        self.locks.add(owner)
+
+    def held(self, owners: Collection[int]) -> set[int]:
+        return {*owners} & self.locks
+
+    def reconnect(self) -> None:
+        self.is_lost = False
+        self.locks |= self.owners
+
+
+class SQLiteStores:
+    """A store in a file, which is empty at the start of each history."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.locks: set[int] = set()
+        """The owners that others see alive."""
+        self.store = open_store(path)
+        self._idle: list[SQLiteSession] = []
+
+    def connect(self, process: Process) -> Database:
+        if self._idle:
+            session = self._idle.pop()
+            session.process, session.is_lost = process, False
+        else:
+            session = SQLiteSession(self, process)
+        process.sessions.append(session)
+        return session
+
+    def disconnect(self, process: Process) -> None:
+        for session in process.sessions:
+            assert isinstance(session, SQLiteSession)
+            session.lose()
+            session.owners.clear()
+            self._idle.append(session)
+
+    def empty(self) -> None:
+        with self.store.db.transaction():
+            for table in (*TABLES, "sqlite_sequence"):
+                self.store.db.change(f"DELETE FROM {table}")
+
+    def close(self) -> None:
+        self.store.close()
+        for session in self._idle:
+            session.close()
+
+
+class PostgreSQLSession(PostgreSQL):
+    """A session with a server. While it waits for a lock, the other threads run."""
+
+    def __init__(self, stores: PostgreSQLStores, process: Process) -> None:
+        self._stores = stores
+        self.process = process
+        self.is_lost = False
+        super().__init__(stores.url)
+
+    def _connect(self) -> Any:
+        session = super()._connect()
+        session.wait = partial(self._wait, session)  # type: ignore[method-assign]
+        return session
+
+    def _wait(self, session: psycopg.Connection[Row], statement: Generator[Any, Any, Any], *_: object) -> Any:
+        try:
+            wanted = next(statement)
+            while True:
+                wanted = statement.send(self._ready(session, wanted))
+        except StopIteration as end:
+            return end.value
+
+    def _ready(self, session: psycopg.Connection[Row], wanted: Wait) -> Ready:
+        """Wait for the server, and let the seed decide who continues while it waits for a lock of another session."""
+        world, pid = self.process.world, session.info.backend_pid
+        socket = session.pgconn.socket
+        while True:
+            reading, writing, _ = select.select(
+                [socket] if wanted & Wait.R else [], [socket] if wanted & Wait.W else [], [], REAL_WAIT
+            )
+            if reading or writing:
+                return Ready((Ready.R if reading else 0) | (Ready.W if writing else 0))
+            if self._stores.is_blocked(pid):
+                world.wait(lambda: not self._stores.is_blocked(pid), None)
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
+        arrive(self, statement)
+        cursor = super()._execute(statement, values)
+        if statement == "COMMIT":
+            self.process.world.point()
+        return cursor
+
+    def begin(self, lock: str) -> None:
+        arrive(self, "BEGIN")
+        super().begin(lock)
+
+    def store_commit(self) -> None:
+        super()._execute("COMMIT")
+
+    def lose(self) -> None:
+        if not self.is_lost:
+            self.is_lost = True
+            self._stores.end_session(self._session.info.backend_pid)
+
+    def release_locks(self) -> None:
+        if not self.is_lost and self._session.info.transaction_status is not TransactionStatus.ACTIVE:
+            super()._execute("SELECT pg_advisory_unlock_all()")
+
+    def reconnect(self) -> None:
+        super().reconnect()
+        self.is_lost = False
+
+    def is_usable(self) -> bool:
+        """Make it as new for another process; return whether that is possible."""
+        is_idle = self._session.info.transaction_status is TransactionStatus.IDLE
+        if self.is_lost or not is_idle:
+            self.lose()
+            self.close()
+            return False
+        self._owners.clear()
+        super()._execute("SELECT pg_advisory_unlock_all(), set_config('idle_session_timeout', '0', false)")
+        return True
+
+
+class PostgreSQLStores:
+    """A store in a database, which is empty at the start of each history."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.url = cluster.url()
+        self.store: Store = open_store(self.url)
+        self._admin = psycopg.connect(cluster.url("admin"), autocommit=True)
+        self._idle: list[PostgreSQLSession] = []
+
+    def is_blocked(self, pid: int) -> bool:
+        """Return whether a session waits for a lock."""
+        row = self._admin.execute("SELECT cardinality(pg_blocking_pids(%s))", (pid,)).fetchone()
+        return bool(row and row[0])
+
+    def end_session(self, pid: int) -> None:
+        self._admin.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        while self._admin.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone():
+            select.select([], [], [], 0.001)
+
+    def connect(self, process: Process) -> Database:
+        if self._idle:
+            session = self._idle.pop()
+            session.process = process
+        else:
+            session = PostgreSQLSession(self, process)
+        process.sessions.append(session)
+        return session
+
+    def disconnect(self, process: Process) -> None:
+        for session in process.sessions:
+            assert isinstance(session, PostgreSQLSession)
+            if session.is_usable():
+                self._idle.append(session)
+
+    def empty(self) -> None:
+        tables = ", ".join(f"msgctl.{table}" for table in TABLES)
+        self._admin.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())
+
+    def close(self) -> None:
+        self.store.close()
+        self._admin.close()
+        for session in self._idle:
+            session.close()
+
+
+Stores = SQLiteStores | PostgreSQLStores
