@@ -277,6 +277,17 @@ def test_a_response_about_5000_recipients_is_judged() -> None:
     assert {*outcomes({"status": 1, "data": data}, phones=phones)} == {"accepted"}
 
 
+def test_all_recipients_in_every_entry_are_judged_quickly() -> None:
+    phones = [str(573_000_000_000 + number) for number in range(1000)]
+    everyone = ",".join(phones)
+    data = [{"status": "ok", "phone": everyone}] * 900
+    began = time.process_time()
+    assert {*outcomes({"status": 1, "data": data}, phones=phones, values=[everyone])} == {"accepted"}
+    data.append({"status": "?", "phone": everyone})
+    assert {*outcomes({"status": 1, "data": data}, phones=phones, values=[everyone])} == {"unknown"}
+    assert time.process_time() - began < 5
+
+
 def test_a_document_with_too_many_values_is_not_read() -> None:
     assert len(load_json(b"[" + b"1," * (MAX_PARTS - 1) + b"1]")) == MAX_PARTS
     with pytest.raises(ShapeError, match="too many values"):

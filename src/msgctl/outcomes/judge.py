@@ -488,8 +488,12 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     is_only = len(entries) == len(phones) == 1
     claimed: dict[str | None, RecipientOutcome] = {}
     unclaimed: list[RecipientOutcome] = []
+    lists: set[tuple[str, str]] = set()  # a hostile response repeats a list of all recipients in every entry
     for entry, verdict in zip(entries, verdicts, strict=True):
-        named: Sequence[str | None] = numbers.among(entry.get("phone"))
+        phone_text = _text(entry.get("phone"))
+        if (phone_text, verdict.outcome) in lists:
+            continue
+        named: Sequence[str | None] = numbers.among(phone_text)
         if is_only and ("phone" not in entry or phones[0] is None):
             named = phones
         for place, phone in enumerate(named):
@@ -498,6 +502,8 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
                 described = described._replace(credits=_share(described.credits, len(named), place))
             if claimed.setdefault(phone, described).outcome != described.outcome:
                 claimed[phone] = RecipientOutcome(phone, UNKNOWN)
+        if len(named) > 1:
+            lists.add((phone_text, verdict.outcome))
         if not named:
             stranger = verdict if verdict.outcome == REFUSED else verdict._replace(outcome=UNKNOWN)
             unclaimed.append(record.described(entry, stranger, None))
