@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from .judging import outcome
 
 ITEMS = [json.loads(line) for line in Path(__file__).with_name("phrases.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=lambda item: json.dumps(item["body"])[:60])
-def test_a_published_response_is_judged(item: dict[str, Any]) -> None:
-    assert outcome(item["operation"], item["http_status"], item["body"]) == item["expect"]
-    if "says" in item:
-        assert item["expect"] in ("unknown", "on_its_way"), "the rule may conclude less, never the opposite"
+def test_published_responses_are_judged() -> None:
+    wrong = {}
+    for item in ITEMS:
+        judged = outcome(item["operation"], item["http_status"], item["body"])
+        if judged != item["expect"]:
+            wrong[json.dumps(item["body"])] = judged
+    assert wrong == {}
+
+
+def test_the_rule_may_conclude_less_than_a_person_but_never_the_opposite() -> None:
+    assert {item["expect"] for item in ITEMS if "says" in item} <= {"unknown", "on_its_way"}

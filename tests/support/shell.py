@@ -35,7 +35,9 @@ class Shell:
         path.chmod(0o755)
 
     def unreachable(self) -> None:
-        """Use an account at an address where nothing listens."""
+        """Use an account at an address where nothing listens, without pauses before retries."""
+        main = "import time; time.sleep = lambda _: None; from msgctl.__main__ import console; console()"
+        self.program("msgctl", f'exec {shlex.quote(sys.executable)} -c {shlex.quote(main)} "$@"')
         self.variables.pop("MSGCTL_PROFILE", None)
         self.variables |= {"MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1", "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "a-key"}
 
