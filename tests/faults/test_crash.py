@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from msgctl.store import owners
 from msgctl.store.jobs import find
 from msgctl.store.store import open_store
-from support.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true
+from support.bulk import CONCURRENCY, Bulk, NewBulk, assert_true
 from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
 from support.jobs import REFUSAL, Jobs, accepting, counts
@@ -36,8 +36,8 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
 def new_bulk(tmp_path: Path) -> Iterator[NewBulk]:
     with contextlib.ExitStack() as stack:
 
-        def new(number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> Bulk:
-            return stack.enter_context(contextlib.closing(Bulk(tmp_path, number, *options, texts=texts)))
+        def new(number: int, *options: str) -> Bulk:
+            return stack.enter_context(contextlib.closing(Bulk(tmp_path, number, *options)))
 
         yield new
 

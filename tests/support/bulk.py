@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +15,6 @@ from support.counting_server import CountingServer
 from support.tool import Outcome, Tool
 
 CONCURRENCY = 8
-TEXTS = ("Hola", "Buenos días", "Bom dia")
 ENDED = 60
 """Seconds in which every process of a test has ended."""
 
@@ -34,19 +32,6 @@ class Running:
             if stream:
                 stream.close()
 
-    def signal(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def wait_for_line(self, text: str) -> str:
-        """Read standard error up to a line that contains a text."""
-        assert self.process.stderr
-        read = []
-        for line in self.process.stderr:
-            read.append(line)
-            if text in line:
-                return "".join(read)
-        raise AssertionError(f"{text!r} was not printed: {read}")
-
     def end(self) -> Outcome:
         """Wait for its end, which must be without a traceback."""
         stdout, stderr = self.process.communicate(timeout=ENDED)
@@ -57,29 +42,23 @@ class Running:
 class Bulk:
     """One job to some phones, in the environment of the test, which points to the server."""
 
-    def __init__(self, folder: Path, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> None:
+    def __init__(self, folder: Path, number: int, *options: str) -> None:
         self.phones = [str(573000000000 + 7919 * each) for each in range(number)]
         self._hooks = folder / "hooks"
         self._options = options
         self._started: list[Running] = []
         self._file = folder / "recipients.csv"
-        lines = [f"{phone},{texts[place % len(texts)]}\n" for place, phone in enumerate(self.phones)]
-        self._file.write_text("".join(["phone,text\n", *lines]), encoding="utf-8")
+        self._file.write_text("".join(["phone\n", *(f"{phone}\n" for phone in self.phones)]), encoding="utf-8")
 
     def before_start(self, code: str) -> None:
         """Have Python do something in the next processes before it starts msgctl."""
         self._hooks.mkdir(exist_ok=True)
         (self._hooks / "sitecustomize.py").write_text(code)
 
-    def begin(self, file: Path | None = None) -> Running:
-        """Start the job, from another file with the same columns if one is given."""
-        return self._start(*self.line[:2], str(file or self._file), *self.line[3:])
-
-    @property
-    def line(self) -> tuple[str, ...]:
-        """The arguments that start the job."""
+    def begin(self) -> Running:
+        """Start the job."""
         options = ("--concurrency", str(CONCURRENCY), *self._options)
-        return ("sms", "bulk", str(self._file), "-m", "{text}", "--yes", *options)
+        return self._start("sms", "bulk", str(self._file), "-m", "Hola", "--yes", *options)
 
     def resume(self, *options: str) -> Running:
         return self._start("job", "resume", self.id, "--yes", *options)
@@ -105,14 +84,9 @@ class Bulk:
             running.kill()
 
     @property
-    def ids(self) -> list[str]:
-        """Return the jobs."""
-        return [job["job"] for job in Tool()("job", "list", "--json").document]
-
-    @property
     def id(self) -> str:
-        (job,) = self.ids
-        return job
+        (job,) = Tool()("job", "list", "--json").document
+        return str(job["job"])
 
     def shown(self) -> dict[str, Any]:
         document: dict[str, Any] = Tool()("job", "show", self.id, "--json").document
@@ -124,14 +98,11 @@ class Bulk:
         assert done.code == 0, done.err
         return list(csv.DictReader(done.out.splitlines()))
 
-    def outcomes(self) -> Counter[str]:
-        return Counter(row["outcome"] for row in self.rows())
-
 
 class NewBulk(Protocol):
     """Creates jobs, and ends their processes after the test."""
 
-    def __call__(self, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> Bulk: ...
+    def __call__(self, number: int, *options: str) -> Bulk: ...
 
 
 def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:

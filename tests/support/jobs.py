@@ -57,11 +57,6 @@ def sends(service: Service) -> list[Received]:
     return [each for each in service.received if not each.path.endswith(("/balance", "/messages-state"))]
 
 
-def sent_to(service: Service) -> list[str]:
-    """Return the phones of the requests that arrived, sorted."""
-    return sorted(phone for request in sends(service) for phone in phones(request))
-
-
 def accepting(
     service: Service, *, credits: object = 1, balance: object = 1000, look: Callable[[], object] = lambda: None
 ) -> Behaviour:

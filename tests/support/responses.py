@@ -34,9 +34,6 @@ SPANISH = {
     "voicemail": "Buzón de voz",
 }
 
-FIRST_STATES = ("queued", "sent")
-"""The first state of a message in the sandbox: documented, and observed."""
-
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """Run a test marked ``every_set`` with each name, unless it is also marked ``documented``."""
