@@ -78,7 +78,7 @@ REASONS = {
     "usage": "2: any other error on the command line or in an input file",
     "no_profile": "3: no profile is selected",
     "no_credentials": "3: the client ID or the key is missing",
-    "unsafe_file": "3: a file with a key is readable for others",
+    "unsafe_file": "3: a file with a key is readable by other users",
     "damaged_store": "3: the store is damaged",
     "newer_store": "3: the store belongs to a newer version",
     "configuration": "3: any other error of the configuration",

@@ -88,7 +88,7 @@ class _Undelivered:
         return are_late and len(self._late) == len(self._missing) and not self._without_id
 
     def error(self, context: Context, goal: str, max_wait: float) -> ConditionError | None:
-        """Return the error about them; None if there are none."""
+        """Return the error about them, or None if there are no such messages."""
         parts = []
         if self._missing:
             done = "answered by" if self._noun == "call" else "delivered to"

@@ -152,7 +152,7 @@ def _start(day: date) -> int:
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
-    before: Annotated[date | None, date_option("--before", "Only what was sent before this day.")] = None,
+    before: Annotated[date | None, date_option("--before", "Only messages sent before this day.")] = None,
 ) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
