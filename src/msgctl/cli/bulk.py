@@ -27,7 +27,7 @@ from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import limits_of
 from msgctl.jobs.plan import FileRows, LeftOut, Plan
-from msgctl.jobs.reader import Recipients, name_of, numbers_in, opened
+from msgctl.jobs.reader import Recipients, name_of, numbers_in
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.rows import PhoneCells, Row
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
@@ -140,24 +140,17 @@ class Bulk:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
-        is_sms = self._settings.performs is ops.SEND_SMS
-        with opened(
-            self._source.file,
-            self._context.stdin.buffer,
-            self._source.phone_column,
-            self._cells,
-            skip_hidden=self._source.skip_hidden,
-            note=self._context.note,
-        ) as found:
-            yield found, Renderer(found, self._templates, self._check, None if is_sms else 1, gsm7=self._gsm7)
+        segment_cost = None if self._settings.performs is ops.SEND_SMS else 1
+        with self._source.opened(self._context, self._cells, self._source.phone_column) as recipients:
+            yield recipients, Renderer(recipients, self._templates, self._check, segment_cost, gsm7=self._gsm7)
 
     def _import(self, number: int) -> Importer:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
         context, settings = self._context, self._settings
         content = json.dumps([settings.operation, settings.fixed, self._templates, self._gsm7])
         importer = Importer(context.store, number, settings, content)
-        with self._opened() as (found, renderer):
-            columns = importer.read(found, renderer)
+        with self._opened() as (recipients, renderer):
+            columns = importer.read(recipients, renderer)
         self._settings = Settings(**{**vars(settings), "columns": columns})
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
@@ -171,8 +164,8 @@ class Bulk:
         context, operation = self._context, self._settings.performs
         to = self._numbers.one(context, phone, sms=operation is ops.SEND_SMS)
         message = None
-        with self._opened() as (found, renderer):
-            for row in found.rows:
+        with self._opened() as (recipients, renderer):
+            for row in recipients.rows:
                 if isinstance(row, Row):
                     message = renderer(row)
                     break

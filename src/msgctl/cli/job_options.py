@@ -2,16 +2,22 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msgctl.cli.context import Context
 from msgctl.cli.help import RECIPIENTS, SAFETY
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.parsers import parser
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.jobs.reader import Recipients
+    from msgctl.jobs.rows import PhoneCells
 
 MAX_NAME = 100
 """Maximum characters of the name of a job."""
@@ -27,26 +33,35 @@ PhoneColumn = Annotated[
 ]
 
 
-SkipHidden = Annotated[
-    bool,
-    typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
-]
-
-
-class Source(OptionGroup):
-    """A file of recipients."""
+class InputFile(OptionGroup):
+    """A file with a header and rows, and how to read it. Bulk commands and `url` read the same files."""
 
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."
-        ),
+        typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
     ]
+    skip_hidden: Annotated[
+        bool,
+        typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
+    ] = False
+
+    def opened(
+        self, context: Context, phones: "PhoneCells | None" = None, phone_column: str | None = None
+    ) -> "AbstractContextManager[Recipients]":
+        """Open the file, with the phones of its rows if ``phones`` is given. Raises UsageError."""
+        from msgctl.jobs.reader import opened
+
+        stdin = context.stdin.buffer
+        return opened(self.file, stdin, phone_column, phones, skip_hidden=self.skip_hidden, note=context.note)
+
+
+class Source(InputFile):
+    """A file of recipients."""
+
     phone_column: PhoneColumn = None
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
     ] = False
-    skip_hidden: SkipHidden = False
 
 
 def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:

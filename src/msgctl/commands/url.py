@@ -3,34 +3,46 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.job_options import SkipHidden
+from msgctl.cli.job_options import InputFile
 from msgctl.cli.option_group import OptionGroup
 from msgctl.cli.options import field_parser, option
 from msgctl.cli.parsers import date_option, parser, text_option
 from msgctl.cli.send import dry_run, run
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
-from msgctl.http.request import Value, build
+from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
 from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.http.client import Client
-    from msgctl.jobs.links import Link
-    from msgctl.jobs.rows import Row
+    from msgctl.jobs.links import Link, LinkTemplate
+    from msgctl.jobs.rows import InvalidRow, Row
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
 
 app = group("Create short URLs and count their clicks.")
+
+
+class Days(OptionGroup):
+    """The days whose clicks are counted."""
+
+    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None
+    until: Annotated[date | None, date_option("--until", UNTIL.help)] = None
+
+    def period(self, context: Context) -> tuple[date, date]:
+        """Return the first and the last day. Raises UsageError."""
+        today = context.today()
+        first = self.since or today - timedelta(days=USUAL_DAYS)
+        return first, values.last_day(first, self.until, today)
 
 
 @command(
@@ -85,78 +97,18 @@ def stats(
             parser=field_parser(ops.URL_STATISTIC.field("name-url")),
         ),
     ],
-    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None,
-    until: Annotated[date | None, date_option("--until", UNTIL.help)] = None,
+    days: Days,
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
 ) -> Result:
     """Show the clicks on a short URL."""
-    today = context.today()
-    first = since or today - timedelta(days=USUAL_DAYS)
-    last = values.last_day(first, until, today)
-    given = {"name-url": name, "since": first.isoformat(), "until": last.isoformat(), "category": category}
+    since, until = days.period(context)
+    given = {"name-url": name, "since": since.isoformat(), "until": until.isoformat(), "category": category}
     return run(context, build(ops.URL_STATISTIC, given))
 
 
 # --- a file of links
 
-
-class LinkFile(OptionGroup):
-    """A file with a row for each short URL."""
-
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
-    ]
-    name: Annotated[str, text_option("--name", "NAME", "Name of each short URL; it may contain {column} and {line}.")]
-    skip_hidden: SkipHidden = False
-
-    def read(self, context: Context, new_column: str, long_url: str | None = None) -> "Table":
-        """Return the rows with their links. Raises UsageError, such as for a row that cannot have a link."""
-        from msgctl.jobs.columns import find_column
-        from msgctl.jobs.formats import FileError
-        from msgctl.jobs.links import LinkTemplate
-        from msgctl.jobs.reader import name_of, opened
-        from msgctl.jobs.rows import InvalidRow
-
-        rows: list[tuple[Row, Link]] = []
-        lines: dict[str, int] = {}
-        blank = 0
-        with opened(self.file, context.stdin.buffer, skip_hidden=self.skip_hidden, note=context.note) as found:
-            if find_column(new_column, found.columns) is not None:
-                raise FileError(f"{name_of(self.file)} already has a column {new_column}", "Rename or remove it.")
-            template = LinkTemplate(found.columns, self.name, long_url)
-            for row in found.rows:
-                if row is None:
-                    blank += 1
-                    continue
-                where = f"Line {row.line} of {name_of(self.file)}"
-                if isinstance(row, InvalidRow):
-                    raise FileError(f"{where}: {row.reason}")
-                try:
-                    link = template.fill(row)
-                except UsageError as error:
-                    raise FileError(f"{where}: {error.message}", error.hint) from None
-                first = lines.setdefault(link.name, row.line)
-                if first != row.line:
-                    what = f"{where} has the same name as line {first}: {values.quote(link.name)}"
-                    raise FileError(what, "Use a column that is different in each row, or {line}.")
-                rows.append((row, link))
-        if blank:
-            context.note(f"Left out {plural(blank, 'blank row')}.")
-        return Table(found.columns, new_column, rows)
-
-
-class Table:
-    """The rows of a file with their links, and the name of the column that is added."""
-
-    def __init__(self, columns: Sequence[str], new_column: str, rows: "Sequence[tuple[Row, Link]]") -> None:
-        self._places = [place for place, name in enumerate(columns) if name]
-        self.columns = (*(columns[place] for place in self._places), new_column)
-        self.rows = rows
-
-    def row(self, row: "Row", value: object) -> dict[str, object]:
-        """Return a row with the value of the new column."""
-        return dict(zip(self.columns, (*(row.values[place] for place in self._places), value), strict=True))
+LinkName = Annotated[str, text_option("--name", "NAME", "Name of each short URL; it may contain {column} and {line}.")]
 
 
 @command(
@@ -168,7 +120,8 @@ class Table:
 )
 def bulk(
     context: Context,
-    links: LinkFile,
+    file: InputFile,
+    name: LinkName,
     to: Annotated[
         str,
         typer.Option("--to", metavar="LONG_URL", help="Where the links lead; {column} works in its path and query."),
@@ -180,12 +133,13 @@ def bulk(
     """
     from msgctl.jobs.links import creation, look_up, short_url
 
-    table = links.read(context, "link", to)
-    context.check_fields(table.columns)
+    table = _read(context, file, "link", name, to)
     today = context.today()
     if context.options.dry_run:
-        requests = [(look_up(link, today), creation(link)) for _, link in table.rows]
-        return dry_run(context, *chain.from_iterable(requests))
+        requests: list[Request] = []
+        for row in table.rows:
+            requests += (look_up(row.link, today), creation(row.link))
+        return dry_run(context, *requests)
     return _with_column(context, table, partial(short_url, today=today))
 
 
@@ -196,24 +150,78 @@ def bulk(
     effect=ops.Effect.READS,
     output=("clicks",),
 )
-def clicks(
-    context: Context,
-    links: LinkFile,
-    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None,
-    until: Annotated[date | None, date_option("--until", UNTIL.help)] = None,
-) -> OwnResult:
+def clicks(context: Context, file: InputFile, name: LinkName, days: Days) -> OwnResult:
     """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
     from msgctl.jobs.links import clicks as count
     from msgctl.jobs.links import statistics
 
-    today = context.today()
-    first = since or today - timedelta(days=USUAL_DAYS)
-    last = values.last_day(first, until, today)
-    table = links.read(context, "clicks")
-    context.check_fields(table.columns)
+    since, until = days.period(context)
+    table = _read(context, file, "clicks", name)
     if context.options.dry_run:
-        return dry_run(context, *(statistics(link, first, last) for _, link in table.rows))
-    return _with_column(context, table, partial(count, since=first, until=last))
+        return dry_run(context, *(statistics(row.link, since, until) for row in table.rows))
+    return _with_column(context, table, partial(count, since=since, until=until))
+
+
+class LinkedRow(NamedTuple):
+    """A row of a file, its cells by column, and its link."""
+
+    line: int
+    cells: dict[str, str]
+    link: "Link"
+
+
+class Table(NamedTuple):
+    """The rows of a file. ``columns`` include ``new_column``, which is added."""
+
+    columns: Sequence[str]
+    new_column: str
+    rows: list[LinkedRow]
+
+
+def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
+    """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
+    from msgctl.jobs.columns import find_column
+    from msgctl.jobs.formats import FileError
+    from msgctl.jobs.links import LinkTemplate
+    from msgctl.jobs.reader import name_of
+
+    lines_of: dict[str, int] = {}
+    blank = 0
+    with file.opened(context) as source:
+        if find_column(new_column, source.columns) is not None:
+            raise FileError(f"{name_of(file.file)} already has a column {new_column}", "Rename or remove it.")
+        template = LinkTemplate(source.columns, name, long_url)
+        table = Table((*filter(None, source.columns), new_column), new_column, [])
+        for row in source.rows:
+            if row is None:
+                blank += 1
+                continue
+            where = f"Line {row.line} of {name_of(file.file)}"
+            link = _link(template, row, where)
+            first = lines_of.setdefault(link.name, row.line)
+            if first != row.line:
+                what = f"{where} has the same name as line {first}: {values.quote(link.name)}"
+                raise FileError(what, "Use a column that is different in each row, or {line}.")
+            cells = dict(zip(source.columns, row.values, strict=True))
+            cells.pop("", None)  # columns without a name
+            table.rows.append(LinkedRow(row.line, cells, link))
+    if blank:
+        context.note(f"Left out {plural(blank, 'blank row')}.")
+    context.check_fields(table.columns)
+    return table
+
+
+def _link(template: "LinkTemplate", row: "Row | InvalidRow", where: str) -> "Link":
+    """Return the link of a row. Raises UsageError."""
+    from msgctl.jobs.formats import FileError
+    from msgctl.jobs.rows import InvalidRow
+
+    if isinstance(row, InvalidRow):
+        raise FileError(f"{where}: {row.reason}")
+    try:
+        return template.fill(row)
+    except UsageError as error:
+        raise FileError(f"{where}: {error.message}", error.hint) from None
 
 
 def _with_column(context: Context, table: Table, find: "Callable[[Client, Link], object]") -> OwnResult:
@@ -221,34 +229,37 @@ def _with_column(context: Context, table: Table, find: "Callable[[Client, Link],
 
     A row whose value is not found has an empty cell, and its error is a failure of the result.
     """
-    from msgctl.jobs.links import in_order
-
     if not context.options.has_format:
         context.options.format = Format.CSV
-    client = context.client  # first, because it fails without a credential
     failures: list[MsgctlError] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        found = in_order(client, [link for _, link in table.rows], find)
-        for (row, link), value in zip(table.rows, found, strict=True):
-            if isinstance(value, ConfigurationError):  # it concerns every row
-                raise value
-            if isinstance(value, MsgctlError):
-                failures.append(_failed(row.line, link.name, value))
-                yield table.row(row, None)
-            else:
-                yield table.row(row, value)
-        # Of a row that did not fail, the link may be new.
-        is_certain = len(failures) == len(table.rows) and all(failure.nothing_sent for failure in failures)
-        for failure in failures:
-            failure.nothing_sent = is_certain
-
-    return OwnResult(rows(), table.columns, failures=failures)
+    rows = _filled(context.client, table, find, failures)
+    return OwnResult(rows, table.columns, failures=failures)
 
 
-def _failed(line: int, name: str, error: MsgctlError) -> ConditionError:
+def _filled(
+    client: "Client", table: Table, find: "Callable[[Client, Link], object]", failures: list[MsgctlError]
+) -> Iterator[dict[str, object]]:
+    """Yield the rows with the new column. Add the error of each row without a value to ``failures``."""
+    from msgctl.jobs.links import in_order
+
+    results = in_order(client, [row.link for row in table.rows], find)
+    for row, result in zip(table.rows, results, strict=True):
+        if isinstance(result, ConfigurationError):  # it concerns every row
+            raise result
+        if isinstance(result, MsgctlError):
+            failures.append(_failed(row, result))
+            yield {**row.cells, table.new_column: None}
+        else:
+            yield {**row.cells, table.new_column: result}
+    # Of a row that did not fail, the link may be new.
+    is_certain = len(failures) == len(table.rows) and all(failure.nothing_sent for failure in failures)
+    for failure in failures:
+        failure.nothing_sent = is_certain
+
+
+def _failed(row: LinkedRow, error: MsgctlError) -> ConditionError:
     failure = ConditionError(
-        f"Line {line} ({values.quote(name)}): {error.message}",
+        f"Line {row.line} ({values.quote(row.link.name)}): {error.message}",
         error.hint,
         reason="rows_failed",
         details=error.details,
