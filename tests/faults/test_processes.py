@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -13,11 +16,14 @@ from faults.kills import (
     WrongError,
     database_killed,
     due_on_three_machines,
+    end,
     killed,
     network_cut,
     session_lost,
     stopped,
 )
+from msgctl.store import jobs
+from msgctl.store.store import open_store
 from support.counting_server import counting
 from support.postgres import Cluster, running
 
@@ -70,3 +76,40 @@ def test_a_job_survives_a_lost_session(
 def test_a_job_survives_a_database_that_is_killed(tmp_path: Path) -> None:
     with running("fsync=on") as cluster, counting(0.01) as server:
         database_killed(Room(tmp_path, cluster.url(), server, Random(7)), cluster)
+
+
+MAX_IDLE = 60.0
+"""Seconds after which a machine that is silent loses its jobs; a promise that is not read from msgctl."""
+MARGIN = 30.0
+"""Seconds that a busy machine may take longer."""
+
+
+def test_a_machine_that_is_silent_for_a_minute_loses_its_job_and_sends_nothing_more(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.empty()
+    with counting() as server, closing(open_store(cluster.url())) as store:
+        room = Room(tmp_path, cluster.url(), server, Random(8))
+        server.hold()
+        job = room.new_job()
+        silent = job.begin(0)
+        server.wait_for(4)  # all its requests are in flight: it waits for the responses
+
+        def is_running() -> bool:
+            row = jobs.named(store, room.account, job.name)
+            return row is not None and row.is_running
+
+        assert is_running()
+        silent.send_signal(signal.SIGSTOP)
+        server.release()
+        deadline = time.monotonic() + MAX_IDLE + MARGIN
+        while is_running():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        job.finish()
+        arrived = len(server.dispatches)
+        silent.send_signal(signal.SIGCONT)
+        end(silent)
+        assert silent.returncode == 6
+        assert len(server.dispatches) == arrived
+        job.finish()  # with the outcomes that it received late
