@@ -277,6 +277,13 @@ def test_a_response_about_5000_recipients_is_judged() -> None:
     assert {*outcomes({"status": 1, "data": data}, phones=phones)} == {"accepted"}
 
 
+def test_a_long_response_to_a_read_is_judged_quickly() -> None:
+    assert judge.fail({"msg": "invalid id"})
+    began = time.process_time()
+    assert not judge.fail({f"name {number}": "invalid" for number in range(300_000)})
+    assert time.process_time() - began < 1
+
+
 def test_all_recipients_in_every_entry_are_judged_quickly() -> None:
     phones = [str(573_000_000_000 + number) for number in range(1000)]
     everyone = ",".join(phones)

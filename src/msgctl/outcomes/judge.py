@@ -457,7 +457,9 @@ def likely_kind(word: str) -> str:
 
 
 def fail(document: Any) -> bool:
-    """Return whether the texts in the response to a read, read together, fail."""
+    """Return whether the texts in the response to a read, read together, fail; too many texts do not."""
+    if _is_too_long(NO_RECIPIENTS, document):
+        return False
     texts = [read(field.value) for field in _fields(document) if isinstance(field.value, str) and not field.is_echo]
     return words.together(texts).fails()
 
