@@ -72,15 +72,6 @@ def test_a_dry_run_reads_the_balance_and_stops(
     }
 
 
-def test_the_summary_of_a_dry_run_has_the_account_and_the_only_country(
-    home: Path, tool: Tool, service: Service
-) -> None:
-    service.will(respond({"status": 10}))
-    done = tool("sms", "bulk", table(home, "phone", ANA), "-m", "Hello", "-n", terminal=True)
-    assert "account environment" in done.out
-    assert "CO 1" in done.out
-
-
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
@@ -126,19 +117,6 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
 
 
 # --- invalid rows
-
-
-@pytest.mark.parametrize("more", [(), ("-q",)], ids=" ".join)
-def test_a_dry_run_lists_invalid_rows(
-    more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
-) -> None:
-    done = jobs("sms", "bulk", broken, "-m", "Hello {name}", "--dry-run", "--json", *more)
-    assert (done.code, done.error["exit_code"]) == (2, 2)
-    assert [done.document[name] for name in ("recipients", "invalid", "messages", "balance")] == [3, 2, 1, None]
-    assert [row["line"] for row in done.document["invalid_rows"]] == [3, 4]
-    shown = jobs("sms", "bulk", broken, "-m", "Hello {name}", "--dry-run", "--fields", "recipients,invalid")
-    assert (shown.code, shown.out) == (2, "recipients\tinvalid\n3\t2\n")
-    assert (service.received, files(home)) == ([], [])
 
 
 def test_rows_that_are_left_out_keep_their_columns_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:

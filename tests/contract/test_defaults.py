@@ -120,13 +120,6 @@ def test_the_country_of_the_environment_comes_after_the_option_and_before_the_pr
     assert used(tool, service, "-p", "main", "sms", "send", "612 345 678", "-m", "Hola")["phone"] == "34612345678"
 
 
-def test_the_sandbox_reads_the_country_of_the_environment(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "CO")
-    assert tool("-p", "sandbox", "sms", "send", NATIONAL, "-m", "Hola").code == 0
-    (received,) = tool("sandbox", "inbox", NATIONAL, "--json").document
-    assert received["phone"] == "573001234567"
-
-
 def test_the_country_of_the_environment_needs_no_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "CO")
     assert tool("optout", "add", NATIONAL).code == 0

@@ -10,7 +10,6 @@ from conftest import KEY
 from msgctl import files
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
-from support.names import know_no_names
 from support.service import Behaviour, Service, respond, silent
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
@@ -116,14 +115,6 @@ def test_a_short_key_gets_a_warning(tool: Tool) -> None:
 
 
 # --- the service
-
-
-def test_an_unknown_name_fails_with_the_error_of_the_request(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.invalid/api/v1")
-    know_no_names(monkeypatch)
-    Report(tool).failed("service", "service.invalid", "base URL")
 
 
 def test_a_refused_connection_fails_with_the_error_of_the_request(tool: Tool, service: Service) -> None:

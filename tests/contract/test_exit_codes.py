@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.commands import ALL, MADE_ONCE, READS, SENDS, Command, each
+from support.commands import ALL, MADE_ONCE, SENDS, Command, each
 from support.service import Service, drop, respond
 from support.tool import Outcome, Tool
 
@@ -50,21 +50,7 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert outcome.err.strip("\n").isprintable()
 
 
-@pytest.mark.parametrize(("status", "code"), [(204, 5), (404, 1), (500, 5)])
-def test_an_empty_response_is_an_empty_body(status: int, code: int, service: Service, tool: Tool) -> None:
-    service.will(respond(b"", status))
-    error = only_error(tool(*SMS, "--json"))
-    assert (error["exit_code"], error["http_status"], error["body"]) == (code, status, "")
-
-
 # --- 2
-
-
-@pytest.mark.parametrize("line", [("sms", "send", "12", "-m", "Hola"), ("state", "get", "m" * 70_000)])
-def test_a_usage_error_exits_with_2_and_makes_no_request(line: tuple[str, ...], service: Service, tool: Tool) -> None:
-    error = only_error(tool(*line, "--json"))
-    assert (error["kind"], error["exit_code"], tool(*line).code) == ("usage", 2, 2)
-    assert service.connections == 0
 
 
 # --- 3
@@ -93,14 +79,6 @@ def test_after_a_lost_response_the_error_warns_of_a_possible_send(
     assert (error["kind"], error["exit_code"]) == ("outcome_unknown", 5)
     advice = {"block add": "block the number again", "2fa verify": "send a new one", "url shorten": "url stats"}
     assert advice.get(" ".join(command.line[:2]), "check the delivery state") in outcome.err.lower()
-
-
-@each(READS)
-def test_after_a_lost_read_the_error_has_no_such_warning(command: Command, service: Service, tool: Tool) -> None:
-    service.always(drop)
-    outcome = tool(*command.line)
-    assert (outcome.code, outcome.out) == (4, "")
-    assert "carried out" not in outcome.err
 
 
 # --- 6

@@ -12,7 +12,6 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
-from hypothesis import strategies as st
 
 from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, OwnResult
@@ -61,12 +60,6 @@ def test_json_on_a_terminal_is_the_same_value_without_control_characters(
     assert json.loads(outcome.out, **exact) == json.loads(text, **exact)
 
 
-def test_json_of_several_responses_is_every_document_unchanged(service: Service, tool: Tool) -> None:
-    first, second = b'{"state":"delivered",\n "id":"m1"}\n', b'{ "state": "sent", "id": "m2" }'
-    service.will(respond(first), respond(second))
-    assert tool("state", "get", "m1", "m2", "--json").stdout == first + second + b"\n"
-
-
 # --- tables, csv, tsv
 
 
@@ -76,43 +69,6 @@ def dispatch(*texts: str) -> dict[str, Any]:
         for number, text in enumerate(texts, start=1)
     ]
     return {"id": "d1", "status": 1, "data": data, "origin": "new field"}
-
-
-ENTRY_FIELDS = ["id", "status", "credits", "sms", "phone", "dispatch.id", "dispatch.status"]
-
-
-def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool) -> None:
-    service.will(respond(dispatch('He said "no", twice', "two\nlines", "=1+1", "@SUM(A1)")))
-    out = tool(*SMS, "-o", "csv").out
-    header, *rows = list(csv.reader(io.StringIO(out)))
-    assert header == [*ENTRY_FIELDS, "origin"]
-    assert [row[3] for row in rows] == ['He said "no", twice', "two\nlines", "'=1+1", "'@SUM(A1)"]
-    assert rows[0][4:] == [f"{PHONE}1", "d1", "1", "new field"]
-
-
-def test_tsv_has_one_line_for_each_entry_with_any_content(service: Service, tool: Tool) -> None:
-    service.will(respond(dispatch("a\tb", "c\nd\r", "=1", "\tx", r"C:\temp")))
-    header, *rows = [line.split("\t") for line in tool(*SMS, "-o", "tsv").out.splitlines()]
-    assert header == [*ENTRY_FIELDS, "origin"]
-    assert [row[3] for row in rows] == ["a\\tb", "c\\nd\\r", "'=1", "'\\tx", r"C:\\temp"]
-
-
-def test_fields_choose_the_columns_and_their_order(service: Service, tool: Tool) -> None:
-    service.always(respond(dispatch("Hola", "Hello")))
-    assert tool(*SMS, "-o", "csv", "--fields", "phone,id").out == (
-        f"phone,id\n{PHONE}1,m1\n{PHONE}2,m2\n"
-    )  # fmt: skip
-    assert tool("--fields", "id", "-o", "tsv", *SMS).out == "id\nm1\nm2\n"
-    assert tool(*SMS, "--fields", "sms,id", "--no-header").out == "Hola\tm1\nHello\tm2\n"
-
-
-@pytest.mark.parametrize("options", [("--fields", "id", "--json"), ("-o", "json", "--fields", "id")])
-def test_fields_do_not_apply_to_json(options: tuple[str, ...], service: Service, tool: Tool) -> None:
-    for line in (SMS, ("history",)):
-        done = tool(*line, *options)
-        done.refused(2, "--fields cannot be combined with --json")
-        assert done.error["reason"] == "usage"
-    assert service.received == []
 
 
 @pytest.mark.parametrize("field", ["data.id", "data.0.id", "metrics.0"])
@@ -181,20 +137,6 @@ def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service,
     shown = tool(*SMS, "-o", "csv", "--fields", "sms", terminal=True).out
     assert shown == 'sms\n"one\ntwo\nthree\\u2028\\x0b\n"\n'
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
-
-
-# --- standard error
-
-
-# --- any response at all
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg", "state", "metrics", "x"]), JSON)
 
 
 @pytest.mark.parametrize("document", [[1], {"metrics": 5}, {"metrics": [5]}, {"metrics": {"date": 1}}])

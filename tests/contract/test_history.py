@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sqlite3
 from contextlib import closing
@@ -12,9 +11,8 @@ from typing import Any
 import pytest
 
 from support.commands import ALL, CHANGES, PHONE, SENDS
-from support.names import know_no_names
 from support.sandbox import OTHER, Sandbox
-from support.service import Behaviour, Service, drop, respond
+from support.service import Service, drop, respond
 from support.tool import Tool
 
 SEND = ("sms", "send", PHONE, "-m", "Hola")
@@ -84,34 +82,6 @@ def test_a_verification_message_is_recorded_without_its_code(command: str, sandb
     assert (entry["command"], entry["message"]) == (command, "verification code for Shop")
     for file in path.parent.glob("sandbox-store.sqlite3*"):
         assert code.encode() not in file.read_bytes()
-
-
-@pytest.mark.every_set
-@pytest.mark.parametrize(
-    ("behaviour", "code", "outcome"),
-    [
-        (respond({"error": "NO", "msg": "no credits"}, 520), 1, "refused"),
-        (respond(b"<html>", 504), 5, "unknown"),  # a proxy's, which may have passed it on
-        (drop, 5, "unknown"),
-        (respond({"nothing": "known"}), 5, "unknown"),
-    ],
-    ids=["520", "504", "dropped", "another record"],
-)
-def test_the_outcome_follows_from_the_response(
-    behaviour: Behaviour, code: int, outcome: str, service: Service, tool: Tool
-) -> None:
-    service.will(behaviour)
-    assert tool(*SEND).code == code
-    assert outcomes(tool) == [outcome]
-
-
-def test_a_send_that_did_not_reach_the_service_is_not_in_the_history(
-    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example/api/v1")
-    know_no_names(monkeypatch)
-    assert tool(*SEND).code == 4
-    assert outcomes(tool) == []
 
 
 def test_a_send_interrupted_before_it_was_sent_is_not_in_the_history(
@@ -184,15 +154,6 @@ def test_invalid_options_are_usage_errors(options: tuple[str, ...], named: str, 
 
 
 @pytest.mark.every_set
-def test_the_history_shows_a_state_that_state_get_learned(tool: Tool, sandbox: Sandbox) -> None:
-    (sent,) = [row["id"] for row in sandbox.rows(*SEND)]
-    tool.clock.now += 60
-    assert [row["state"] for row in sandbox.rows("state", "get", sent)] == ["delivered"]
-    (entry,) = recorded(sandbox, "--until", "today")
-    assert (entry["id"], entry["status"], entry["state"]) == (sent, entry["status"], "delivered")
-
-
-@pytest.mark.every_set
 def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
     file = home / "customers.csv"
     file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")
@@ -210,22 +171,6 @@ def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, hom
 
 
 # --- clear
-
-
-def test_clear_deletes_and_counts_the_sends_of_the_account(tool: Tool, sandbox: Sandbox, service: Service) -> None:
-    sandbox.done(*SEND)
-    tool.clock.now += 86400
-    sandbox.done(*SEND)
-    service.will(ACCEPTED)
-    assert tool(*SEND).code == 0
-    sandbox("history", "clear").refused(2, "--yes", "nothing was changed")
-    sandbox("history", "clear", "--before", "soon").refused(2, "date")
-    assert len(recorded(sandbox)) == 2
-    assert "Deleted 1 entry of profile" in sandbox("history", "clear", "--before", "today", "-y").err
-    assert [entry["time"][:10] for entry in recorded(sandbox)] == ["2026-09-22"]
-    assert len(recorded(tool)) == 1
-    done = sandbox("history", "clear", "--before", "2020-01-01")
-    assert (done.code, "There is nothing to delete" in done.err) == (0, True)
 
 
 # --- a store that cannot be used
@@ -247,16 +192,6 @@ def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Too
 # --- state get --last
 
 
-@pytest.mark.every_set
-def test_last_shows_the_states_of_the_last_send(sandbox: Sandbox) -> None:
-    sandbox.done(*SEND)
-    sandbox.done("sms", "send", PHONE, OTHER, "-m", "two")
-    assert [(each["phone"], each["sms"]) for each in sandbox.rows("state", "get", "--last")] == [
-        (PHONE, "two"),
-        (OTHER, "two"),
-    ]
-
-
 def test_last_ignores_the_sends_of_another_account(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
@@ -274,7 +209,3 @@ def test_state_get_takes_either_last_or_ids(tool: Tool) -> None:
     tool("-p", "sandbox", "state", "get").refused(2, "ID", "--last")
     tool("-p", "sandbox", "state", "get", "m1", "--last").refused(2, "ID", "--last")
     tool("-p", "sandbox", "state", "get", "--last").refused(2, "sandbox")
-
-
-def test_the_history_is_one_json_array(tool: Tool) -> None:
-    assert json.loads(tool("history", "--json").out) == []

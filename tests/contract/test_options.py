@@ -7,7 +7,6 @@ import pytest
 from msgctl import __version__
 from support.service import Service
 from support.tool import Outcome, Tool, process
-from support.tree import GROUPS
 
 
 def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
@@ -111,9 +110,3 @@ def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> No
 
 
 # --- what the parser finds
-
-
-def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
-    for group in GROUPS:
-        if group.path not in ("", "balance", "history"):
-            assert tool(*group.names) == tool(*group.names, "--help") == tool("help", *group.names)

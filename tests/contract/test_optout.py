@@ -59,13 +59,6 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
 
-def test_phone_column_selects_the_column_with_the_numbers(tool: Tool, tmp_path: Path) -> None:
-    file = tmp_path / "people.csv"
-    file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
-    assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0
-    assert listed(tool) == [LUIS]
-
-
 def channels(tool: Tool) -> list[tuple[str, str]]:
     return [(each["phone"], each["channel"]) for each in tool("optout", "list", "--json").document]
 
@@ -82,11 +75,6 @@ def test_a_file_may_have_a_column_of_channels(tool: Tool, tmp_path: Path) -> Non
     file.write_text(f"phone,channel\n{EVA},sms\n{EVA},email\n")
     tool("optout", "import", str(file)).refused(2, "Line 3 of people.csv", 'Unknown channel "email"')
     assert EVA not in listed(tool)
-
-
-def test_a_list_of_numbers_may_be_for_one_channel(tool: Tool) -> None:
-    assert tool("optout", "import", "-", "--channel", "call", stdin=f"{ANA}\n").code == 0
-    assert channels(tool) == [(ANA, "call")]
 
 
 def test_a_short_code_is_used_as_typed_and_json_prints_the_change(tool: Tool) -> None:

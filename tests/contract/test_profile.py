@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from support.files import URL, config_file, credentials, table, write_config, written
+from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service
 from support.tool import Tool
@@ -82,14 +82,6 @@ def test_a_password_in_the_url_of_the_store_is_never_shown(tool: Tool) -> None:
         assert "s3cret" not in done.out + shown + tool("profile", "list", "--json").out
 
 
-def test_use_changes_the_default(tool: Tool, server: Service) -> None:
-    one = table("one", base_url=server.base_url, client=1)
-    write_config(f'default_profile = "one"\n{one}{table("two", base_url=server.base_url, client=2)}')
-    assert tool("profile", "use", "two").code == 0
-    assert tool("balance").code == 0
-    assert credentials(server)[0] == "2"
-
-
 @pytest.mark.parametrize("verb", ["use", "remove"])
 def test_the_error_for_an_unknown_profile_lists_the_known_profiles(tool: Tool, verb: str) -> None:
     before = write_config(table("main")).read_bytes()
@@ -99,15 +91,6 @@ def test_the_error_for_an_unknown_profile_lists_the_known_profiles(tool: Tool, v
     assert "main" in done.err
     assert "\x1b" not in done.err
     assert config_file().read_bytes() == before
-
-
-def test_the_last_remaining_profile_becomes_the_default(tool: Tool) -> None:
-    write_config(f'default_profile = "main"\n{table("main", key=KEY)}{table("other")}')
-    done = tool("profile", "remove", "main", "--yes")
-    assert (done.code, done.err) == (0, "Removed profile main. other is now the default profile.\n")
-    assert set(written()["profiles"]) == {"other"}
-    assert written()["default_profile"] == "other"
-    assert not shows_key(config_file().read_bytes())
 
 
 def test_removing_the_default_of_several_leaves_no_default(tool: Tool) -> None:

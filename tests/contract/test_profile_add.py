@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from support.files import URL, config_file, credentials, table, write_config, written
+from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
 from support.service import Behaviour, Service, drop, respond
 from support.terminal import Terminal, in_a_terminal
@@ -149,15 +149,6 @@ def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, 
     assert done.code == 0
     assert done.document["url"] == f"{server.base_url}/balance"
     assert (server.received, config_file().exists(), (home / "ran").exists()) == ([], False, False)
-
-
-def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(tool: Tool, server: Service) -> None:
-    arguments = ("--base-url", server.base_url, "--client", "12345", "--key-stdin", "--check")
-    done = tool("profile", "add", "main", *arguments, stdin=KEY)
-    assert done.code == 0
-    assert [request.path for request in server.received] == ["/api/v1/balance"]
-    assert credentials(server) == ("12345", KEY)
-    assert written()["profiles"]["main"]["key"] == KEY
 
 
 @pytest.mark.parametrize(

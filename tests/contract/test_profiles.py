@@ -82,16 +82,6 @@ def test_the_three_variables_come_before_the_default_and_need_no_file(
     assert tool("balance", "-p", "main").code == 3
 
 
-def test_three_variables_beside_msgctl_profile_are_refused(
-    tool: Tool, service: Service, two: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("other", "sandbox"):
-        monkeypatch.setenv("MSGCTL_PROFILE", name)
-        tool("balance").refused(3, "MSGCTL_PROFILE", "MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY", "Unset")
-    assert (service.received, two.received) == ([], [])
-    assert tool("balance", "-p", "other").code == 0
-
-
 PARTS = [["BASE_URL"], ["CLIENT"], ["KEY"], ["BASE_URL", "CLIENT"], ["CLIENT", "KEY"], ["BASE_URL", "KEY"]]
 
 

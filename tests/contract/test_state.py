@@ -32,18 +32,6 @@ def documents(text: bytes) -> list[tuple[str, str]]:
 # --- state get
 
 
-@pytest.mark.every_set
-def test_it_exits_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
-    service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
-    outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
-    assert outcome.code == 4
-    assert documents(outcome.stdout) == [("m1", "sent"), ("m4", "sent")]
-    first, second = map(json.loads, outcome.err.splitlines())
-    assert (first["exit_code"], second["exit_code"]) == (4, 1)
-    assert '"m2"' in first["message"]
-    assert '"m3"' in second["message"]
-
-
 def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -90,16 +78,6 @@ def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Servi
     done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
     assert done.code == 6
     assert len(service.received) <= 2  # one check within the time, and one after it
-
-
-@pytest.mark.every_set
-def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool) -> None:
-    service.will(
-        state("sent", "m1"), state("delivered", "m2"), state("sent", "m1"), state("delivered", "m1")
-    )  # m2 is not checked again
-    outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
-    assert outcome.code == 0
-    assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
 
 
 @pytest.mark.parametrize(
@@ -205,16 +183,6 @@ def test_a_dispatch_without_message_ids_is_watched_by_the_id_of_the_dispatch(ser
         ("D1", "Entregado"),
         ("D1", "Rechazado"),
     ]
-
-
-@pytest.mark.every_set
-@pytest.mark.documented
-def test_a_wait_ends_with_0_only_if_everyone_got_the_message(service: Service, tool: Tool) -> None:
-    for first, second, code in (("Entregado", "leído", 0), ("Entregado", "Error:1081 msg: Destino inaccesible", 6)):
-        service.will(respond(DISPATCH), listed("Enviado", "Enviado"), listed(first, second))
-        done = tool(*SEND, "--wait")
-        assert done.code == code, done.err
-    assert "Not delivered to 573007654321 [Error:1081 msg: Destino inaccesible] (1 of 2 accepted messages)" in done.err
 
 
 def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> None:

@@ -32,25 +32,6 @@ def bulk(tool: Tool, file: str, *more: str) -> Outcome:
     return tool("url", "bulk", file, *TO, *more)
 
 
-def test_each_row_gets_a_link_and_a_second_run_creates_nothing(tool: Tool, sandbox: Sandbox, file: str) -> None:
-    first = sandbox.done("url", "bulk", file, *TO)
-    header, ana, luis = first.splitlines()
-    assert (header, ana[:8], luis[:9]) == ("id,name,link", "a&b,Ana,", "7,'=Luis,")
-    assert sandbox.done("url", "bulk", file, *TO) == first
-    stats = sandbox.document("url", "stats", "sale-a&b")
-    assert (stats["urlShort"], stats["urlLong"]) == (ana[8:], "https://shop.example/s?c=a%26b")
-
-
-def test_the_clicks_of_each_link_are_counted_in_a_new_column(
-    tool: Tool, sandbox: Sandbox, file: str, home: Path
-) -> None:
-    links = home / "links.csv"
-    links.write_text(sandbox.done("url", "bulk", file, *TO))
-    sandbox.done("sandbox", "click", "sale-7", "--count", "3")
-    rows = sandbox.document("url", "clicks", str(links), "--name", "sale-{id}")
-    assert [(row["id"], row["name"], row["clicks"]) for row in rows] == [("a&b", "Ana", 0), ("7", "=Luis", 3)]
-
-
 def test_the_file_is_read_back_unchanged(sandbox: Sandbox, home: Path) -> None:
     people, links = home / "people.csv", home / "links.csv"
     cells = ["\u202a+57 300 123 4567\u202c", "Mar\xad\u200bía\tJosé", "=1+1", "one\r\ntwo\rthree\n", "\t@", "a\\b"]

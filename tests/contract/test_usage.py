@@ -14,50 +14,13 @@ from support.sandbox import Sandbox
 from support.service import Service, respond
 from support.tool import Tool
 
-CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
-DAY = 86400
+CO, ES = "573001234567", "34612345678"
 
 
 def used(tool: Tool | Sandbox, *arguments: str) -> Any:
     done = tool("usage", *arguments, "--json")
     assert (done.code, done.err) == (0, "")
     return done.document
-
-
-@pytest.fixture
-def campaign(tool: Tool, home: Path) -> str:
-    """Two single messages on one day, a block, a refused number, and a job of two the next day; the job's ID."""
-    (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
-    assert tool("-p", "sandbox", "block", "add", OTHER_CO, "--name", "Ana").code == 0
-    assert tool("-p", "sandbox", "sms", "send", CO, ES, OTHER_CO, "-m", "Hi").code == 6
-    tool.clock.now += DAY
-    done = tool("-p", "sandbox", "sms", "bulk", str(home / "to.csv"), "-m", "a" * 161, "--yes", "--json")
-    assert done.code == 0, done.err
-    job: str = done.document["job"]
-    return job
-
-
-@pytest.mark.every_set
-def test_single_sends_and_jobs_are_summed_together(sandbox: Sandbox, campaign: str) -> None:
-    tool = sandbox
-    assert used(tool, "--by", "day") == [
-        {"day": "2026-09-21", "messages": 2, "credits": 2},
-        {"day": "2026-09-22", "messages": 2, "credits": 4},
-    ]
-    assert used(tool) == used(tool, "--by", "day")
-    assert used(tool, "--by", "month") == [{"month": "2026-09", "messages": 4, "credits": 6}]
-    assert used(tool, "--by", "country") == [
-        {"country": "CO", "messages": 2, "credits": 3},
-        {"country": "ES", "messages": 2, "credits": 3},
-    ]
-    assert used(tool, "--by", "job") == [
-        {"job": campaign, "messages": 2, "credits": 4},
-        {"job": None, "messages": 2, "credits": 2},
-    ]
-    assert [each["command"] for each in used(tool, "--by", "command")] == ["sms bulk", "sms send"]
-    assert used(tool, "--by", "profile") == [{"profile": "sandbox", "messages": 4, "credits": 6}]
-    assert used(tool, "--since", "2026-09-22") == [{"day": "2026-09-22", "messages": 2, "credits": 4}]
-    assert used(tool, "--until", "2026-09-21", "--by", "day") == [{"day": "2026-09-21", "messages": 2, "credits": 2}]
 
 
 def test_a_day_begins_at_midnight(tool: Tool, service: Service, home: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,9 @@ import pytest
 
 from msgctl import operations
 from msgctl.config.profiles import Credential
-from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError
+from msgctl.errors import MsgctlError, NotReachedError
 from msgctl.http.client import Client
-from msgctl.http.request import USER_AGENT, build
-from msgctl.http.response import CHECK_A_SEND
+from msgctl.http.request import build
 from msgctl.http.transport import NoResponseError, RawResponse, Transport
 from support.tool import Clock
 
@@ -46,45 +45,6 @@ def recorded(behave: Callable[[], RawResponse] = balance, **more: Any) -> tuple[
     base_url = more.pop("base_url", "https://service.example/api/v1")
     recorder = Recorder(base_url, behave)
     return Client(base_url, Credential(12, "a-long-key"), transport=lambda: recorder, **more), recorder
-
-
-def test_a_request_has_the_credentials_the_headers_and_the_time_limit() -> None:
-    client, recorder = recorded()
-    client.fetch(SEND)
-    (sent,) = recorder.requests
-    body = "client=12&key=a-long-key&phone=573001234567&sms=Hola"
-    assert (sent.method, sent.url.host, sent.url.port, sent.url.target) == (
-        b"POST",
-        b"service.example",
-        None,
-        b"/api/v1/send-sms",
-    )
-    assert isinstance(sent.stream, Iterable)
-    assert b"".join(sent.stream) == body.encode()
-    assert sent.headers == [
-        (b"Host", b"service.example"),
-        (b"Accept", b"application/json"),
-        (b"User-Agent", USER_AGENT.encode()),
-        (b"Content-Type", b"application/x-www-form-urlencoded"),
-        (b"Accept-Encoding", b"identity"),
-        (b"Content-Length", str(len(body)).encode()),
-    ]
-    assert recorder.limits == [30.0]
-
-
-def test_a_client_makes_requests_to_several_urls() -> None:
-    client, recorder = recorded()
-    states = [build(operations.MESSAGES_STATE, {"id": each}) for each in ("m1", "m2")]
-    for made in (SEND, BALANCE, *states, SEND):
-        client.fetch(made)
-    assert [each.url.target.decode().replace("client=12&key=a-long-key", "*") for each in recorder.requests] == [
-        "/api/v1/send-sms",
-        "/api/v1/balance?*",
-        "/api/v1/messages-state?*&id=m1",
-        "/api/v1/messages-state?*&id=m2",
-        "/api/v1/send-sms",
-    ]
-    assert b"Content-Length" not in dict(recorder.requests[1].headers)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +127,3 @@ def test_the_beginning_of_the_key_is_masked_at_the_end_of_an_incomplete_response
     assert client.fetch(SEND).body == b"the key is a-lon"
     client, _ = recorded(lambda: whole._replace(fault="it is over 9 bytes"))
     assert client.fetch(SEND).body == b"the key is ***"
-
-
-def test_the_error_for_a_lost_response_gives_the_reason() -> None:
-    def fail() -> RawResponse:
-        raise NoResponseError("the connection was lost")
-
-    client, _ = recorded(fail)
-    with pytest.raises(OutcomeUnknownError) as error:
-        client.send(SEND)
-    assert error.value.message == "The request was sent, but the connection was lost; it may have been carried out"
-    assert error.value.hint == CHECK_A_SEND

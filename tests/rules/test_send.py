@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from support.commands import PHONE, SENDS, Command, each
@@ -79,28 +77,6 @@ def test_an_opt_out_of_another_channel_does_not_count(command: Command, service:
 
 
 # --- --wait
-
-
-@pytest.mark.every_set
-def test_a_wait_prints_the_send_then_the_last_response_about_each_message_and_ends_with_0(
-    service: Service, tool: Tool
-) -> None:
-    states = [
-        respond({"id": each, "state": state}) for each, state in [("a", "sent"), ("b", "delivered"), ("a", "read")]
-    ]
-    service.will(TWO_ACCEPTED, *states)
-    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--json")
-    assert (outcome.code, outcome.err) == (0, "")
-    sent, first, second = outcome.out.splitlines()
-    assert [each["id"] for each in json.loads(sent)["data"]] == ["a", "b"]
-    assert ("read" in first, "delivered" in second) == (True, True)
-
-
-def test_a_wait_accepts_the_fields_of_the_send(service: Service, tool: Tool) -> None:
-    delivered = [respond({"id": each, "state": "delivered"}) for each in "ab"]
-    service.will(TWO_ACCEPTED, *delivered)
-    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "-o", "csv", "--fields", "id,status")
-    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "id,status")
 
 
 @pytest.mark.every_set

@@ -70,16 +70,6 @@ def test_the_error_for_a_damaged_file_contains_the_fix(path: Path) -> None:
     assert raised.value.hint == state.FIX
 
 
-@pytest.mark.parametrize("content", [b"this is not SQLite" * 100, b"SQLite format 3\0" + b"\xff" * 500])
-def test_the_error_for_a_file_that_is_not_a_database_contains_the_fix(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
-    with pytest.raises(BrokenError) as raised, state.explained(path):
-        state.connect(path)
-    assert raised.value.exit_code == 3
-    assert "sandbox.sqlite3" in raised.value.message
-    assert raised.value.hint == state.FIX
-
-
 def test_a_file_in_use_is_reported_after_the_wait(path: Path, db: sqlite3.Connection) -> None:
     with closing(state.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")

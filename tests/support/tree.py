@@ -40,7 +40,6 @@ def walk(command: Any = None, path: str = "") -> Iterator[Node]:
 
 
 NODES = tuple(walk())
-GROUPS = tuple(node for node in NODES if node.is_group)
 COMMANDS = tuple(node for node in NODES if not node.is_group or node.facts.examples)
 
 
