@@ -5,7 +5,7 @@ Modules, from the top of the import order to the bottom:
 - ``__main__``: the entry point. ``reference``: manual pages and ``commands --json``.
 - ``commands``: one module per group, with options, wiring and run of each command.
 - ``cli``: the machinery that the commands share. ``doctor``: the checks of ``doctor``.
-- ``jobs``: files of recipients, and sending to them. ``output``: everything that people see; only here is Rich used.
+- ``jobs``: files of recipients, and sending to them. ``output``: everything that people see, drawn by Rich.
 - ``sandbox``: the emulator. It imports nothing from ``http``, so that the two cannot share a mistake.
 - ``store``: everything that msgctl remembers, in SQLite or PostgreSQL.
 - ``outcomes``: what a response means. ``http``: requests and the transport. ``config``: profiles and keys.

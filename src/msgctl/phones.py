@@ -36,7 +36,7 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 class InvalidPhoneError(UsageError):
     """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows.
 
-    With ``needs_country``, it looks like a national number, and no country is known.
+    ``needs_country`` means that it looks like a national number and no country is known.
     """
 
     def __init__(self, text: str, problem: str, hint: str, *, needs_country: bool = False) -> None:
@@ -246,7 +246,7 @@ def _parsed(text: str, country: str | None) -> PhoneNumber | None:
 
 
 def _fault(number: PhoneNumber | None, country: str | None) -> str:
-    """Return why a number is not valid in a country, or for None, as an international number."""
+    """Return why a number is not valid: in a country, or if that is None, as an international number."""
     import phonenumbers
 
     if number is None or not number.country_code:

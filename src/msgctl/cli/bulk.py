@@ -114,7 +114,7 @@ class Bulk:
         return self._begin(job)
 
     def _publish(self, number: int, importer: Importer) -> tuple[Job, bool]:
-        """Make the job visible. Return it, or the job that has its name; and whether it is new."""
+        """Make the job visible. Return it and True, or the earlier job with its name and False."""
         return jobs.publish(
             self._context.store,
             number,

@@ -24,7 +24,7 @@ Examples:
   msgctl -p sandbox sms send 573001234567 -m 'Hello'
 
 Exit codes and more: man msgctl"""
-"""The end of the page of msgctl itself."""
+"""The last lines of the help page of msgctl itself."""
 
 NOT_AGAIN = {
     Effect.SENDS: "Do not send again to see the result: that would send a second message. See: msgctl history",

@@ -112,7 +112,7 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
         if stream is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
             continue
-        os.set_blocking(stream.fileno(), True)  # else, a slow pipe would end a message early
+        os.set_blocking(stream.fileno(), True)  # otherwise, a slow pipe would end a message early
         if name != "stdin":
             writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
             encoding, is_terminal = stream.encoding, stream.isatty()

@@ -1,4 +1,4 @@
-"""The option --wait: track the messages of one send, and report the recipients who did not get theirs."""
+"""The option --wait: track the messages of one send, and report the recipients who did not get their message."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from msgctl.text import plural, shorten, some_of
 
 
 class _Sent(NamedTuple):
-    """An accepted recipient, or their ``name`` in errors; with the message, if it has an ID, and its last state."""
+    """An accepted recipient: the ``name`` in errors, the message if it has an ID, and the last state."""
 
     name: str
     message: Tracked | None
@@ -83,7 +83,7 @@ class _Undelivered:
 
     @property
     def _are_late(self) -> bool:
-        """Whether more time is all that any of them needs."""
+        """Whether all of them only need more time."""
         are_late = all(message.is_late for _, message in self._unread)
         return are_late and len(self._late) == len(self._missing) and not self._without_id
 

@@ -121,7 +121,7 @@ class Listening(OptionGroup):
         try:
             server = Server(self.host, port, log, self.allow_host or (), redact)
         except (OSError, UnicodeError) as error:
-            # After its reason, Python repeats the address.
+            # Python repeats the address after the reason.
             reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
             raise ConfigurationError(
                 f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."

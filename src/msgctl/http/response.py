@@ -413,7 +413,7 @@ def _seconds(text: str) -> float | None:
     text = text.strip()[:64]
     if text.isascii() and text.isdigit():
         return float(text)
-    from email.utils import parsedate_to_datetime  # a date is rare
+    from email.utils import parsedate_to_datetime  # most services send a number
 
     try:
         moment = parsedate_to_datetime(text)

@@ -54,7 +54,8 @@ class NoResponseError(Exception):
 class RawResponse(NamedTuple):
     """A response as it came. If its body cannot be used, ``fault`` is the reason.
 
-    ``is_lost`` means that the connection was lost or too slow before the end of the body, ``is_late`` that it was slow.
+    ``is_lost`` means that the connection was lost or too slow before the end of the body.
+    ``is_late`` means that it was too slow.
     """
 
     status: int

@@ -154,7 +154,7 @@ class FailureCounter:
         self._number = 0
 
     def add(self, kind: str) -> bool:
-        """Count a request: ``refused``, ``unknown``, or an empty string. Return whether the job must stop."""
+        """Count a failed request (``refused`` or ``unknown``) or another (empty); return whether the job must stop."""
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW

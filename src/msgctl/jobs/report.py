@@ -31,7 +31,7 @@ COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "erro
 class Summary:
     """A summary of a job, as ``job show`` prints it. Times are ISO 8601.
 
-    A request in flight is pending while the job is running, and otherwise unknown. The fields with a default are no
+    A request in flight is pending while the job is running, and otherwise unknown. Fields with a default are not
     columns. The JSON has ``states`` and ``replayed`` if they are set; the others are only for a terminal.
     """
 

@@ -153,7 +153,7 @@ def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
     if not re.match("[0-9]{1,2}:", text):
         return _instant(text, local_zone)
     today = now.astimezone(zone_of(local_zone)).date()
-    # In another offset the date may be different, and the clocks may skip the time on one of the days.
+    # With another offset, today may be another date. On a day when the clocks change, the time may not exist.
     days = (today + timedelta(days=number) for number in range(-1, 4))
     return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
 
@@ -170,7 +170,7 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
         return None
     return (
         moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None
-    )  # None if the clocks skip it
+    )  # None if the clocks skip this time
 
 
 def time_in(local_zone: str | None, seconds: float) -> str:

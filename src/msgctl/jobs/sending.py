@@ -55,9 +55,9 @@ class _Message(NamedTuple):
 
 
 class Sender:
-    """Sends the pending recipients of a job that this process owns: `start`, `wait` for the end, and `finish`.
+    """Sends the pending recipients of a job that this process owns. Call `start`, `wait` and `finish`, in this order.
 
-    ``job`` is the row of the job after the last commit, and ``sent`` whether this run sent, or may have sent, anything.
+    ``job`` is the row of the job after the last commit. ``sent`` is true if this run sent, or may have sent, anything.
     """
 
     def __init__(
@@ -144,10 +144,10 @@ class Sender:
         self._messages.put(_Message())  # wakes the writing thread up
 
     def finish(self) -> tuple[Job, Ending]:
-        """Give the job up, after `wait`; return it and how the run ended.
+        """Release the job, after `wait`; return it and how the run ended.
 
-        Raises LostJobError if another process has taken the job over, and the errors of the store if it is lost: then
-        the job is paused without this process.
+        Raises LostJobError if another process has taken the job over. Raises the store's error if the store is lost;
+        the job is then paused, because its owner ends.
         """
         if self.lost is not None:
             raise self.lost

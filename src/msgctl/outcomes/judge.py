@@ -173,7 +173,7 @@ def _name(name: str, of_block: bool) -> _Name:
 
 
 class _Field(NamedTuple):
-    """A field that is no object or array. ``is_error`` means that its name, or the name of an enclosing object,
+    """A field that is not an object or array. ``is_error`` means that its name, or the name of an enclosing object,
     describes a failure. ``is_echo`` means that one of these names is in `ECHOES`.
     """
 

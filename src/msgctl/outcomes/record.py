@@ -176,7 +176,7 @@ def _no_record(operation: Operation, document: Any) -> ShapeError:
 
 
 class _Limit:
-    """Replaces arrays and objects in the fields of one record, after `MAX_NESTED` in all."""
+    """Limits the arrays and objects in the fields of one record: after `MAX_NESTED`, it replaces them with ``…``."""
 
     def __init__(self) -> None:
         self._left = MAX_NESTED

@@ -141,7 +141,7 @@ _BLOCKED = re.compile(r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra
 
 
 class Text(NamedTuple):
-    """A text: its words, and in each phrase those before and after (``negated``) the first negation."""
+    """The words of a text: all ``words``, and the ``plain`` ones before and the ``negated`` ones after a negation."""
 
     words: tuple[str, ...]
     plain: tuple[str, ...]
@@ -189,7 +189,7 @@ def read(text: str, *, of_block: bool = False) -> Text:
 
 
 def cut(text: str) -> str:
-    """Return a text that may be kept in a cache; the rest of a longer one becomes an unknown word."""
+    """Return a text short enough for a cache: an unknown word replaces the rest of a longer one."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ?"
 
 

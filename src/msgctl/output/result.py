@@ -79,8 +79,8 @@ class OwnResult(NamedTuple):
     """One of msgctl's own results, or several; an iterator is printed as it is consumed.
 
     ``columns`` are the columns of a table, csv and tsv. ``empty`` is shown on a terminal instead of a table without
-    rows. ``hints`` are the next steps. If nothing has failed, a terminal shows them; after a job was sent or polled,
-    other outputs except JSON do too.
+    rows. ``hints`` are the next steps. A terminal shows them if nothing has failed. After a job was sent or polled,
+    other outputs except JSON show them, too.
     """
 
     content: Item | Sequence[Item] | Iterable[Document]

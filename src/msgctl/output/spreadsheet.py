@@ -56,7 +56,7 @@ def check(path: Path) -> None:
 def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True) -> int:
     """Write these columns of rows to a file, completely or not at all; return the number of rows.
 
-    A new file has the permissions that the umask leaves; a file that is replaced keeps its own. Raises UsageError and
+    A new file has the default permissions (umask); a file that is replaced keeps its permissions. Raises UsageError and
     ConfigurationError.
     """
     check(path)
@@ -81,7 +81,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mode(path: Path) -> int:
-    """Return the permissions of a file, or those that the umask leaves for a new one."""
+    """Return the permissions of a file, or the default permissions (umask) of a new one."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(path.lstat().st_mode) & 0o777
     os.umask(mask := os.umask(0o077))  # the umask can only be read by setting it

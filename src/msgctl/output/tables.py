@@ -147,11 +147,11 @@ def hint(text: str) -> Text:
 TYPED = 20
 """Rows that determine whether a column has numbers."""
 MIN_FOLDED = 8
-"""Minimum width of the text as long as other columns need not be folded."""
+"""Minimum width of the text column before other columns are folded, too."""
 BLOCK = 100
 """Rows per block: a long table is drawn in blocks with the same widths, to limit memory."""
 MIN_TEXT = 30
-"""Minimum width of a wrapping text, unless it needs less."""
+"""Minimum width of a text column that wraps; a column of shorter texts is narrower."""
 GAP = 2
 
 TITLES = {
@@ -254,7 +254,7 @@ def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: i
 
 
 class _Size:
-    """The values of a column so far: their width, and whether any are set or different."""
+    """The size of a column so far: the greatest width, whether any value is set, and whether all are the same."""
 
     def __init__(self) -> None:
         self.widest = 0

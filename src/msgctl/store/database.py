@@ -131,6 +131,6 @@ def any_of(values: Collection[Any]) -> str:
 
 def plain(text: str | None) -> str | None:
     """Return text that both databases can store: no lone surrogate and no NUL."""
-    if text is None or (text.isascii() and "\0" not in text):  # the usual case, in a fifth of the time
+    if text is None or (text.isascii() and "\0" not in text):  # fast path for the usual case: a fifth of the time
         return text
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -135,9 +135,9 @@ def publish(
     due: int | None = None,
     settings: str | None = None,
 ) -> tuple[Job, bool]:
-    """Make an imported job visible as ``active``, ``paused`` or ``scheduled``. Return it, and whether it is new.
+    """Make an imported job visible as ``active``, ``paused`` or ``scheduled``. Return it and True.
 
-    If its account already has a job with the name, the import is discarded and the other job returned. Raises
+    If its account already has a job with the name, discard the import, and return the other job and False. Raises
     UsageError (``key_reused``) if that job has another digest, and ConditionError (``job_removed``).
     """
     db = store.db

@@ -125,7 +125,7 @@ def _repeated(earlier: Earlier | None, key: Key) -> Result | None:
 
 
 def find(store: Store, account: str, key: Key) -> Result | None:
-    """Return the result of an earlier send under a key, unless it is to be resent or another process sends now.
+    """Return the result of an earlier send under a key; None if it is to be resent, or if another process sends now.
 
     Raises UsageError (``key_reused``) if the key was used for something else.
     """
@@ -136,8 +136,8 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
     """Store the intent of a single send and take its key; or return the result of an earlier send under the key.
 
     Wait while another process sends under the key. Raises ConditionError (``running_elsewhere``) if that takes longer
-    than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and ConfigurationError; nothing
-    may be sent then.
+    than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and ConfigurationError. After an
+    error, do not send.
     """
     owner = store.owner  # its lock is held before other processes can see it
     if key is None:
@@ -183,7 +183,7 @@ def _begin(store: Store, single: Single, owner: int, key: Key | None = None, bef
 
 
 def _check_age(store: Store, begun: Begun, latest: float) -> None:
-    """Give the key back if its transaction took too long: another machine may have taken the key over meanwhile."""
+    """Release the key if its transaction took too long: another machine may have taken the key over meanwhile."""
     if boot_time() > latest:
         end(store, begun, [], None)
         raise StoreNotReachedError(f"The store {store.db.place} was not reached in time", "Try again.")

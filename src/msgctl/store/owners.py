@@ -91,8 +91,9 @@ def _check_not_cancelled(job: Job) -> None:
 def ask_to_stop(store: Store, number: int, state: str) -> Job:
     """Ask the owner of a job to end in a state (``paused`` or ``cancelled``); without a live owner, end it now.
 
-    Return the job. While it is running, call this again until it is not: its owner lets requests in flight finish. A
-    job that is done stays done. A resend that was not finished is undone: its recipients keep the earlier outcome.
+    Return the job. If it is still running, call this again until it has stopped, because its owner lets requests in
+    flight finish. A job that is done stays done. A resend that was not finished is undone: its recipients keep the
+    earlier outcome.
     """
     db = store.db
     with _changing(store, number) as job:

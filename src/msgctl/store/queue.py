@@ -1,4 +1,4 @@
-"""Read the next recipients of a job ahead, and leave out opt-outs, repeats and people who have reached --at-most."""
+"""Read the next recipients of a job in advance, and leave out opt-outs, repeats and people over --at-most."""
 
 from __future__ import annotations
 

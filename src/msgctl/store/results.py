@@ -74,7 +74,8 @@ class RequestOutcome(NamedTuple):
 
 def millionths(credits: str | None) -> int | None:
     """Return the credits in a response as stored; None for none, a negative number or more than twelve digits."""
-    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":  # the usual case, a tenth of the time
+    # Fast path for the usual case: it takes a tenth of the time.
+    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":
         return int(credits) * CREDIT
     try:
         amount = Decimal(credits or "")
@@ -177,7 +178,7 @@ def _rows(job: int, result: RequestOutcome) -> Iterator[tuple[Any, ...]]:
 
 
 def give_back(db: Database, job: int, intent: Intent) -> int:
-    """Make the recipients of a request pending again that was certainly not sent; return how many."""
+    """Make the recipients of a request that was certainly not sent pending again; return how many."""
     given_back = 0
     change = "UPDATE result SET outcome = 'pending', request = 0"
     if intent.attempt == 1:

@@ -162,7 +162,7 @@ class Sending:
         self._store.keep_alive()
 
     def finish(self, state: str, *, due: int | None = None, ending: str = "") -> Job:
-        """Give the job up in a state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.
+        """Release the job and set its state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.
 
         Requests that are still in flight become unknown. For ``done``, check that every recipient has a result. Raises
         LostJobError.

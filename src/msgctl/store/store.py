@@ -47,7 +47,7 @@ class Store:
 
     @property
     def owner(self) -> int:
-        """The number of this process as an owner. Its lock is held from the first use on."""
+        """The number of this process as an owner. The first use takes its lock, which the process then holds."""
         if self._owner is None:
             number = secrets.randbits(62)
             self.db.hold(number)
