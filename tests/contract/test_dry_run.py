@@ -8,7 +8,6 @@ import pytest
 
 from contract.interface import LINES, PHONE, PLACES, Line
 from contract.wire import (
-    AWKWARD,
     CLIENT,
     MASKED,
     SPELLINGS,
@@ -49,13 +48,6 @@ def test_a_dry_run_shows_the_request(line: Line, tool: Tool, service: Service) -
         expected(line, place, MASKED) for place in PLACES
     ]
     assert shown.keys() == {"method", "url", "headers", *(place for place in PLACES if arrived(request, place))}
-
-
-@pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
-def test_a_dry_run_shows_any_text_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
-    changed = line.with_text(name, text)
-    place = line.endpoint.own[name].place
-    assert described(tool, *changed.command)[place][name] == changed.parameters[name]
 
 
 @pytest.mark.parametrize(

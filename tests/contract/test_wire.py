@@ -77,12 +77,16 @@ def test_a_request_matches_the_api_and_contains_nothing_more(line: Line, tool: T
 
 
 @pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
-def test_any_text_arrives_unchanged(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
+def test_any_text_arrives_unchanged_and_is_shown_by_a_dry_run(
+    line: Line, name: str, text: str, tool: Tool, service: Service
+) -> None:
     changed = line.with_text(name, text)
+    shown = tool(*changed.command, "--dry-run", "--json").document
     request = sent(tool, service, changed)
     place = line.endpoint.own[name].place
     wanted = changed.parameters[name]
     assert dict(arrived(request, place))[name] == wanted
+    assert shown[place][name] == wanted
     assert text == wanted if isinstance(wanted, str) else text in wanted
 
 

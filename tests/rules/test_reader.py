@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from msgctl.errors import UsageError
 from msgctl.jobs.reader import numbers_in, values_in
 from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
-from msgctl.jobs.template import Template
 from rules.reading import ANA, LUIS, UNSHOWN, read, refused, source
 
 # --- round trips
@@ -195,12 +194,6 @@ def test_missing_cells_of_a_row_are_empty() -> None:
     ]
 
 
-def test_a_row_with_too_many_cells_is_invalid() -> None:
-    reason = "3 cells, but the header has 2: quote cells that contain the delimiter"
-    for phone, shown in ((ANA, ANA), ("1" * 41, "1" * 39 + "…")):
-        assert read(f"phone,name\n{phone},Ruiz, Ana\n").found == [InvalidRow(2, shown, reason)]
-
-
 def test_phones_are_normalised_and_values_are_not() -> None:
     assert read("phone\n+57 (300) 123-4567\n").rows == [Row(2, ANA, ("+57 (300) 123-4567",))]
 
@@ -222,32 +215,6 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
 def test_objects_and_lists_in_json_are_abbreviated() -> None:
     (row,) = read(f'{{"phone": "{ANA}", "a": {{"b": 1}}, "c": [1]}}\n'.encode(), None).rows
     assert row.values == (ANA, "{…}", "[…]")
-
-
-@pytest.mark.parametrize(
-    "content", ['[{"phone": "%s"}]', '[\n  {"phone": "%s"}\n]\n', ' [ { "phone": "%s" } ]', '{\n"phone": "%s"}']
-)
-def test_a_line_with_several_json_objects_is_refused(content: str) -> None:
-    expected = refused(content % ANA)
-    assert "Line 1 of standard input: not a JSON object" in expected
-    assert "Each line must be a whole JSON object" in expected
-
-
-@pytest.mark.parametrize("value", ["{}", "[]", '{"street": "Calle 1"}', '["a"]'])
-def test_a_nested_value_is_not_text(value: str) -> None:
-    (row,) = read(f'{{"phone": "{ANA}", "address": {value}}}').rows
-    for text in ("{address}", "{address|a fallback for empty cells}"):
-        with pytest.raises(UsageError, match="column address contains an object or a list, not text"):
-            Template.parse(text, ["phone", "address"]).fill(row)
-
-
-def test_the_same_field_twice_makes_a_line_invalid() -> None:
-    good, twice = f'{{"phone": "{LUIS}"}}', f'{{"phone": "{ANA}", "phone": "{ANA}"}}'
-    assert read(f"{good}\n{twice}").found == [Row(1, LUIS, (LUIS,)), INVALID._replace(line=2)]
-    assert read(f"{twice}\n{good}").found == [INVALID, Row(2, LUIS, (LUIS,))]
-
-
-INVALID = InvalidRow(1, "", 'the field "phone" occurs twice')
 
 
 # --- what spreadsheets add
@@ -326,40 +293,6 @@ def test_one_number_in_a_cell_may_have_separators() -> None:
 
 def test_a_column_of_several_numbers_is_a_column_of_phones() -> None:
     assert read(f"contacto,nombre\n{TWO},Ana\n{LUIS},Luis\n", None).phone_column == "contacto"
-
-
-# --- a row that cannot be used
-
-
-@pytest.mark.parametrize(
-    ("row", "shown", "reason"),
-    [
-        ('"5,73E+11",x', "5,73E+11", "not written as a whole number"),
-        (f"{ANA}.00,x", f"{ANA}.00", "not written as a whole number"),
-    ],
-)
-def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: str) -> None:
-    outcome = read(f'phone,name\n{ANA},"a\nb"\n{row}\n{LUIS},c\n')
-    assert outcome.found[0] == Row(2, ANA, (ANA, "a\nb"))
-    assert outcome.found[2] == Row(5, LUIS, (LUIS, "c"))
-    assert (outcome.invalid.line, outcome.invalid.phone) == (4, shown)
-    assert reason in outcome.invalid.reason
-
-
-@pytest.mark.parametrize(
-    ("line", "shown", "reason"),
-    [
-        ('{"phone": ["573001234567"]}', "[…]", "not a valid phone number"),
-        (f'{{"phone": -{ANA}}}', f"-{ANA}", "not written as a whole number"),
-        ('{"phone": "\\u001b[2J"}', "\\x1b[2J", "not a valid phone number"),
-    ],
-)
-def test_reading_continues_after_an_invalid_line(line: str, shown: str, reason: str) -> None:
-    outcome = read(f'{{"phone": "{ANA}", "name": "a"}}\n{line}\n{{"phone": "{LUIS}", "name": "\\ud83d\\ude00"}}\n')
-    assert outcome.found[0] == Row(1, ANA, (ANA, "a"))
-    assert outcome.found[2] == Row(3, LUIS, (LUIS, "😀"))
-    assert (outcome.invalid.line, outcome.invalid.phone) == (2, shown)
-    assert reason in outcome.invalid.reason
 
 
 # --- a file that cannot be used

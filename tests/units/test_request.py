@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from msgctl import __version__
 from msgctl import operations as ops
 from msgctl.errors import UsageError
-from msgctl.http.request import build, encoded
+from msgctl.http.request import build
 from support.commands import PHONE
-
-
-def test_lists_of_numbers_are_encoded_as_in_a_form() -> None:
-    made = build(ops.SEND_SMS, {"phone": (PHONE, "573001230002"), "sms": "a,b ñ"})
-    assert encoded(made.form) == f"phone={PHONE}%2C573001230002&sms=a%2Cb+%C3%B1"
-
-
-def test_json_is_sent_as_utf_8() -> None:
-    made = build(ops.CHATAPP_SEND, {"template": "t", "phone": PHONE, "body": ["María 🎉"]})
-    assert made.json == f'{{"phone":"{PHONE}","body":["María 🎉"]}}'.encode()
 
 
 def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> None:
@@ -40,35 +27,6 @@ def test_a_response_may_repeat_a_long_message_for_many_recipients_up_to_8_mib() 
     assert request.max_response == 256 * 1024 + 300 * (4 * 1024 + 12 * 1_600)
     longest = build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 30_000})
     assert longest.max_response == 8 * 1024 * 1024
-
-
-def test_a_dry_run_describes_the_whole_request() -> None:
-    headers = {"Accept": "application/json", "User-Agent": f"msgctl/{__version__}"}
-    credentials = {"client": "***", "key": "***"}
-    call: dict[str, Any] = {
-        "phone": (PHONE, "573001230002"),
-        "voice": "Mia",
-        "leave-voicemail": False,
-        "audio-code": None,
-    }
-    assert build(ops.SEND_CALL, call).described("https://service.example/api/v1") == {
-        "method": "POST",
-        "url": "https://service.example/api/v1/call/send",
-        "headers": {**headers, "Content-Type": "application/x-www-form-urlencoded"},
-        "form": {**credentials, "phone": f"{PHONE},573001230002", "voice": "Mia", "leave-voicemail": "false"},
-    }
-    assert ("leave-voicemail", "true") in build(ops.SEND_CALL, {**call, "leave-voicemail": True}).form
-    made = build(ops.CHATAPP_SEND, {"template": "t", "phone": PHONE, "body": ["Ana"]})
-    assert made.values == {"template": "t", "phone": PHONE, "body": ["Ana"]}
-    assert (made.is_own_body, build(ops.CHATAPP_SEND, {"template": "t"}, b"{}").is_own_body) == (False, True)
-    assert made.described("") == {
-        "method": "POST",
-        "url": "/chatapp/send",
-        "headers": {**headers, "Content-Type": "application/json"},
-        "query": {**credentials, "template": "t"},
-        "json": {"phone": PHONE, "body": ["Ana"]},
-    }
-    assert build(ops.BALANCE, {}).described("")["headers"] == headers
 
 
 def test_an_empty_value_is_an_error_even_for_an_optional_parameter() -> None:
