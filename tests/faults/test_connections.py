@@ -331,8 +331,7 @@ def test_a_request_is_not_sent_if_the_system_accepted_none_of_its_bytes(
     pieces: list[bytes] = []
     with contextlib.closing(httpcore.SyncBackend().connect_tcp("127.0.0.1", service.port)) as stream:
         monkeypatch.setattr(type(stream), "write", write)
-    monkeypatch.setattr(transport, "PIECE", 10)
-    assert tool("--timeout", "0.3", *SMS).code == code
+    assert tool("--timeout", "0.3", "sms", "send", PHONE, "-m", "x" * 2 * transport.PIECE).code == code
 
 
 def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,10 +346,11 @@ def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.Mon
         write(stream, data, timeout)
 
     monkeypatch.setattr(SyncStream, "write", written)
-    monkeypatch.setattr(transport, "PIECE", 100)
+    dates = {"since": "2026-01-01", "until": "2026-01-02"}
+    long = request.build(operations.URL_STATISTIC, {"name-url": "n" * 2 * transport.PIECE, **dates})
     with running(keeps=True, blind=True) as service, calling(service.base_url) as client:
         service.always(WHOLE)
-        client.fetch(BALANCE)
+        client.fetch(long)
         client.fetch(BALANCE)
         assert service.connections == 2
 

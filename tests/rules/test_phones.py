@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any
 
 import phonenumbers
 import pytest
@@ -187,19 +186,14 @@ def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
 
 
 def test_a_reader_caches_the_patterns_of_eight_countries(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    read = phones.read
-
-    def count(text: str, *arguments: Any, **more: Any) -> phones.Phone:
-        asked.append(text)
-        return read(text, *arguments, **more)
-
-    monkeypatch.setattr(phones, "read", count)
+    slow: list[str] = []
     reader = phones.Reader()
     texts = [digits(number) for region in "CO ES FR GB PE CL BR EC BO".split() if (number := example(region))]
     for text in texts * 2:
+        if reader.quick(text) is None:
+            slow.append(text)
         assert reader.read(text).digits == text
-    assert asked == [*texts, texts[8]]
+    assert slow == [*texts, texts[8]]
 
 
 @pytest.mark.parametrize(

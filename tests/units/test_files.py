@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from msgctl import files
 from msgctl.errors import ConfigurationError
+from support.tool import Clock
 
 OTHER = 65534
 """The number of another user, and of a group that this user is not in."""
@@ -130,9 +132,12 @@ def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.
 
 
 def test_a_lock_that_is_held_for_too_long_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_WAIT", 0)
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
     with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
         pytest.fail("both have it")
+    assert sum(clock.slept) == pytest.approx(10, abs=0.2)
 
 
 # --- where they are
