@@ -105,8 +105,8 @@ INVARIANTS = {
         WHERE NOT (earlier.outcome = asked.outcome OR asked.outcome = 'unknown' AND earlier.outcome = 'accepted')""",
     "a resend has more people than its question": """SELECT result.job, result.attempt FROM result
         JOIN job ON job.number = result.job WHERE job.id IS NOT NULL AND result.attempt > 1
-        GROUP BY result.job, result.attempt HAVING count(*) > (SELECT coalesce(max(number), 0) FROM question
-            WHERE question.job = result.job AND question.attempt = result.attempt)""",
+        GROUP BY result.job, result.attempt
+        HAVING count(*) > (SELECT coalesce(max(number), 0) FROM question WHERE question.job = result.job)""",
     # --- nobody lost, and true outcomes
     "somebody in a job that is done has no result": """SELECT recipient.job, line FROM recipient
         JOIN job ON job.number = recipient.job WHERE state = 'done' AND content IS NOT NULL AND NOT EXISTS

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import random
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -51,6 +53,8 @@ WINDOWS = (None, None, None, None, "08:00-12:01", "11:00-12:31", "12:01-20:00")
 """A history begins at 12:00."""
 FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "slow", "slow")
 NOTES_OF_TRACE = 400
+TOGETHER = 500
+"""The histories between two notes of the progress."""
 
 
 class Response(NamedTuple):
@@ -372,36 +376,46 @@ def simulating(store: str = "sqlite") -> Iterator[Simulation]:
         yield Simulation(stores)
 
 
+def play_some(store: str, seed: int, numbers: range) -> list[int]:
+    """Play some histories, print what is wrong, and return the numbers of those that are."""
+    wrong = []
+    with simulating(store) as simulation:
+        for number in numbers:
+            if fault := simulation.play(f"{seed}-{number}"):
+                print(fault, flush=True)
+                wrong.append(number)
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--only", type=int, help="play one history, and print its trace")
+    parser.add_argument("--processes", type=int, default=1, help="how many play histories at once")
+    parser.add_argument("--only", type=int, help="play one history, and print its trace if it is wrong")
     parser.add_argument("--progress", type=Path, help="the file of the progress")
     given = parser.parse_args()
+    if given.only is not None:
+        return len(play_some(given.store, given.seed, range(given.only, given.only + 1)))
     path = given.progress or Path(tempfile.gettempdir()) / f"msgctl-histories-{given.store}-{given.seed}.json"
     progress: dict[str, Any] = {"played": 0, "wrong": []}
     if path.exists():
         progress = json.loads(path.read_text())
     started, first = time.monotonic(), progress["played"]
-    with simulating(given.store) as simulation:
-        if given.only is not None:
-            print(simulation.play(f"{given.seed}-{given.only}") or "nothing is wrong")
-            return 0
-        while progress["played"] < given.histories:
-            number = progress["played"]
-            if fault := simulation.play(f"{given.seed}-{number}"):
-                print(fault, flush=True)
-                progress["wrong"].append(number)
-            progress["played"] += 1
-            if progress["played"] % 100 == 0 or progress["played"] == given.histories:
-                path.write_text(json.dumps(progress))
-                print(f"\r{progress['played']:,} histories", end="", file=sys.stderr, flush=True)
+    starts = range(first, given.histories, TOGETHER)
+    parts = [range(start, min(start + TOGETHER, given.histories)) for start in starts]
+    with multiprocessing.get_context("fork").Pool(given.processes) as pool:
+        for part, wrong in zip(parts, pool.imap(partial(play_some, given.store, given.seed), parts), strict=True):
+            progress = {"played": part.stop, "wrong": progress["wrong"] + wrong}
+            path.write_text(json.dumps(progress))
+            print(f"\r{part.stop:,} histories", end="", file=sys.stderr, flush=True)
+        pool.close()
+        pool.join()
+    played, number = progress["played"], len(progress["wrong"])
     took = time.monotonic() - started
-    played, wrong = progress["played"], len(progress["wrong"])
-    print(f"{given.store}: {played:,} histories, {wrong} wrong ({played - first:,} of them in {took:.0f} s)")
-    return 1 if wrong else 0
+    print(f"{given.store}: {played:,} histories, {number} wrong ({played - first:,} of them in {took:.0f} s)")
+    return 1 if number else 0
 
 
 if __name__ == "__main__":
