@@ -196,6 +196,18 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     results.check_counts(store, after)
 
 
+def test_an_owner_that_lost_its_connection_and_its_job_stores_the_outcomes(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    intents = intend(sending, size=1)
+    take_over(opened(), job.number)
+    with pytest.raises(LostJobError):
+        sending.reconnect(outcomes=accepted(intents))
+    assert outcomes(store, job.number) == {ANA: "accepted", LUIS: "pending"}
+
+
 def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callable[[], Store]) -> None:
     job = published(store, [ANA])
     sending = owners.take(store, job.number)

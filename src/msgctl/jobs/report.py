@@ -212,4 +212,4 @@ def _error(recipient: Reported) -> str | None:
         return recipient.error
     if outcome == "refused":
         return f"the service responded {recipient.status}" if recipient.status else "the service refused this number"
-    return "the response does not show whether this number was accepted"
+    return "no response shows whether this number was accepted"

@@ -150,12 +150,17 @@ class Sending:
     def reconnect(self, unsent: Sequence[Intent] = (), outcomes: Sequence[RequestOutcome] = ()) -> None:
         """Connect again after StoreNotReachedError. ``unsent`` are intents of a batch whose commit was lost.
 
-        ``outcomes`` may have been stored before. Raises LostJobError if another process has taken the job over.
+        ``outcomes`` may have been stored before. Raises LostJobError if another process has taken the job over; the
+        outcomes are stored nevertheless.
         """
         self._store.reconnect()
-        with self.batch(Limits("")):
-            self.give_back(unsent)
-            self.record([each for each in outcomes if results.is_sending(self._db, self.job.number, each.intent)])
+        try:
+            with self.batch(Limits("")):
+                self.give_back(unsent)
+                self.record([each for each in outcomes if results.is_sending(self._db, self.job.number, each.intent)])
+        except LostJobError:
+            self.record_late(outcomes)
+            raise
 
     def keep_alive(self) -> None:
         """Keep the job while there is nothing to write. Call it at least every 20 seconds, in the writing thread."""
