@@ -103,7 +103,7 @@ def modules_imported_by(path: Path) -> set[str]:
     return names
 
 
-def test_no_file_is_in_an_import_cycle_even_with_late_imports_and_those_for_types() -> None:
+def test_imports_have_no_cycles_even_with_late_imports_and_imports_for_types() -> None:
     names = {".".join(("msgctl", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in FILES}
     graph = {name: modules_imported_by(path) & names.keys() - {name} for name, path in names.items()}
     while leaves := {name for name, imported in graph.items() if not imported & graph.keys()}:

@@ -75,7 +75,7 @@ def test_the_wheel_contains_every_file_of_the_package(prefix: Path) -> None:
     assert [name for name in kept if not (installed / name).exists()] == []
 
 
-def test_the_sdist_contains_what_a_build_and_the_tests_need(built: Path) -> None:
+def test_the_sdist_contains_everything_for_a_build_and_the_tests(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -79,7 +79,7 @@ def session(text: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_the_commands_print_what_the_readme_shows(shell: Shell) -> None:
+def test_the_commands_print_the_output_in_the_readme(shell: Shell) -> None:
     ran = 0
     for each in BLOCKS:
         if each.language == "console":

@@ -91,7 +91,7 @@ def test_alarms_report_a_low_balance_even_without_a_home(
     assert alarms(shell, before) == ("Credits are running low\n" if nagios else "", nagios, shown, (0, ""))
 
 
-def test_alarms_distinguish_a_service_that_is_not_reached(shell: Shell) -> None:
+def test_alarms_report_a_service_that_is_not_reached_differently_from_a_low_balance(shell: Shell) -> None:
     shell.unreachable()
     balance, nagios, metrics, (code, printed) = alarms(shell)
     assert (balance, nagios, metrics) == ("", 3, "msgctl_up 0\n")

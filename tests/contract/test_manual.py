@@ -140,7 +140,7 @@ def test_the_exit_codes_match_the_errors() -> None:
     assert {int(code) for code in short} == {0, *(each.exit_code for each in raised)}
 
 
-def test_the_tests_and_counts_of_the_guarantees_are_those_of_the_proofs() -> None:
+def test_the_guarantees_have_existing_tests_and_the_counts_of_the_proofs() -> None:
     rows = [line.split(" | ") for line in manual.part("guarantees").splitlines() if line.startswith("| ")]
     tests = [row[2] for row in rows if not row[2].startswith("Test,")]
     named = [name for test in tests for name in re.findall(r"`([\w/.]+)`", test)]

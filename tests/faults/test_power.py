@@ -14,6 +14,6 @@ def test_a_power_cut_loses_no_recipient_and_sends_to_no_one_twice() -> None:
 
 
 @pytest.mark.slow
-def test_a_store_that_does_not_sync_is_found_out() -> None:
+def test_a_store_that_does_not_sync_is_detected() -> None:
     program("strace")
     assert any(build(100, f"broken-{number}", without_sync=True) for number in range(5))

@@ -46,7 +46,7 @@ def test_killed_processes_are_continued_on_other_machines(location: str, tmp_pat
         killed(Room(tmp_path, location, server, Random(3)))  # raises WrongError
 
 
-def test_a_msgctl_that_sends_again_after_a_kill_is_found_out(tmp_path: Path) -> None:
+def test_a_second_send_after_a_kill_is_detected(tmp_path: Path) -> None:
     with counting(0.05) as server:
         room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, Random(4))
         room.plant(RETRIED)

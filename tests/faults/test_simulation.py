@@ -124,7 +124,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_broken_msgctl_is_found_out(simulation: Simulation, fault: str) -> None:
+def test_a_fault_in_msgctl_is_detected(simulation: Simulation, fault: str) -> None:
     place, replacement = FAULTS[fault]
     with mock.patch(place, replacement):
         assert any(simulation.play(f"broken-{number}") for number in range(MAX_HISTORIES))
@@ -136,6 +136,6 @@ def _begin_without_lock(self: PostgreSQL, lock: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_without_the_lock_of_an_account_is_found_out(server: Simulation) -> None:
+def test_a_missing_lock_of_an_account_is_detected(server: Simulation) -> None:
     with mock.patch("msgctl.store.postgresql.PostgreSQL.begin", _begin_without_lock):
         assert any(server.play(f"broken-{number}") for number in range(MAX_HISTORIES))

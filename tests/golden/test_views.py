@@ -353,5 +353,5 @@ def test_a_narrow_table_drops_optional_columns_reports_them_and_folds_the_rest()
     ("word", "expected"),
     [("Created", "○ Created"), ("ok", "○ ok"), ("Entregado", "✓ Entregado"), ("Cancelled", "✗ Cancelled"), ("", "")],
 )
-def test_the_sign_of_a_word_of_the_service_is_that_of_its_delivery_state(word: str, expected: str) -> None:
+def test_a_word_of_the_service_has_the_sign_of_its_delivery_state(word: str, expected: str) -> None:
     assert shown(word, "delivery", NOW).plain == expected

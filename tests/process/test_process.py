@@ -117,7 +117,7 @@ def test_a_send_whose_result_cannot_be_written_exits_with_5(service: Service) ->
 
 
 @needs_full
-def test_the_error_for_a_change_that_cannot_be_printed_mentions_no_message(service: Service) -> None:
+def test_if_the_result_of_a_change_cannot_be_printed_the_error_mentions_no_message(service: Service) -> None:
     service.will(respond({"urlShort": "https://s.example/1"}))
     done = shell("msgctl url shorten https://example.com --name launch >/dev/full")
     assert done.returncode == 5

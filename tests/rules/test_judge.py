@@ -211,7 +211,7 @@ def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
         ({"balance": True}, "error"),
     ],
 )
-def test_credits_are_a_number_in_a_known_field(body: Any, expected: str) -> None:
+def test_credits_are_read_only_as_a_number_in_a_known_field(body: Any, expected: str) -> None:
     assert outcome("balance", 200, body) == expected
 
 

@@ -22,5 +22,5 @@ def test_published_responses_are_judged() -> None:
     assert wrong == {}
 
 
-def test_the_rule_may_conclude_less_than_a_person_but_never_the_opposite() -> None:
+def test_the_rule_never_contradicts_a_person() -> None:
     assert {item["expect"] for item in ITEMS if "says" in item} <= {"unknown", "on_its_way"}

@@ -59,7 +59,7 @@ def test_the_error_mentions_the_word_and_the_command_that_adds_it(
         (("state", "watch", "m1", "--until", "delivered"), {"state": "RECEIVED"}, 'delivered = ["RECEIVED"]'),
     ],
 )
-def test_after_the_command_the_same_response_has_a_certain_outcome(
+def test_after_the_suggested_command_the_same_response_has_a_certain_outcome(
     line: tuple[str, ...], body: dict[str, str], words: str, profile: Path, server: Service, tool: Tool
 ) -> None:
     server.always(respond(body))

@@ -67,7 +67,7 @@ def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: p
     assert "[campaigns]'" in refused(workbook(["phone"], [ANA]))
 
 
-def test_a_date_is_written_like_2026_12_01_and_its_time_is_kept() -> None:
+def test_dates_and_times_are_in_iso_8601() -> None:
     found = read(workbook(["phone", "day"], [ANA, datetime(2026, 12, 1)], [LUIS, datetime(2026, 12, 1, 9, 30)]), None)
     assert [row.values[1] for row in found.rows] == ["2026-12-01", "2026-12-01 09:30:00"]
 

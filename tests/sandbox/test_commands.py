@@ -71,7 +71,7 @@ def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_one_process_reads_what_another_one_sent() -> None:
+def test_one_process_reads_the_messages_of_another_one() -> None:
     sent_by_one = process("-p", "sandbox", "--json", "sms", "send", PHONE, "-m", "Hello")
     assert (sent_by_one.code, sent_by_one.err) == (0, "")
     message = sent_by_one.document["data"][0]["id"]

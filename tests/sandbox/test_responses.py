@@ -93,7 +93,7 @@ def test_a_number_that_ends_in_3_gets_its_message_but_no_delivered_state(observe
     assert [message["phone"] for message in observed.admin.inbox()] == ["573001234563"]
 
 
-def test_an_unreachable_number_costs_nothing_in_its_state(observed: World) -> None:
+def test_the_delivery_state_of_an_unreachable_number_has_0_credits(observed: World) -> None:
     sent = sms(observed, "573001230001")
     assert (sent["data"]["credits"], states(observed, sent["id"])[0]["credits"]) == ("1", "1")
     observed.now += 1

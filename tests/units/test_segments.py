@@ -157,7 +157,7 @@ def test_any_text_can_be_counted(text: str) -> None:
         ("{€}", "{€}"),
     ],
 )
-def test_near_characters(text: str, expected: str) -> None:
+def test_characters_are_replaced_by_near_ones(text: str, expected: str) -> None:
     assert to_gsm7(text) == (expected, ())
 
 

@@ -63,7 +63,7 @@ def test_a_written_day_is_that_day(day: date) -> None:
 
 
 @given(today=st.dates(), days=st.integers(0, 999_999))
-def test_days_ago_are_counted_back(today: date, days: int) -> None:
+def test_a_date_can_be_a_number_of_days_ago(today: date, days: int) -> None:
     if days < today.toordinal():
         assert values.day(f"{days}d", today) == today - timedelta(days=days)
     else:
