@@ -210,7 +210,7 @@ POST /2fa/send-chatapp unnamed
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a record; ``type`` is in the document's words, ``fields`` are those of an object or an entry."""
+    """One field of a record; ``type`` is the document's word; ``fields`` are the fields of an object or an entry."""
 
     name: str
     type: str

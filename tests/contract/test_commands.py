@@ -185,7 +185,7 @@ def test_every_example_works(name: str, example: str, program: Program, home: Pa
 @each_command
 def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program, home: Path) -> None:
     """It gives the required parameters, then options that the error mentions, until the command succeeds."""
-    if name in ("sandbox serve", "sandbox exec"):  # it waits for someone, or runs another program
+    if name in ("sandbox serve", "sandbox exec"):  # it waits for input, or runs another program
         return
     command = ALL[name]
     remove_what_is_made(name, home)

@@ -1,8 +1,8 @@
 """Disks that a power cut may leave, from what the system calls of a run changed.
 
 Only a sync is trusted. What was written to a file since its last sync may be lost or kept, in any combination of
-sectors. Names that were created, renamed or removed since the last sync of their directory may be so or not, in any
-combination. This is what POSIX promises; most file systems keep more.
+sectors. For names that were created, renamed or removed since the last sync of their directory, any combination of
+these changes may be on the disk. This is what POSIX promises; most file systems keep more.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ NUMBER = 40
 ENDED = 120.0
 """Seconds in which every process has ended."""
 CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.environ['CLOCK_OFFSET'])\n"
-"""What Python does at its start: the clock of a machine is wrong."""
+"""Code that Python runs at its start, so that the clock of a machine is wrong."""
 
 
 class WrongError(AssertionError):

@@ -285,7 +285,7 @@ class Protocol:
             yield s._replace(job_owner=job_owner, key_owner=key_owner, faults=s.faults + 1)
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
-        """Yield each possible transition with the next state. The number is that of the process."""
+        """Yield each possible transition with the next state. The number identifies the process."""
         for shared in (self.resend, self.opt_out, self.half_a_second):
             for after in shared(s):
                 yield shared.__name__, after

@@ -149,7 +149,7 @@ def test_checking_states_can_be_killed_and_continued(counter: CountingServer, ne
     asked = Counter(counter.questions)
     assert {counter.phone_of(message) for message in asked} == set(bulk.phones)
     checked_twice = [message for message, times in asked.items() if times > 1 and not message.endswith("0")]
-    # Those whose state is final are not checked again, unless the kill came before it was written.
+    # A message in a final state is not checked again, unless the kill came before the state was written.
     assert len(checked_twice) <= 202
     queued = sum(message.endswith("0") for message in asked)
     assert bulk.shown()["states"] == {"delivered": 600 - queued, "queued": queued}

@@ -386,7 +386,7 @@ def test_the_messages_match_the_file(
     )
     shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
     shown = re.sub("[0-9]{8}-[0-9a-f]{6}", "JOB", shown)
-    # Several jobs have the same recipient, and those of one second are in no order: any of them may be mentioned.
+    # Several jobs have the same recipient. Jobs of the same second have no order, so the error may mention any of them.
     unfinished = "already sends (this message to [^,]*), and is not finished"
     shown = re.sub(unfinished, r"sent \1 in the last 24 hours", shown)
     file = FOLDER / f"{room.__name__}.txt"

@@ -84,7 +84,7 @@ class Viewer:
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 
     def shown(self) -> str:
-        """Return what the terminal shows; colours as Rich's markup, ids as fixed ones."""
+        """Return the text on the terminal, with colours as Rich's markup and with fixed IDs."""
         self._stream.flush()
         text = self._content.getvalue().decode(self._stream.encoding)
         lines = [_marked_up(line).rstrip() for line in text.split("\n")]

@@ -41,7 +41,7 @@ class Server(Service):
             return self._arrived.wait_for(lambda: len(self.requests(path)) >= number, patience)
 
     def come_back(self) -> None:
-        """Listen again at the address of before."""
+        """Listen again at the same address."""
         self._listener.listen()
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._acceptor.start()

@@ -44,7 +44,7 @@ class Outcome:
         return json.loads(self.err.splitlines()[-1])
 
     def refused(self, code: int, *parts: str) -> None:
-        """Expect one error, for people or as JSON, that has these parts; its exit code, and no result."""
+        """Expect no result, and one error (for people or as JSON) with this exit code and these parts."""
         assert (self.code, self.out) == (code, ""), self.err
         assert self.err.count("Error: ") + self.err.count('"exit_code"') == 1, self.err
         assert "Traceback" not in self.err

@@ -1,4 +1,4 @@
-"""The exit code of every command after a response, and checks of every run whatever the server responds."""
+"""The exit code of every command after a response, and checks that apply to every run."""
 
 from __future__ import annotations
 
