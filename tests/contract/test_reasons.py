@@ -1,4 +1,7 @@
-"""One row per reason of an error: the command line and the service that lead to it, and whether anything was sent."""
+"""One row per reason of an error: the command line and the service that lead to it, and what the JSON of the error has.
+
+A reason has more rows if a run and an earlier one, or a send and a job, may end in it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from msgctl.errors import REASONS
+from msgctl.store import jobs, owners
+from msgctl.store.store import Store, open_store
 from support.commands import PHONE
 from support.service import Behaviour, Service, hang_up, respond, silent
 from support.tool import Tool
@@ -19,17 +24,32 @@ BULK = ("sms", "bulk", "people.csv", "-m", "Hola", "--yes")
 VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "123456")
 ACCEPTED = respond({"id": "m1", "status": "queued", "phone": PHONE})
 REFUSED = respond({"error": "INVALID_PHONE", "msg": "invalid phone"}, 520)
+TWO = ("sms", "send", PHONE, "573007654321", "-m", "Hola")
+ONE_OF_TWO = respond(
+    {
+        "id": "dispatch1",
+        "data": [
+            {"id": "m1", "status": "queued", "phone": PHONE},
+            {"status": "rejected", "phone": "573007654321"},
+        ],
+    }
+)
 PEOPLE = "phone\n573001234567\n573007654321\n"
 
 
 class Case(NamedTuple):
-    """A run that ends in a reason; ``prepare`` sets the scene."""
+    """A run that ends in a reason; ``prepare`` sets the scene, and may return an object to close.
+
+    ``recipients`` are the outcomes that the error lists.
+    """
 
     reason: str
     code: int
     command: tuple[str, ...]
     nothing_sent: bool
     prepare: Callable[[Service, Tool, pytest.MonkeyPatch, Path], object]
+    recipients: tuple[str, ...] = ()
+    replayed: bool = False
 
 
 def responds(behaviour: Behaviour) -> Callable[..., object]:
@@ -120,15 +140,40 @@ def down(_service: Service, _tool: Tool, environment: pytest.MonkeyPatch, _home:
     environment.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:1/api/v1")
 
 
+def runs_elsewhere(service: Service, tool: Tool, environment: pytest.MonkeyPatch, home: Path) -> object:
+    """Own the job as another process does, until the store is closed."""
+    environment.setenv("MSGCTL_STORE", str(home / "store.sqlite3"))
+    service.always(respond({"status": "queued", "id": "message1"}))
+    assert tool(*BULK, "--name", "day", "--batch-size", "1", "--canary", "1").code == 0
+    store = open_store(home / "store.sqlite3", clock=tool.clock)
+    owners.take(store, jobs.listed(store)[0].number)
+    return store
+
+
+def lost_before(service: Service, tool: Tool, *_: object) -> None:
+    service.always(hang_up)
+    assert tool(*SEND, "--once", "k").code == 5
+
+
+def partly_refused_before(service: Service, tool: Tool, *_: object) -> None:
+    service.always(ONE_OF_TWO)
+    assert tool(*TWO, "--once", "k").code == 6
+
+
+def job_refused_before(service: Service, tool: Tool, *_: object) -> None:
+    service.always(REFUSED)
+    assert tool(*BULK, "--name", "day").code == 6
+
+
 def no_links(service: Service, *_: object) -> None:
     service.always(respond({"error": "x"}, 503))
 
 
 CASES = (
-    Case("unauthorized", 1, SEND, True, responds(respond({"error": "no"}, 401))),
+    Case("unauthorized", 1, SEND, True, responds(respond({"error": "no"}, 401)), ("refused",)),
     Case("not_verified", 1, VERIFY, True, responds(respond({"status": "rejected"}))),
     Case("unreadable", 1, ("balance",), True, responds(respond({"balance": "unlimited"}))),
-    Case("refused", 1, SEND, True, responds(REFUSED)),
+    Case("refused", 1, SEND, True, responds(REFUSED), ("refused",)),
     Case("invalid_phone", 2, ("sms", "send", "12", "-m", "Hola"), True, nothing),
     Case("invalid_file", 2, ("sms", "bulk", "wrong.csv", "-m", "Hola", "--yes"), True, nothing),
     Case("opted_out", 2, SEND, True, opted_out),
@@ -142,28 +187,24 @@ CASES = (
     Case("damaged_store", 3, SEND, True, damaged),
     Case("newer_store", 3, SEND, True, newer),
     Case("not_reached", 4, SEND, True, down),
-    Case("rate_limited", 4, SEND, True, responds(respond({}, 429))),
+    Case("rate_limited", 4, SEND, True, responds(respond({}, 429)), ("refused",)),
     Case("unavailable", 4, ("balance", "--timeout", "1"), True, responds(silent)),
     Case("store_not_reached", 4, SEND, True, unreachable_store),
-    Case("outcome_unknown", 5, SEND, False, responds(hang_up)),
+    Case("outcome_unknown", 5, SEND, False, responds(hang_up), ("unknown",)),
     Case("low_balance", 6, ("balance", "check", "--min", "9"), True, responds(respond({"status": 7}))),
+    Case("outcome_unknown", 5, (*SEND, "--once", "k"), True, lost_before, ("unknown",), replayed=True),
+    Case("not_accepted", 6, TWO, False, responds(ONE_OF_TWO), ("accepted", "refused")),
     Case(
         "not_accepted",
         6,
-        ("sms", "send", PHONE, "573007654321", "-m", "Hola"),
-        False,
-        responds(
-            respond(
-                {
-                    "id": "dispatch1",
-                    "data": [
-                        {"id": "m1", "status": "queued", "phone": PHONE},
-                        {"status": "rejected", "phone": "573007654321"},
-                    ],
-                }
-            )
-        ),
+        (*TWO, "--once", "k"),
+        True,
+        partly_refused_before,
+        ("accepted", "refused"),
+        replayed=True,
     ),
+    Case("not_accepted", 6, BULK, True, responds(REFUSED)),
+    Case("not_accepted", 6, (*BULK, "--name", "day"), True, job_refused_before, replayed=True),
     Case(
         "not_delivered",
         6,
@@ -190,15 +231,20 @@ CASES = (
         True,
         no_links,
     ),
+    Case("running_elsewhere", 6, (*BULK, "--name", "day"), True, runs_elsewhere),
     Case("job_removed", 6, (*BULK, "--name", "day"), True, job_removed),
-    Case("cancelled", 6, (*BULK, "--name", "day", "--batch-size", "1", "--canary", "1"), True, job_cancelled),
+    Case(
+        "cancelled",
+        6,
+        (*BULK, "--name", "day", "--batch-size", "1", "--canary", "1"),
+        True,
+        job_cancelled,
+        replayed=True,
+    ),
     Case("paused", 6, (*BULK, "--batch-size", "1", "--concurrency", "1"), False, five_people),
     Case("configuration", 3, SEND, True, not_toml),
     Case("no_message", 6, ("-p", "sandbox", "sandbox", "inbox", "--wait", "0.1"), True, nothing),
 )
-
-ELSEWHERE = {"running_elsewhere": "tests/store and tests/stories"}
-"""Reasons that need several processes, and the tests that show them."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.reason for case in CASES])
@@ -208,13 +254,17 @@ def test_an_error_has_its_reason(
     monkeypatch.chdir(home)
     (home / "people.csv").write_text(PEOPLE)
     (home / "wrong.csv").write_text("phone\n12\n")
-    case.prepare(service, tool, monkeypatch, home)
-    done = tool(*case.command, "--json")
+    scene = case.prepare(service, tool, monkeypatch, home)
+    try:
+        done = tool(*case.command, "--json")
+    finally:
+        if isinstance(scene, Store):
+            scene.close()
     error = json.loads(done.err.splitlines()[-1])
-    found = {name: error[name] for name in ("reason", "exit_code", "nothing_sent")}
-    assert found == {"reason": case.reason, "exit_code": case.code, "nothing_sent": case.nothing_sent}, error
-    assert done.code == case.code
+    assert (error["reason"], error["exit_code"], done.code) == (case.reason, case.code, case.code), error
+    assert (error["nothing_sent"], error.get("replayed", False)) == (case.nothing_sent, case.replayed), error
+    assert tuple(recipient["outcome"] for recipient in error.get("recipients", ())) == case.recipients, error
 
 
 def test_every_reason_has_a_test() -> None:
-    assert {case.reason for case in CASES} | ELSEWHERE.keys() == REASONS.keys()
+    assert {case.reason for case in CASES} == REASONS.keys()

@@ -208,7 +208,7 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(request, read_response(request, content, earlier.http_status))
         for failure in result.failures:
-            failure.replayed = True
+            failure.nothing_sent = failure.replayed = True  # by this run
         return result
     try:
         document = load_json(content)
@@ -216,6 +216,11 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
         document = None
     details = None if earlier.http_status is None else details_of(earlier.http_status, content, document)
     hint = "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint)))
-    error = OutcomeUnknownError(f"The first run with --once {name} may have sent the message", hint, details=details)
-    error.replayed = True
+    error = OutcomeUnknownError(
+        f"The first run with --once {name} may have sent the message",
+        hint,
+        details=details,
+        recipients=listed([RecipientOutcome(phone, UNKNOWN) for phone in request.phones]),
+    )
+    error.nothing_sent = error.replayed = True
     raise error
