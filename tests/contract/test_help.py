@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.tool import Tool, process
+from support.tool import Tool
 from support.tree import COMMANDS, NODES, Node
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -95,8 +95,8 @@ def test_a_terminal_may_be_narrower_than_the_indentation(
     assert "profile" in wrong.err
 
 
-def test_help_needs_neither_a_profile_nor_a_readable_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_needs_neither_a_profile_nor_a_readable_configuration(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
     monkeypatch.setenv("MSGCTL_PROFILE", "missing")
-    done = process("sms", "send", "--help")
+    done = tool("sms", "send", "--help")
     assert (done.code, done.err) == (0, "")

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from msgctl.commands.serve import redacting
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.service import respond
 
 from .clocked_emulator import NOON, World
 from .served import Served, serving
@@ -26,13 +23,11 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.fixture(params=["in process", "served"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """The sandbox in both of its forms, which give the same responses."""
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """The sandbox in this process."""
     world = World(tmp_path / "sandbox" / "state.db")
-    with serving(world.emulator) if request.param == "served" else nullcontext() as served:
-        world.respond = served.send if served else partial(respond, world.emulator)
-        yield world
+    yield world
     world.emulator.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from msgctl import files
 from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
-from support.tool import Tool, process
+from support.tool import Tool
 
 # --- credits
 
@@ -69,15 +69,6 @@ def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     path = files.state("sandbox.sqlite3")
     # SQLite removes its log with the last connection.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
-
-
-def test_one_process_reads_the_messages_of_another_one() -> None:
-    sent_by_one = process("-p", "sandbox", "--json", "sms", "send", PHONE, "-m", "Hello")
-    assert (sent_by_one.code, sent_by_one.err) == (0, "")
-    message = sent_by_one.document["data"][0]["id"]
-    asked_by_another = process("-q", "-p", "sandbox", "--json", "state", "get", message)
-    assert (asked_by_another.document["id"], asked_by_another.err) == (message, "")
-    assert process("sandbox", "inbox", "--json").document[0]["text"] == "Hello"
 
 
 # --- controls

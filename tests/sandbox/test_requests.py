@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .clocked_emulator import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
+from .served import serving
 
 SMS = {"phone": PHONE, "sms": "Hola"}
 CALL = {"phone": PHONE, "message": "Hola", "voice": "Mia"}
@@ -30,6 +32,17 @@ VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
 VOICES_OF_CODES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
 CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
 PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
+
+
+@pytest.fixture(params=["in process", "served"])
+def world(request: pytest.FixtureRequest, world: World) -> Iterator[World]:
+    """The sandbox in both of its forms, which give the same responses."""
+    if request.param == "in process":
+        yield world
+        return
+    with serving(world.emulator) as served:
+        world.respond = served.send
+        yield world
 
 
 @pytest.mark.parametrize("path", ["", "/balance/", "/api/v2/balance", "/%1b[31m%80"])

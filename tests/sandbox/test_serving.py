@@ -117,18 +117,6 @@ def test_the_default_profile_sandbox_keeps_its_commands_in_this_process(
     assert server.received == []
 
 
-def test_responses_are_chosen_at_the_start_and_at_run_time(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving("--responses", "observed") as (_, about):
-        for name, value in {"BASE_URL": about["base_url"], "CLIENT": "1", "KEY": about["key"]}.items():
-            monkeypatch.setenv(f"MSGCTL_{name}", value)
-        assert tool("balance", "--json").document["balance"] == "1000"
-        assert tool("sandbox", "responses", "documented", "--json").document == {"responses": "documented"}
-        assert tool("balance", "--json").document == {"status": 1000}
-        assert tool("sandbox", "responses", "observed").code == 0
-        assert tool("sandbox", "reset", "--yes").code == 0
-        assert tool("balance", "--json").document["balance"] == "1000"
-
-
 def test_a_reset_restores_the_options_of_the_start(tool: Tool) -> None:
     options = ("--credits", "7", "--fault", "503:next=2:/send-sms", "--clock", "2026-12-01T09:00:00", "--seed", "3")
     with serving(*options) as (_, about):
