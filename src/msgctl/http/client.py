@@ -81,7 +81,7 @@ class Client:
     def sibling(self) -> Client:
         """Return a client with the same settings and its own connection, for another thread. Any thread may call it."""
         sibling = copy.copy(self)
-        sibling._transport = self._new_transport()
+        sibling._transport = self._new_transport()  # noqa: SLF001 (an object of this class)
         return sibling
 
     def close(self) -> None:

@@ -209,7 +209,7 @@ class _LockFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._own: set[int] = set()
-        self._pid = os.getpid()
+        self.pid = os.getpid()
 
     @classmethod
     @contextmanager
@@ -219,7 +219,7 @@ class _LockFile:
             lock_file = None
             with suppress(FileNotFoundError):
                 lock_file = cls._open.get(_place(path.stat()))
-            if lock_file is None or lock_file._pid != os.getpid():  # a child process has none of its parent's locks
+            if lock_file is None or lock_file.pid != os.getpid():  # a child process has none of its parent's locks
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
                 lock_file = cls._open[_place(os.fstat(descriptor))] = cls(descriptor)
             try:
