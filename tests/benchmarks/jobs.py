@@ -1,7 +1,11 @@
-"""How fast and how large `msgctl sms bulk` gets: `python tests/benchmarks/jobs.py [NAME...]` (see README.md)."""
+"""How fast and how large `msgctl sms bulk` gets: `python tests/benchmarks/jobs.py [--store postgresql] [NAME...]`.
+
+README.md lists the names. With PostgreSQL, each benchmark begins with an empty database of a server on this machine.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -11,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+if TYPE_CHECKING:
+    from support.postgres import Cluster
 
 BATCH = 100
 CONNECTIONS = 64
@@ -38,6 +44,10 @@ print(usage.ru_maxrss)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 """Runs a command from a small process, since a child is credited with the memory of its parent."""
+
+
+CLUSTERS: list[Cluster] = []
+"""The PostgreSQL server with the store; empty for SQLite, whose file is in the folder of a run."""
 
 
 class Arrivals(NamedTuple):
@@ -83,12 +93,19 @@ def responding(seconds: float = 0.0, rate: float = float("inf")) -> Iterator[Ser
 @contextlib.contextmanager
 def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
     """Send to so many recipients; the folder of the job, its highest memory in MiB, and its time in seconds."""
+    empty_store()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (folder / "people.csv").open("w", encoding="ascii") as file:
             file.write("phone\n")
             file.writelines(f"{57_300_000_0000 + 7 * each}\n" for each in range(number))
         yield folder, *run(server, folder, "sms", "bulk", str(folder / "people.csv"), "-m", TEXT, *OPTIONS)
+
+
+def empty_store() -> None:
+    """Empty the store, which several folders share in PostgreSQL."""
+    for cluster in CLUSTERS:
+        cluster.empty()
 
 
 def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
@@ -101,6 +118,8 @@ def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": KEY,
     }
+    for cluster in CLUSTERS:
+        environ["MSGCTL_STORE"] = cluster.url()
     command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()
     done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=True)
@@ -167,6 +186,7 @@ class Compared(NamedTuple):
 
     def msgctl(self) -> float:
         """Return the seconds of msgctl with a new store."""
+        empty_store()
         with tempfile.TemporaryDirectory() as name:
             template = ("-m", "Hola {name}, su pedido sale hoy", "--concurrency", str(CONNECTIONS))
             arguments = ("sms", "bulk", str(self.people), *template, "--yes", "--quiet", "--json")
@@ -255,21 +275,32 @@ def turned_away(messages: int = 10_000) -> None:
     print(f"  {len(times):,} messages arrived, {rate:.1f} a second: {rate / ALLOWED:.0%}")
 
 
-def main(names: Sequence[str]) -> None:
-    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    benchmarks: dict[str, Callable[[], None]] = {
-        "aiohttp": aiohttp,
-        "memory": memory,
-        "turned-away": turned_away,
-        "exclusions": exclusions,
-        "limit": limit,
-        "scripts": scripts,
-        "latency": partial(speed, 0.05),
-        "bare": partial(speed, 0.0),
-    }
-    for name in names or benchmarks:
-        benchmarks[name]()
+BENCHMARKS: dict[str, Callable[[], None]] = {
+    "aiohttp": aiohttp,
+    "memory": memory,
+    "turned-away": turned_away,
+    "exclusions": exclusions,
+    "limit": limit,
+    "scripts": scripts,
+    "latency": partial(speed, 0.05),
+    "bare": partial(speed, 0.0),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help=", ".join(BENCHMARKS))
+    given = parser.parse_args()
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.store}")
+    with contextlib.ExitStack() as stack:
+        if given.store == "postgresql":
+            from support.postgres import running
+
+            CLUSTERS.append(stack.enter_context(running("fsync=on", "shared_buffers=128MB")))
+        for name in given.names or BENCHMARKS:
+            BENCHMARKS[name]()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
