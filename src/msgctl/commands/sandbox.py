@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from msgctl import files, values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.controls import Controls, served_at
 from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
 from msgctl.cli.parsers import parser
 from msgctl.cli.tree import command, group
-from msgctl.commands import serve
-from msgctl.config import profiles
+from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import (
     ConditionError,
-    ConfigurationError,
-    NoProfileError,
-    NotReachedError,
-    OutcomeUnknownError,
-    UsageError,
 )
 from msgctl.output.result import Layout, OwnResult, TextResult
-from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    from msgctl.http.transport import RawResponse
+    pass
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -47,12 +37,6 @@ FAULT_COLUMNS = ("fault",)
 CLOCK_COLUMNS = ("time", "stopped")
 RESPONSES_COLUMNS = ("responses",)
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
-MAX_REASON = 500
-"""Characters of a reason that are shown."""
-
-
-CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
-START = "Start one with: msgctl sandbox serve"
 
 
 def _wait(text: str) -> float:
@@ -74,7 +58,7 @@ BaseUrl = Annotated[
 
 
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
-command(app, "exec", *serve.EXEC_EXAMPLES)(serve.run_beside)
+command(app, "exec", *sandbox_exec.EXAMPLES)(sandbox_exec.run_beside)
 
 
 @command(
@@ -108,7 +92,7 @@ def inbox(
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
     context.check_fields(INBOX_COLUMNS)
-    received = _Sandbox(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
+    received = Controls(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
     if wait is not None and not received:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
     messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in received]
@@ -138,7 +122,7 @@ def click(
     The device, and the country if you omit it, are random.
     """
     context.check_fields(CLICK_COLUMNS)
-    done = _Sandbox(context, base_url).ask("POST", "/click", name=name, count=count, country=country)
+    done = Controls(context, base_url).ask("POST", "/click", name=name, count=count, country=country)
     return OwnResult(done, CLICK_COLUMNS)
 
 
@@ -160,7 +144,7 @@ def credit(
     context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
-    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, Layout.BALANCE)
+    return OwnResult(Controls(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, Layout.BALANCE)
 
 
 @command(
@@ -186,7 +170,7 @@ def fault(
     """Make requests fail on purpose, or show the faults that are set."""
     context.check_fields(FAULT_COLUMNS)
     faults = [] if specs == ["clear"] else specs
-    done = _Sandbox(context, base_url).ask("POST" if specs else "GET", "/fault", faults=faults)
+    done = Controls(context, base_url).ask("POST" if specs else "GET", "/fault", faults=faults)
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
 
 
@@ -202,7 +186,7 @@ def clock(
 ) -> OwnResult:
     """Show or change the sandbox clock, which controls delivery states and expiry."""
     context.check_fields(CLOCK_COLUMNS)
-    done = _Sandbox(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
+    done = Controls(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
@@ -218,7 +202,7 @@ def responses(
 ) -> OwnResult:
     """Choose or show the sandbox's responses."""
     context.check_fields(RESPONSES_COLUMNS)
-    done = _Sandbox(context, base_url).ask("GET" if name is None else "POST", "/responses", responses=name)
+    done = Controls(context, base_url).ask("GET" if name is None else "POST", "/responses", responses=name)
     return OwnResult(done, RESPONSES_COLUMNS)
 
 
@@ -232,114 +216,13 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     from msgctl.sandbox import emulator
 
     context.check_fields(())
-    served = _served_at(context, base_url) is not None and _Sandbox(context, base_url)
-    prompts.confirm(context, "Delete everything in the sandbox?")
-    if served:
-        served.ask("POST", "/reset")
-    else:
+    question = "Delete everything in the sandbox?"
+    if served_at(context, base_url) is None:
+        prompts.confirm(context, question)
         emulator.reset(files.state("sandbox.sqlite3"))  # works even if it is damaged
+    else:
+        served = Controls(context, base_url)  # first, because it fails without a sandbox
+        prompts.confirm(context, question)
+        served.ask("POST", "/reset")
     context.note("The sandbox is empty, as it was when it was started.")
     return TextResult("", {"status": "empty"})
-
-
-# --- the endpoints of a sandbox
-
-
-class _Sandbox:
-    """The sandbox's own endpoints, in this process or on a server. They need no credentials, so none are sent. Another
-    server may be at the address, so the first request checks that it is a sandbox. Responses are limited and checked
-    like the service's responses.
-    """
-
-    def __init__(self, context: Context, base_url: str | None) -> None:
-        """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
-        from msgctl.http.transport import Transport
-        from msgctl.sandbox.endpoints import NAME
-        from msgctl.sandbox.service import SandboxBackend
-
-        url = _served_at(context, base_url)
-        backend = None
-        if url is None:
-            url, backend = profiles.SANDBOX_URL, SandboxBackend(context.emulator, context.sleep)
-        self._transport = context.stack.enter_context(closing(Transport(url, backend)))
-        self._seconds = context.options.timeout
-        try:
-            about = self.ask("GET", "")
-        except (UsageError, OutcomeUnknownError):
-            about = {}
-        if about.get("sandbox") != NAME:
-            raise ConfigurationError(f"No sandbox at {shorten(self._transport.origin)}", START)
-
-    def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
-        """Return the response of the endpoint at a path under ``/sandbox``; fields that are None are not sent.
-
-        Raises UsageError if a field is wrong.
-        """
-        from msgctl.http.transport import NoResponseError
-        from msgctl.sandbox.endpoints import ENDPOINTS
-        from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
-
-        fields = {name: value for name, value in fields.items() if value is not None}
-        if "" in fields.values():
-            raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
-        target, headers, content = OWN_PATH + path, {"Accept": JSON_TYPE}, b""
-        if method == "POST":
-            headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
-        elif fields:
-            target += "?" + urlencode(fields, errors="replace")
-        request = self._transport.request(method, target, headers, content)
-        try:
-            response = self._transport.send(request, self._seconds + fields.get("wait", 0))
-            fault = response.fault
-        except NotReachedError:
-            raise NotReachedError(f"No sandbox at {shorten(self._transport.origin)}", START) from None
-        except NoResponseError as error:
-            fault = str(error)
-        if fault:
-            raise OutcomeUnknownError(f"No response from the sandbox: {fault}", "Try again.")
-        (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, OWN_PATH + path))
-        return _document(response, endpoint.returns)
-
-
-def _served_at(context: Context, base_url: str | None) -> str | None:
-    """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
-
-    The default profile is ignored, because it may belong to the real service. MSGCTL_BASE_URL needs no account, because
-    no key is sent.
-    """
-    named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
-    source, url = "--base-url", base_url
-    if base_url is None:
-        source, url = "MSGCTL_BASE_URL", context.environ.get("MSGCTL_BASE_URL") or None
-        if named or url:
-            with suppress(NoProfileError):
-                return None if context.profile.is_sandbox else context.profile.base_url
-    if url is not None and (fault := profiles.base_url_fault(url, allow_http=True)):
-        raise UsageError(f"{source} {fault}: {values.quote(profiles.without_secrets(url))}")
-    return url
-
-
-def _document(response: RawResponse, returns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
-    from msgctl.sandbox.endpoints import BAD_REQUEST
-
-    try:
-        document = json.loads(response.body)
-    except (ValueError, RecursionError):
-        document = None
-    if isinstance(document, dict) and response.status != 200:
-        reason = shorten(str(document.get("msg")), MAX_REASON)
-        if response.status == BAD_REQUEST:
-            raise UsageError(reason)
-        raise OutcomeUnknownError(f"The sandbox responded with {response.status}: {reason}", CHECK_VERSION)
-    if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
-        raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)
-    return document
-
-
-def _is_a(value: object, kind: Any) -> bool:
-    """Return whether a value is of a type such as ``str`` or ``list[str]``."""
-    if get_origin(kind) is list:
-        (element,) = get_args(kind)
-        return isinstance(value, list) and all(isinstance(each, get_origin(element) or element) for each in value)
-    return isinstance(value, kind)

@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve` and `exec`: the sandbox over HTTP."""
+"""`msgctl sandbox serve`: the sandbox over HTTP."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import os
 import select
 import shlex
 import signal
-import subprocess
 import tempfile
-import threading
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from ipaddress import ip_network
@@ -51,21 +49,10 @@ SERVE_EXAMPLES = (
     "msgctl sandbox serve --responses observed",
 )
 
-EXEC_EXAMPLES = (
-    "msgctl sandbox exec -- pytest",
-    "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
-)
-
 MAX_PORT = 65535
 
 RESPONSES = Choice(NAMES, "kind of responses")
 """Parses the name of the responses."""
-
-
-class CommandNotFoundError(UsageError):
-    """The command of `sandbox exec` cannot be started; the exit code is the usual one of shells."""
-
-    exit_code = 127
 
 
 def _key(text: str) -> str:
@@ -248,8 +235,8 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
     Once it accepts connections, it prints the address of its inbox page, the base URL and the variables to export. It
     writes one log line per request on standard error.
     """
-    log = (lambda _: None) if context.options.quiet else _log
-    sandbox = _opened(context, port, log, listening, account, behaviour)
+    log = (lambda _: None) if context.options.quiet else log_line
+    sandbox = opened(context, port, log, listening, account, behaviour)
     server, page = sandbox.server, sandbox.page
     document = {
         "base_url": sandbox.base_url,
@@ -276,68 +263,7 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
         raise typer.Exit(130)
 
 
-def run_beside(
-    context: Context,
-    *,
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="Command to run, with its arguments, after `--`.")
-    ],
-    port: Port = 0,
-    listening: Listening,
-    account: Account,
-    behaviour: Behaviour,
-) -> None:
-    """Serve a sandbox while a command runs.
-
-    The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY, and uses an empty store, which
-    is deleted at the end. `sandbox exec` exits with the command's exit code.
-    """
-    log = _log if context.options.verbose else (lambda _: None)
-    sandbox = _opened(context, port, log, listening, account, behaviour)
-    with files.explained("use", Path(tempfile.gettempdir())):
-        folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-    environ = {**context.environ, **sandbox.variables, "MSGCTL_STORE": str(Path(folder, "store.sqlite3"))}
-    # The in-process sandbox of the command gets a new state, too.
-    environ["XDG_STATE_HOME"] = folder
-    environ.pop("MSGCTL_PROFILE", None)
-    thread = threading.Thread(target=sandbox.server.serve_forever, args=[sandbox.respond], daemon=True)
-    thread.start()
-    if listening.open_page:
-        webbrowser.open(sandbox.page)
-    context.stdout.flush()
-    try:
-        code = _run(command, environ)
-    finally:
-        sandbox.server.stop()
-        thread.join()
-    raise typer.Exit(code)
-
-
-def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command and return its exit code, 128 and the signal that ended it, or 127 if it cannot be started."""
-    process: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
-
-    def pass_on(number: int, _frame: object) -> None:
-        if number == signal.SIGINT:  # a terminal sends it to the command, too
-            return
-        if process is None:
-            early.append(number)
-        else:
-            process.send_signal(number)
-
-    with signals_handled_by(pass_on):
-        try:
-            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's command
-        except OSError as error:
-            raise CommandNotFoundError(f"Cannot run {quote(command[0])}: {error.strerror}") from None
-        for number in early:
-            process.send_signal(number)
-        code = process.wait()
-    return code if code >= 0 else 128 - code
-
-
-def _opened(
+def opened(
     context: Context,
     port: int,
     log: Callable[[str], None],
@@ -383,7 +309,7 @@ def exports(variables: Mapping[str, str]) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
-def _log(line: str) -> None:
+def log_line(line: str) -> None:
     """Write a line to standard error; it is dropped if the reader is slow, so that requests do not wait."""
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:

@@ -1,0 +1,126 @@
+"""The controls of a sandbox: requests to its own endpoints, in this process or on a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+from urllib.parse import urlencode
+
+from msgctl import values
+from msgctl.cli.context import Context
+from msgctl.config import profiles
+from msgctl.errors import ConfigurationError, NoProfileError, NotReachedError, OutcomeUnknownError, UsageError
+from msgctl.text import shorten
+
+if TYPE_CHECKING:
+    from msgctl.http.transport import RawResponse
+
+MAX_REASON = 500
+"""Characters of a reason that are shown."""
+CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
+START = "Start one with: msgctl sandbox serve"
+
+
+class Controls:
+    """A client of the sandbox's own endpoints, which need no credentials, so none are sent.
+
+    Another server may be at the address, so the first request checks that it is a sandbox. Responses are limited and
+    checked like the service's responses.
+    """
+
+    def __init__(self, context: Context, base_url: str | None) -> None:
+        """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
+        from msgctl.http.transport import Transport
+        from msgctl.sandbox.endpoints import NAME
+        from msgctl.sandbox.service import SandboxBackend
+
+        url = served_at(context, base_url)
+        backend = None
+        if url is None:
+            url, backend = profiles.SANDBOX_URL, SandboxBackend(context.emulator, context.sleep)
+        self._transport = context.stack.enter_context(closing(Transport(url, backend)))
+        self._seconds = context.options.timeout
+        try:
+            about = self.ask("GET", "")
+        except (UsageError, OutcomeUnknownError):
+            about = {}
+        if about.get("sandbox") != NAME:
+            raise ConfigurationError(f"No sandbox at {shorten(self._transport.origin)}", START)
+
+    def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
+        """Return the response of the endpoint at a path under ``/sandbox``; fields that are None are not sent.
+
+        Raises UsageError if a field is wrong.
+        """
+        from msgctl.http.transport import NoResponseError
+        from msgctl.sandbox.endpoints import ENDPOINTS
+        from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
+
+        fields = {name: value for name, value in fields.items() if value is not None}
+        if "" in fields.values():
+            raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
+        target, headers, content = OWN_PATH + path, {"Accept": JSON_TYPE}, b""
+        if method == "POST":
+            headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
+        elif fields:
+            target += "?" + urlencode(fields, errors="replace")
+        request = self._transport.request(method, target, headers, content)
+        try:
+            response = self._transport.send(request, self._seconds + fields.get("wait", 0))
+            fault = response.fault
+        except NotReachedError:
+            raise NotReachedError(f"No sandbox at {shorten(self._transport.origin)}", START) from None
+        except NoResponseError as error:
+            fault = str(error)
+        if fault:
+            raise OutcomeUnknownError(f"No response from the sandbox: {fault}", "Try again.")
+        (endpoint,) = (
+            endpoint for endpoint in ENDPOINTS if (endpoint.method, endpoint.path) == (method, OWN_PATH + path)
+        )
+        return _document(response, endpoint.returns)
+
+
+def served_at(context: Context, base_url: str | None) -> str | None:
+    """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
+
+    The default profile is ignored, because it may belong to the real service. MSGCTL_BASE_URL needs no account, because
+    no key is sent.
+    """
+    named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
+    source, url = "--base-url", base_url
+    if base_url is None:
+        source, url = "MSGCTL_BASE_URL", context.environ.get("MSGCTL_BASE_URL") or None
+        if named or url:
+            with suppress(NoProfileError):
+                return None if context.profile.is_sandbox else context.profile.base_url
+    if url is not None and (fault := profiles.base_url_fault(url, allow_http=True)):
+        raise UsageError(f"{source} {fault}: {values.quote(profiles.without_secrets(url))}")
+    return url
+
+
+def _document(response: RawResponse, returns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
+    from msgctl.sandbox.endpoints import BAD_REQUEST
+
+    try:
+        document = json.loads(response.body)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict) and response.status != 200:
+        reason = shorten(str(document.get("msg")), MAX_REASON)
+        if response.status == BAD_REQUEST:
+            raise UsageError(reason)
+        raise OutcomeUnknownError(f"The sandbox responded with {response.status}: {reason}", CHECK_VERSION)
+    if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
+        raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)
+    return document
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Return whether a value is of a type such as ``str`` or ``list[str]``."""
+    if get_origin(kind) is list:
+        (element,) = get_args(kind)
+        return isinstance(value, list) and all(isinstance(part, get_origin(element) or element) for part in value)
+    return isinstance(value, kind)

@@ -1,0 +1,91 @@
+"""`msgctl sandbox exec`: run a command beside a sandbox."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgctl import files
+from msgctl.cli.context import Context
+from msgctl.cli.process import signals_handled_by
+from msgctl.commands.serve import Account, Behaviour, Listening, Port, log_line, opened
+from msgctl.errors import UsageError
+from msgctl.values import quote
+
+EXAMPLES = (
+    "msgctl sandbox exec -- pytest",
+    "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
+)
+
+
+class CommandNotFoundError(UsageError):
+    """The command of `sandbox exec` cannot be started; the exit code is the usual one of shells."""
+
+    exit_code = 127
+
+
+def run_beside(
+    context: Context,
+    *,
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="Command to run, with its arguments, after `--`.")
+    ],
+    port: Port = 0,
+    listening: Listening,
+    account: Account,
+    behaviour: Behaviour,
+) -> None:
+    """Serve a sandbox while a command runs.
+
+    The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY, and uses an empty store, which
+    is deleted at the end. `sandbox exec` exits with the command's exit code.
+    """
+    log = log_line if context.options.verbose else (lambda _: None)
+    sandbox = opened(context, port, log, listening, account, behaviour)
+    with files.explained("use", Path(tempfile.gettempdir())):
+        folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    environ = {**context.environ, **sandbox.variables, "MSGCTL_STORE": str(Path(folder, "store.sqlite3"))}
+    environ.pop("MSGCTL_PROFILE", None)
+    thread = threading.Thread(target=sandbox.server.serve_forever, args=[sandbox.respond], daemon=True)
+    thread.start()
+    if listening.open_page:
+        webbrowser.open(sandbox.page)
+    context.stdout.flush()
+    try:
+        code = _run(command, environ)
+    finally:
+        sandbox.server.stop()
+        thread.join()
+    raise typer.Exit(code)
+
+
+def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command and return its exit code, 128 and the signal that ended it, or 127 if it cannot be started."""
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def pass_on(number: int, _frame: object) -> None:
+        if number == signal.SIGINT:  # a terminal sends it to the command, too
+            return
+        if process is None:
+            early.append(number)
+        else:
+            process.send_signal(number)
+
+    with signals_handled_by(pass_on):
+        try:
+            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's command
+        except OSError as error:
+            raise CommandNotFoundError(f"Cannot run {quote(command[0])}: {error.strerror}") from None
+        for number in early:
+            process.send_signal(number)
+        code = process.wait()
+    return code if code >= 0 else 128 - code
