@@ -67,7 +67,7 @@ class GlobalOptions(OptionGroup):
             metavar="FORMAT",
             parser=_FORMATS,
             autocompletion=_FORMATS.complete,
-            help="Print table, json, csv or tsv. [default: table, in a pipe tsv]",
+            help="Print table, json, csv or tsv. [default: table; tsv in a pipe]",
         ),
     ] = Format.TABLE
     fields: Annotated[
