@@ -195,13 +195,14 @@ def as_typed(text: str) -> Phone:
 
 def country_of(digits: str | None) -> str | None:
     """Return the country of an international number (ISO 3166-1 alpha-2); None for a number without one."""
-    import phonenumbers
-
     if not digits or not digits.isdecimal():
         return None
-    regions = _regions(digits[:3])
-    number = _parsed(f"+{digits}", None) if len(regions) > 1 else None
-    region = phonenumbers.region_code_for_number(number) if number else next(iter(regions), None)
+    region, *others = _regions(digits[:3]) or (None,)
+    if others:
+        import phonenumbers
+
+        if number := _parsed(f"+{digits}", None):
+            region = phonenumbers.region_code_for_number(number)
     return region if region and region.isalpha() else None
 
 

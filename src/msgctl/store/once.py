@@ -272,17 +272,13 @@ def end(
 
 def _store_unclaimed(store: Store, begun: Begun, unclaimed: Sequence[Unclaimed]) -> None:
     """Store the other entries of a response after the recipients; the history shows them."""
-    job, intent = begun.job, begun.intent
-    rows = [
-        (
-            *(job, line, 1, 1, plain(phone), intent.time, 1),
-            *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
-        )
-        for line, (phone, row) in enumerate(unclaimed, len(intent.phones) + 1)
-    ]
-    store.db.insert(f"INSERT INTO result ({results.COLUMNS})", rows)
-    results.add_to_usage(store.db, job, rows)
-    results.add_to_counts(store.db, job, Counter(row.outcome for _, row in unclaimed))
+    size = len(begun.intent.phones)
+    intent = begun.intent._replace(
+        lines=range(size + 1, size + len(unclaimed) + 1), phones=[plain(phone) for phone, _ in unclaimed]
+    )
+    results.intend(store.db, begun.job, [intent])
+    results.record(store.db, begun.job, [RequestOutcome(intent, [row for _, row in unclaimed])])
+    results.add_to_counts(store.db, begun.job, Counter(row.outcome for _, row in unclaimed))
 
 
 def settle_dead(store: Store, account: str) -> None:

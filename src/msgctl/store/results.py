@@ -123,14 +123,13 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     )
     if changed != len(rows):
         raise db.damaged("another program has changed results")
-    add_to_usage(db, job, rows)
+    add_to_usage(db, job, results)
     _store_bodies(db, job, results)
     changes: Counter[str] = Counter()
     for result in results:
         changes["sending"] -= len(result.rows)
-        for row in result.rows:
-            changes[row.outcome] += 1
-            changes["credits"] += row.credits or 0
+        changes["credits"] += sum([row.credits or 0 for row in result.rows])
+        changes.update([row.outcome for row in result.rows])
     return changes
 
 
@@ -141,25 +140,31 @@ def record_late(store: Store, job: Job, results: Sequence[RequestOutcome]) -> No
     """
     with store.db.transaction(job.account):
         for result in results:
-            for row in _rows(job.number, result):
-                _record_late(store.db, row)
+            for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
+                intent = result.intent._replace(lines=[line], phones=[phone])
+                _record_late(store.db, job.number, RequestOutcome(intent, [row]))
         _store_bodies(store.db, job.number, results)
 
 
-def _record_late(db: Database, row: tuple[Any, ...]) -> None:
-    job, line, attempt, _, _, _, request, outcome, id_, status, paid, error = row
+def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
+    """Store the late outcome of one recipient."""
+    intent, (row,), _ = result
+    (line,) = intent.lines
     changed = db.change(
         """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
         WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown'""",
-        (outcome, id_, status, paid, error, job, line, attempt, request),
+        (
+            *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
+            *(job, line, intent.attempt, intent.request),
+        ),
     )
     if not changed:
         return
-    add_to_usage(db, job, [row])
-    changes = Counter({"credits": paid or 0})
-    if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == attempt:
+    add_to_usage(db, job, [result])
+    changes = Counter({"credits": row.credits or 0})
+    if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
         changes["unknown"] -= 1
-        changes[outcome] += 1
+        changes[row.outcome] += 1
     add_to_counts(db, job, changes)
 
 
@@ -213,14 +218,16 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
         db.change(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
 
 
-def add_to_usage(db: Database, job: int, rows: Iterable[Sequence[Any]]) -> None:
-    """Add results, in the order of `COLUMNS`, to the sums of a job. Called in the transaction that stores them."""
+def add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
+    """Add the messages and credits of new outcomes to the sums of a job. Called in the transaction that stores them."""
     sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for _, _, _, _, phone, time, _, outcome, _, _, paid, *_ in rows:
-        if outcome == "accepted" or paid:
-            total = sums[time // QUARTER * QUARTER, country_of(phone) or ""]
-            total[0] += outcome == "accepted"
-            total[1] += paid or 0
+    for intent, rows, _ in results:
+        time = intent.time // QUARTER * QUARTER
+        for phone, row in zip(intent.phones, rows, strict=True):
+            if row.outcome == "accepted" or row.credits:
+                total = sums[time, country_of(phone) or ""]
+                total[0] += row.outcome == "accepted"
+                total[1] += row.credits or 0
     db.insert(
         "INSERT INTO usage (job, time, country, messages, credits)",
         [(job, *key, *total) for key, total in sums.items()],
