@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 from urllib.parse import urlsplit
 
 from msgctl import operations as ops
@@ -96,32 +95,38 @@ class Bulk:
         store, account = context.store, context.profile.account
         removal.tidy(store)
         number = jobs.create(store, NewJob(account, settings.profile, settings.command, settings.dump()))
-        earlier, is_published = None, False
+        is_new = False
         try:
             importer = self._import(number)
-            if self._rules.name is not None and not context.options.dry_run:
-                earlier = jobs.named(store, account, self._rules.name, importer.digest)
-            if earlier is None:
+            job = self._namesake(importer)
+            if job is None:
                 if (summary := self._approve(number, importer)) is not None:
                     return summary
-                job, is_published = self._publish(number, importer)
-                earlier = None if is_published else job
+                job, is_new = self._publish(number, importer)
         finally:
-            if not is_published:
+            if not is_new:
                 removal.discard(store, number)
-        if earlier is not None:
-            return self._earlier(earlier)
-        return self._begin(job)
+        return self._begin(job) if is_new else self._earlier(job)
+
+    def _namesake(self, importer: Importer) -> Job | None:
+        """Return the job with this name, if any. Raises UsageError if it has another message or other rows."""
+        context, name = self._context, self._rules.name
+        if name is None or context.options.dry_run:
+            return None
+        return jobs.named(context.store, context.profile.account, name, importer.digest)
 
     def _publish(self, number: int, importer: Importer) -> tuple[Job, bool]:
         """Make the job visible. Return it and True, or the earlier job with its name and False."""
+        state, due = "active", None
+        if self._due is not None:
+            state, due = "scheduled", int(self._due * 1000)
         return jobs.publish(
             self._context.store,
             number,
-            state="active" if self._due is None else "scheduled",
+            state=state,
             digest=importer.digest,
             name=self._rules.name,
-            due=None if self._due is None else int(self._due * 1000),
+            due=due,
             settings=self._settings.dump(),
         )
 
@@ -312,8 +317,3 @@ class Bulk:
                     f" To change it: {self._context.printer.program} job resume {reference(job)} {option.name} {given}"
                 )
             self._context.note(note)
-
-
-def start(context: Context, operation: Operation, *arguments: Any, **options: Any) -> Result:
-    """Run a bulk command; see `Bulk` for the arguments."""
-    return Bulk(context, operation, *arguments, **options).run()

@@ -55,39 +55,59 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     sending = owners.take(context.store, job.number, state=state)
     is_resend, earlier_requests = bool(sending.job.is_resending), sending.job.requests
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
-    hint = ending.resume_hint(job, context.printer.program)
     is_stored = True
     try:
-        _run(context, sender, hint)
+        _run(context, sender, ending.resume_hint(job, context.printer.program))
         job, how = sender.finish()
-    except STORE_ERRORS as lost:  # the job is paused, because its owner ends
-        why = Why.STORE_LOST if isinstance(lost, StoreNotReachedError) else Why.CONFIGURATION
-        job, how = sender.job, Ending.of(why, lost)
+    except STORE_ERRORS as lost:
+        job, how = _without_store(sender, lost)
         is_stored = False
-        job.is_running, job.state = False, ending.state_after(job, how)
-    except Interrupted:  # the process abandons the threads, and ends
-        context.store.is_in_use = True
-        with (other := context.with_profile(context.options.profile)).stack:
-            owners.ask_to_stop(other.store, job.number, "paused")
+    except Interrupted:
+        _pause(context, job)
         raise
     except LostJobError as lost_job:
         lost_job.nothing_sent = not sender.sent
         raise
     finally:
         context.carried_out |= sender.sent
-    if is_resend and not only_resend and how.why is Why.COMPLETE and job.pending:
+    is_resent = is_resend and how.why is Why.COMPLETE
+    if is_resent and job.pending and not only_resend:
         return send(context, job)
-    error = ending.error_of(job, how, context.printer.program)
-    if is_resend and how.why is Why.COMPLETE and job.requests == earlier_requests:
-        error = None
+    error = None
+    if is_resent and job.requests == earlier_requests:
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
+    else:
+        error = ending.error_of(job, how, context.printer.program)
     if error is not None:
         error.nothing_sent = not sender.sent
+    _note_end(context, job, how)
+    return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
+
+
+def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
+    """Return the job and the ending of a run that lost the store. The job is paused, because its owner ends."""
+    why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
+    job, how = sender.job, Ending.of(why, error)
+    job.is_running, job.state = False, ending.state_after(job, how)
+    return job, how
+
+
+def _pause(context: Context, job: Job) -> None:
+    """Pause a job at the second Ctrl-C: the process abandons the threads, and ends."""
+    context.store.is_in_use = True
+    with (other := context.with_profile(context.options.profile)).stack:
+        owners.ask_to_stop(other.store, job.number, "paused")
+
+
+def _note_end(context: Context, job: Job, how: Ending) -> None:
+    """Report why a job has paused or is scheduled, and the recipients that it left out."""
     if how.why is Why.CANARY:
         context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
-    _note_schedule(context, job, how)
-    _note_left_out(context, job)
-    return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
+    if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
+        note_due(context, job)
+    if job.excluded and not job.pending:
+        report_command = f"{context.printer.program} job report {ending.reference(job)} --only excluded"
+        context.note(f"Left out {plural(job.excluded, 'recipient')}: {report_command}")
 
 
 def result(
@@ -122,11 +142,6 @@ def replayed(context: Context, job: Job) -> OwnResult:
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
 
-def _note_schedule(context: Context, job: Job, how: Ending) -> None:
-    if job.state == "scheduled" and job.due is not None and how.why is Why.CLOSED:
-        note_due(context, job)
-
-
 def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
     """Schedule a job for the time when its window opens, unless the job is due later."""
     due = max(int(opens * 1000), job.due or 0)
@@ -140,13 +155,6 @@ def note_due(context: Context, job: Job) -> None:
     """Report when a scheduled job is due."""
     when = time_in(Settings.load(job.settings).zone, (job.due or 0) / 1000)
     context.note(f"Scheduled for {when}.")
-
-
-def _note_left_out(context: Context, job: Job) -> None:
-    if job.excluded and not job.pending:
-        found = plural(job.excluded, "recipient")
-        name = ending.reference(job)
-        context.note(f"Left out {found}: {context.printer.program} job report {name} --only excluded")
 
 
 # --- progress and signals

@@ -115,8 +115,8 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    from msgctl.cli import bulk
+    from msgctl.cli.bulk import Bulk
 
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
     templates = {"message": message.read(context)} if call.audio_code is None else {}
-    return bulk.start(context, ops.SEND_CALL, source, numbers, job, rules, fixed, templates)
+    return Bulk(context, ops.SEND_CALL, source, numbers, job, rules, fixed, templates).run()

@@ -98,11 +98,11 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli import bulk
+    from msgctl.cli.bulk import Bulk
 
     check = partial(checks.prose, name="a VALUE")
     fixed, templates = {"template": template}, {"body": value or ()}
-    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, job, rules, fixed, templates, check)
+    return Bulk(context, ops.CHATAPP_SEND, source, numbers, job, rules, fixed, templates, check).run()
 
 
 def _send(

@@ -86,11 +86,11 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli import bulk
+    from msgctl.cli.bulk import Bulk
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return bulk.start(context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7)
+    return Bulk(context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7).run()
 
 
 @command(

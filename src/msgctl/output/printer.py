@@ -192,17 +192,21 @@ class Printer:
 
     def _raw(self, body: bytes) -> None:
         """Print the body of a response unchanged, or cleaned on a terminal."""
-        is_terminal = self._screen.stream.isatty()
+        if not body:
+            return
+        if not self._screen.stream.isatty():
+            if self._format is Format.JSON:
+                self._json(body)
+            else:
+                self._screen.write_bytes(body)
+            return
         try:
-            load_json(body if is_terminal else b"null")
+            load_json(body)
         except ShapeError:
             lines = body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
-            self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines if body)
-            return
-        if is_terminal or (self._format is Format.JSON and body):
-            self._json(body)
+            self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
         else:
-            self._screen.write_bytes(body)
+            self._json(body)
 
     # --- JSON
 
