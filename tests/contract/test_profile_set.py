@@ -103,10 +103,6 @@ def test_words_are_added_and_removed_by_kind(tool: Tool) -> None:
         ("--word=delivered=  ", "--word"),
         ("--store=mysql://db.example/x", "postgresql://"),
         ("--store=", "--store"),
-        ("--check", "--check"),
-        ("--force", "--force"),
-        ("--keyring", "--keyring"),
-        ("--allow-http", "--allow-http"),
     ],
 )
 @pytest.mark.usefixtures("profile")
