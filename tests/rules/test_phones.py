@@ -94,28 +94,6 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.problem == reason
 
 
-def test_the_error_for_an_invalid_number_quotes_it_and_has_the_option_to_send_anyway() -> None:
-    full = "Write it with + and its country code, for example '+57 300 123 4567'."
-    national = "If it is a national number, add its country, such as --country-code CO."
-    for text, country, hint in (
-        ("1234567890", "CO", full),
-        ("+999 1234567", None, full),
-        ("300123456789", None, full),
-        ("30012345678", None, national),
-        ("3001234567", None, national),
-    ):
-        for unchecked in ("", "Add --any."):
-            with pytest.raises(InvalidPhoneError) as caught:
-                phones.read(text, country, unchecked=unchecked)
-            assert caught.value.what == f'"{text}" is not a valid phone number: {caught.value.problem}'
-            assert caught.value.hint == f"{hint} {unchecked}".strip()
-    for number, quoted in (("9" * 40, "9" * 40), ("9" * 41, "9" * 39 + "…")):
-        with pytest.raises(InvalidPhoneError) as caught:
-            phones.read(number, "CO")
-        assert caught.value.what == f'"{quoted}" is not a valid phone number: it has too few or too many digits'
-        assert caught.value.hint == full
-
-
 def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
     assert phones.read("+57 601 2345678").digits == phones.Reader("CO").read("601 2345678").digits == "576012345678"
     with pytest.raises(InvalidPhoneError) as caught:
@@ -216,12 +194,6 @@ def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
         phones.Reader("DE", sms=True).read("4915123456789")
     assert american.international("+57 300 123 4567") == "573001234567"
     assert american.international("Ana") == "Ana"
-
-
-def test_the_name_of_a_country_fits_into_a_sentence() -> None:
-    names = {"CO": "Colombia", "US": "the United States", "XK": "XK", "001": "an international service"}
-    assert {region: phones.country_name(region) for region in names} == names
-    assert phones.country_name(None) == "an international service"
 
 
 def test_the_country_of_a_number_agrees_with_libphonenumber() -> None:

@@ -115,12 +115,6 @@ def test_a_wait_without_an_id_reports_that_the_state_cannot_be_checked(service: 
     assert done.error["message"] == f"Not delivered to {OTHER} [rejected] (1 of 2 accepted messages); {cannot}"
 
 
-def test_a_wait_checks_again_after_a_failed_check(service: Service, tool: Tool) -> None:
-    delivered = [respond({"id": each, "state": "delivered"}) for each in "ba"]
-    service.will(TWO_ACCEPTED, respond(b"", 500), *delivered)
-    assert tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait").code == 0
-
-
 def test_a_state_that_cannot_be_read_is_not_reported_as_not_delivered(service: Service, tool: Tool) -> None:
     service.will(respond({"status": "1", "data": [{"id": "a", "phone": PHONE, "status": "sent"}]}))
     service.always(respond(b"", 500))
