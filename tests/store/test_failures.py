@@ -272,7 +272,7 @@ def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> N
 def test_a_session_that_is_idle_too_long_loses_its_locks(postgres: Cluster) -> None:
     with closing(open_store(postgres.url(), timeout=5)) as store:
         assert store.owner
-        assert store.db.value("SHOW idle_session_timeout") == "1min"
+        assert store.db.value("SHOW idle_session_timeout") == "45s"  # any machine may resume its job within a minute
 
 
 def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[], Store]) -> None:
