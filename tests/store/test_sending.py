@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -66,6 +67,24 @@ def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_count_then(s
             found.append(intent.phones[0])
     assert found == [LUIS, EVA]
     assert (sending.job.sending, sending.job.excluded, sending.job.pending, sending.job.requests) == (2, 1, 0, 2)
+
+
+def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(store: Store) -> None:
+    job = published(store, [phone(each) for each in range(20_000)])
+    sending = owners.take(store, job.number)
+    tracemalloc.start()
+    try:
+        first, second = intend(sending, size=700, wanted=2)
+        assert tracemalloc.get_traced_memory()[1] < 3 * 2**20, "20,000 recipients need more than 4 MiB"
+    finally:
+        tracemalloc.stop()
+    (third,) = intend(sending, size=700)  # it ends beyond the first part
+    with sending.batch(SMS):
+        sending.give_back([first])
+    lines = [*second.lines, *third.lines]
+    while intents := intend(sending, size=700, wanted=5):
+        lines += [line for intent in intents for line in intent.lines]
+    assert sorted(lines) == [*range(2, 20_002)]
 
 
 def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]) -> None:
