@@ -157,13 +157,17 @@ def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, 
         (respond({"error": "denied", "msg": "wrong key"}, 520), 1),
         (respond(b"<html>", 404), 1),
         (respond(b"not JSON"), 1),
+        (respond({"status": "seven"}), 1),
         (drop, 4),
     ],
 )
-def test_a_failed_check_saves_nothing(tool: Tool, server: Service, behaviour: Behaviour, code: int) -> None:
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_a_failed_check_saves_nothing(
+    tool: Tool, server: Service, behaviour: Behaviour, code: int, form: list[str]
+) -> None:
     before = write_config(table("main")).read_bytes()
     server.always(behaviour)
     arguments = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check", "--force"]
-    done = tool("profile", "add", "main", *arguments, stdin=KEY)
+    done = tool("profile", "add", "main", *arguments, *form, stdin=KEY)
     assert (done.code, "nothing was saved" in done.err) == (code, True)
     assert config_file().read_bytes() == before

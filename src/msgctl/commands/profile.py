@@ -14,7 +14,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.help import SAFETY
 from msgctl.cli.options import COUNTRY_VARIABLE
 from msgctl.cli.profile_options import AccountOptions, Preferences, checked_base_url
-from msgctl.cli.send import run
+from msgctl.cli.send import dry_run, perform
 from msgctl.cli.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
@@ -149,8 +149,11 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 def _check_account(context: Context, name: str, settings: Document) -> Result:
     """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
     context.profile = StoredProfile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
+    request = build(ops.BALANCE, {})
+    if context.options.dry_run:
+        return dry_run(context, request)
     try:
-        return run(context, build(ops.BALANCE, {}))
+        return perform(context, request)
     except MsgctlError as error:
         raise error.replaced(consequence="nothing was saved") from None
 
