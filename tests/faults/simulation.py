@@ -239,7 +239,6 @@ class History:
 
     def _resend(self, store: Store) -> None:
         number = self._choose(store)
-        owners.check_resend(store, number)
         outcome = self.dice.choice(("refused", "unknown"))
         count = owners.resendable(store, number, [outcome])
         if count:

@@ -263,7 +263,7 @@ def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> N
         owner = store.owner
         postgres.disconnect()
         with pytest.raises(StoreNotReachedError):
-            store.keep_alive()
+            store.db.value("SELECT 1")
         store.reconnect()
         with closing(open_store(postgres.url())) as other:
             assert other.is_owned(owner)

@@ -233,9 +233,9 @@ def test_one_of_several_processes_fixes_a_resend(store: Store, location: str) ->
     after = check(store, job.number)
     assert (after.attempt, after.pending, after.refused) == (2, 2, 0)
     with pytest.raises(UsageError, match="has not ended"):
-        owners.check_resend(store, job.number)
+        owners.resendable(store, job.number, ["refused"])
     sent(store, job.number)
-    owners.check_resend(store, job.number)
+    assert owners.resendable(store, job.number, ["refused"]) == 0
 
 
 def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store, location: str) -> None:

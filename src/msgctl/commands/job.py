@@ -250,7 +250,6 @@ def resend(
     job = which.found(context)
     running.check_account(context, job)
     store = context.store
-    owners.check_resend(store, job.number)
     outcomes, words = selected(store, job.number, [only])
     count = owners.resendable(store, job.number, outcomes, words)
     if not count:

@@ -22,7 +22,7 @@ Credits and prices are millionths.
 
    `upcoming` leaves out people who have opted out, repeats, and people who have reached --at-most; no other
    transaction of the account comes between this check and the intent. ``sending.job`` has the counts after the batch,
-   and ``stopping`` if another process asks this one to end. Without work, call `Sending.keep_alive` every 20 seconds.
+   and ``stopping`` if another process asks this one to end. Without work, commit an empty batch every 20 seconds.
 4. End: `Sending.finish` with a state. ``done`` checks that every recipient has a result.
 
 If a batch raises, nothing of it may be sent. After StoreNotReachedError: `Sending.reconnect` with the unsent intents.

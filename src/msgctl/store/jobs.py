@@ -6,10 +6,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from msgctl.errors import ConditionError, UsageError
-from msgctl.store.database import any_of, plain
+from msgctl.store.database import Row, any_of, plain
 from msgctl.store.removal import discard
 from msgctl.store.store import Store
 from msgctl.values import quote
@@ -101,9 +100,11 @@ COLUMNS = ", ".join(field.name for field in fields(Job) if field.name != "is_run
 _VISIBLE = "id IS NOT NULL AND state <> 'importing' AND removed IS NULL"
 
 
-def job_of(row: Sequence[Any]) -> Job:
-    """Return the job in a row of `COLUMNS`."""
-    return Job(*row)
+def _job(store: Store, row: Row) -> Job:
+    """Return the job in a row of `COLUMNS`, with whether its owner is alive."""
+    job = Job(*row)
+    job.is_running = store.is_owned(job.owner)
+    return job
 
 
 def create(store: Store, new: NewJob) -> int:
@@ -178,8 +179,7 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
     )
     if row is None:
         return None
-    job = job_of(row)
-    job.is_running = store.is_owned(job.owner)
+    job = _job(store, row)
     if digest is not None and job.digest != digest:
         raise UsageError(
             f"The name {quote(name)} belongs to another job: its message or its rows are different",
@@ -202,9 +202,7 @@ def get(store: Store, number: int) -> Job:
     row = store.db.row(f"SELECT {COLUMNS} FROM job WHERE number = ?", (number,))
     if row is None:
         raise store.db.damaged(f"job {number} is missing")
-    job = job_of(row)
-    job.is_running = store.is_owned(job.owner)
-    return job
+    return _job(store, row)
 
 
 def find(store: Store, text: str, account: str | None = None) -> Job:
@@ -221,12 +219,11 @@ def find(store: Store, text: str, account: str | None = None) -> Job:
         ("name = ?", (text,)),
         ("id LIKE ? ESCAPE '\\' ORDER BY number LIMIT 6", (pattern,)),
     ):
-        jobs = [job_of(row) for row in store.db.rows(f"{query} {condition}", (*map(plain, values),))]
+        jobs = [_job(store, row) for row in store.db.rows(f"{query} {condition}", (*map(plain, values),))]
         if len(jobs) > 1:
             ids = ", ".join(job.id for job in jobs[:5])
             raise UsageError(f"{quote(text)} is the name or the beginning of several jobs: {ids}", "Use the whole ID.")
         if jobs and text:
-            jobs[0].is_running = store.is_owned(jobs[0].owner)
             return jobs[0]
     raise UsageError(f"There is no job {quote(text)}", "List the jobs: msgctl job list")
 
@@ -247,7 +244,7 @@ def listed(
         conditions.append("due <= ?")
         values.append(due_before)
     rows = store.db.rows(f"SELECT {COLUMNS} FROM job WHERE {' AND '.join(conditions)} ORDER BY number", values)
-    jobs = [*map(job_of, rows)]
+    jobs = [Job(*row) for row in rows]
     alive = store.owned({job.owner for job in jobs if job.owner is not None})
     for job in jobs:
         job.is_running = job.owner in alive
@@ -261,4 +258,4 @@ def last(store: Store, *, machine: str | None = None) -> Job | None:
         ORDER BY number DESC LIMIT 1""",
         (machine or "", int(machine is None)),
     )
-    return None if row is None else get(store, row[0])
+    return None if row is None else _job(store, row)

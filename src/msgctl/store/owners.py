@@ -154,11 +154,6 @@ def resend(
     return count
 
 
-def check_resend(store: Store, number: int) -> None:
-    """Raise the error of `resend` if a job is running, or if an earlier resend has not ended."""
-    _check_resend(jobs.get(store, number))
-
-
 def _check_resend(job: Job) -> None:
     if job.is_running:
         raise running_elsewhere(job)
@@ -172,7 +167,8 @@ def _check_resend(job: Job) -> None:
 
 
 def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] | None = None) -> int:
-    """Return how many recipients a resend would have now."""
+    """Return how many recipients a resend would have now. Raises the errors of `resend`."""
+    _check_resend(jobs.get(store, number))
     condition, values = _selected(outcomes, states)
     return int(store.db.value(f"SELECT count(*) {condition}", (number, *values)))
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from msgctl.errors import ConditionError
 from msgctl.store import jobs, results
-from msgctl.store.jobs import COLUMNS, Job, job_of
+from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.queue import Limits, Queue
 from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.schema import ENDED
@@ -74,7 +74,7 @@ class Sending:
             (self._store.now(), self.job.number, self.job.epoch),
         )
         if rows:
-            self.job = job_of(rows[0])
+            self.job = Job(*rows[0])
             return
         machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
         raise LostJobError(
@@ -93,7 +93,7 @@ class Sending:
             f"UPDATE job SET request = ?, highest_price = ? WHERE number = ? RETURNING {COLUMNS}",
             (self.job.request, max(self._highest_price, self.job.highest_price), number),
         )
-        return job_of(rows[0])
+        return Job(*rows[0])
 
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store the outcomes of requests that were intended in an earlier batch."""
@@ -161,10 +161,6 @@ class Sending:
         except LostJobError:
             self.record_late(outcomes)
             raise
-
-    def keep_alive(self) -> None:
-        """Keep the job while there is nothing to write. Call it at least every 20 seconds, in the writing thread."""
-        self._store.keep_alive()
 
     def finish(self, state: str, *, due: int | None = None, ending: str = "") -> Job:
         """Release the job and set its state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.

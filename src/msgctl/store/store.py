@@ -62,10 +62,6 @@ class Store:
         """Return the owners that are alive."""
         return self.db.held(owners)
 
-    def keep_alive(self) -> None:
-        """Keep the locks of a process that has nothing to write. Call it at least every 20 seconds."""
-        self.db.value("SELECT 1")
-
     def reconnect(self) -> None:
         """Connect again after StoreNotReachedError, and hold the lock of this process again."""
         self.db.reconnect()
