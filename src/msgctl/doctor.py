@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from msgctl import __version__, files
@@ -28,8 +28,6 @@ from msgctl.text import plural, shorten
 if TYPE_CHECKING:
     from msgctl.http.transport import RawResponse
 
-DOCTOR_FIELDS = ("check", "status", "found", "fix")
-
 ADDRESS_HINT = (
     "Check the client ID and the key. The service refuses every address that the account's Security menu does not "
     "allow: allow the public IP address of this machine, or of its proxy."
@@ -44,6 +42,18 @@ class Finding:
     found: str
     status: str = "ok"
     fix: str | None = None
+
+
+class Checked(NamedTuple):
+    """A check with its finding, as msgctl prints it."""
+
+    check: str
+    status: str
+    found: str
+    fix: str | None
+
+
+DOCTOR_FIELDS = Checked._fields
 
 
 class NotCheckedError(Exception):
@@ -206,7 +216,7 @@ def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str,
             machine.failed.append(name)
         if finding.status == "failed":
             failed.append(name)
-        yield {"check": name, "status": finding.status, "found": finding.found, "fix": finding.fix}
+        yield Checked(name, finding.status, finding.found, finding.fix)._asdict()
     if failed:
         what = f"{plural(len(failed), 'check')} failed: {', '.join(failed)}"
         failures.append(FailedCheckError(what, reason="refused"))

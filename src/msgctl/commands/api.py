@@ -53,18 +53,21 @@ def _path(text: str) -> str:
     """Return the path percent-encoded, with its leading slash."""
     if fault := _path_fault(text):
         shown = without_secrets(text)
-        left_out = re.search("[?#]", text)  # the rest may contain the key
+        if query := re.search("[?#]", text):
+            shown += f"{query[0]}…"  # the rest may contain the key
         raise UsageError(
-            f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} is not a valid PATH: {fault}",
+            f"{quote(shown)} is not a valid PATH: {fault}",
             "Give the path under the base URL, for example /balance, and parameters with -f NAME=VALUE.",
         )
-    return percent_encoded(text if text.startswith("/") else f"/{text}")
+    return percent_encoded(f"/{text.removeprefix('/')}")
 
 
 def _path_fault(text: str) -> str | None:
     """Return why a string is not a valid path under a base URL, or None if it is."""
-    if not text or any(char.isspace() or is_unsafe(char) for char in text):
-        return "it contains a space or a control character" if text else "it is empty"
+    if not text:
+        return "it is empty"
+    if any(char.isspace() or is_unsafe(char) for char in text):
+        return "it contains a space or a control character"
     if "://" in text or text.startswith("//"):
         return "it contains a host, but the key is only sent to the profile's host"
     if "?" in text or "#" in text:
@@ -116,9 +119,11 @@ def api(
         raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
     content = None if body is None else json_body(context, body)[0]
     context.operation = _operation(method, path, has_body=content is not None)
-    is_query = method == "GET" or content is not None
-    query, form = (field or (), ()) if is_query else ((), field or ())
-    request = Request(context.operation, tuple(query), tuple(form), content)
+    pairs = tuple(field or ())
+    if method == "GET" or content is not None:
+        request = Request(context.operation, pairs, (), content)
+    else:
+        request = Request(context.operation, (), pairs)
     if context.options.dry_run:
         return dry_run(context, request)
     response = context.client.fetch(request)
@@ -133,7 +138,12 @@ def api(
 
 def _operation(verb: str, path: str, *, has_body: bool) -> Operation:
     """Return any request as an operation. Only a GET request is known to send nothing."""
-    known = [each.credentials for each in OPERATIONS if (each.method, each.path) == (verb, path)]
-    place = Place.QUERY if verb == "GET" or has_body else next(iter(known), Place.FORM)
-    effect = Effect.READS if verb == "GET" else Effect.SENDS
+    place, effect = Place.FORM, Effect.SENDS
+    for operation in OPERATIONS:
+        if (operation.method, operation.path) == (verb, path):
+            place = operation.credentials
+    if verb == "GET" or has_body:
+        place = Place.QUERY
+    if verb == "GET":
+        effect = Effect.READS
     return Operation(f"{verb} {path}", verb, path, effect, (), ANYTHING, place)

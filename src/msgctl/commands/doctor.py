@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
+from msgctl.doctor import DOCTOR_FIELDS, examine
 from msgctl.errors import MsgctlError
 from msgctl.operations import Effect
 from msgctl.output.result import Layout, OwnResult
@@ -19,7 +20,7 @@ app = group("")
     "msgctl doctor --dry-run",
     effect=Effect.READS,
     dry_run_help="Skip checks that need the network.",
-    output=("check", "status", "found", "fix"),
+    output=DOCTOR_FIELDS,
 )
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
@@ -27,8 +28,6 @@ def doctor(context: Context) -> OwnResult:
     It checks the profile and its file, the store, and then the service and the credentials, by reading the balance.
     --dry-run skips the checks that need the network. The exit code is 1 if a check failed.
     """
-    from msgctl.doctor import DOCTOR_FIELDS, examine
-
     context.check_fields(DOCTOR_FIELDS)
     failures: list[MsgctlError] = []
     return OwnResult(examine(context, failures), DOCTOR_FIELDS, Layout.CHECKS, failures=failures)

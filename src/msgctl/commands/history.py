@@ -21,19 +21,7 @@ from msgctl.store.history import Entry
 from msgctl.store.results import as_credits
 from msgctl.text import plural, timestamp
 
-HISTORY_FIELDS = (
-    "time",
-    "profile",
-    "command",
-    "job",
-    "phone",
-    "outcome",
-    "id",
-    "status",
-    "state",
-    "credits",
-    "message",
-)
+HISTORY_FIELDS = (*(name for name in Entry._fields if name not in ("parameters", "settings")), "message")
 SHOWN = 20
 """Entries that a terminal shows without --limit."""
 MAX_LISTED = 1_000_000

@@ -115,24 +115,22 @@ class Renderer:
         self._check = check
         self._cost = cost
         self._gsm7 = gsm7
-        self._arrays = {name for name, text in templates.items() if not isinstance(text, str)}
-        others = [
-            Template([Placeholder(index, name)])
-            for index, name in enumerate(recipients.columns)
-            if name and name != recipients.phone_column
-        ]
-        self._templates = {
-            name: [Template.parse(each, recipients.columns) for each in ([text] if isinstance(text, str) else text)]
-            or others
-            for name, text in templates.items()
-        }
+        self._arrays: set[str] = set()
+        self._templates: dict[str, list[Template]] = {}
+        for name, text in templates.items():
+            if isinstance(text, str):
+                self._templates[name] = [Template.parse(text, recipients.columns)]
+            else:
+                self._arrays.add(name)
+                parsed = [Template.parse(element, recipients.columns) for element in text]
+                self._templates[name] = parsed or _other_columns(recipients)
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None
-        constants = [template.constant for each in self._templates.values() for template in each]
-        for text in constants:
-            if text is not None:
-                check(text)
+        constants = [template.constant for parts in self._templates.values() for template in parts]
+        for constant in constants:
+            if constant is not None:
+                check(constant)
         if None not in constants:
             self._constant = self._render(Row(0, "", ()))
 
@@ -143,9 +141,9 @@ class Renderer:
         return self._render(row)
 
     def _render(self, row: Row) -> Message:
-        filled = {
-            name: [self._check(template.fill(row)) for template in each] for name, each in self._templates.items()
-        }
+        filled: dict[str, list[str]] = {}
+        for name, templates in self._templates.items():
+            filled[name] = [self._check(template.fill(row)) for template in templates]
         if self._cost is not None:
             return Message(self._parameters(filled), 0, self._cost)
         ((name, (text,)),) = filled.items()
@@ -156,7 +154,16 @@ class Renderer:
         return Message({name: written.text}, size, size, written.left_out)
 
     def _parameters(self, filled: Mapping[str, list[str]]) -> Parameters:
-        return {name: each if name in self._arrays else each[0] for name, each in filled.items()}
+        return {name: texts if name in self._arrays else texts[0] for name, texts in filled.items()}
+
+
+def _other_columns(recipients: Recipients) -> list[Template]:
+    """Return a template for each column but the phone column."""
+    return [
+        Template([Placeholder(index, name)])
+        for index, name in enumerate(recipients.columns)
+        if name and name != recipients.phone_column
+    ]
 
 
 def _placeholder(inside: str, columns: Sequence[str], what: str) -> Placeholder:

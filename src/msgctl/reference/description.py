@@ -65,9 +65,9 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = dict(children_of(command))
     facts: CommandFacts = command.facts
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
-    for each in command.params:
-        if not path or each.expose_value:  # the options of the root are the global options
-            parameters[each.param_type_name].append(_parameter(each))
+    for parameter in command.params:
+        if not path or parameter.expose_value:  # the options of the root are the global options
+            parameters[parameter.param_type_name].append(_parameter(parameter))
     yield Node(
         path,
         command.get_short_help_str(200),
@@ -83,25 +83,27 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
 
 
 def _parameter(parameter: Any) -> Parameter:
-    placeholder = re.sub(r"[\[\].]", "", parameter.metavar or "")
-    is_argument = parameter.param_type_name == "argument"
-    is_flag = not is_argument and (parameter.is_flag or parameter.count)
-    names = (placeholder,) if is_argument else (*sorted(parameter.opts, key=len), *parameter.secondary_opts)
-    text = parameter.help or ""
-    default = re.search(r" ?\[default: (.*?)\]", text)
-    stated = None if is_flag or parameter.default is None else _stated(parameter.default)
-    return Parameter(
-        names,
-        None if is_flag else placeholder,
-        text.replace(default[0], "") if default else text,
-        getattr(parser_of(parameter), "choices", ()),
-        default[1] if default else stated,
-        parameter.required or (is_argument and not (parameter.metavar or "").startswith("[")),
-        parameter.nargs == -1 if is_argument else parameter.multiple,
-    )
+    metavar, text, default = parameter.metavar or "", parameter.help or "", _default(parameter)
+    placeholder = re.sub(r"[\[\].]", "", metavar)
+    if stated := re.search(r" ?\[default: (.*?)\]", text):
+        text, default = text.replace(stated[0], ""), stated[1]
+    choices = getattr(parser_of(parameter), "choices", ())
+    if parameter.param_type_name == "argument":
+        is_required = parameter.required or not metavar.startswith("[")
+        return Parameter((placeholder,), placeholder, text, choices, default, is_required, parameter.nargs == -1)
+    names = (*sorted(parameter.opts, key=len), *parameter.secondary_opts)
+    value = None if _is_flag(parameter) else placeholder
+    return Parameter(names, value, text, choices, default, parameter.required, parameter.multiple)
 
 
-def _stated(default: Any) -> str:
+def _is_flag(parameter: Any) -> bool:
+    return parameter.param_type_name == "option" and bool(parameter.is_flag or parameter.count)
+
+
+def _default(parameter: Any) -> str | None:
+    default = parameter.default
+    if default is None or _is_flag(parameter):
+        return None
     return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
@@ -112,7 +114,7 @@ def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the whole description as a JSON object."""
     return {
         "version": __version__,
-        "exit_codes": {str(code): each.description for code, each in EXIT_CODES.items()},
+        "exit_codes": {str(number): code.description for number, code in EXIT_CODES.items()},
         "reasons": REASONS,
         "global_options": [_option(option) for option in nodes[""].options],
         "commands": [_command(node) for node in nodes.values() if node.is_command],
@@ -139,10 +141,10 @@ def _argument(argument: Parameter) -> dict[str, Any]:
 
 
 def _option(option: Parameter) -> dict[str, Any]:
-    found = option._asdict()
+    described = option._asdict()
     if " " in (option.default or ""):  # "the job's own" is not a value
-        found["default"] = None
-    return found
+        described["default"] = None
+    return described
 
 
 def _output(node: Node) -> list[str]:
