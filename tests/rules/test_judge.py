@@ -49,7 +49,26 @@ def own_words() -> Iterator[None]:
         ({"status": 1, "state": "Rechazado"}, "unknown"),
         ({"status": 1, "data": "none"}, "unknown"),
         ({"status": 1, "data": []}, "unknown"),
+        ({"status": 1, "err": "E7"}, "unknown"),
+        ({"status": 1, "error": "0 0"}, "accepted"),
+        ({"status": 1, "error": "aceptado"}, "accepted"),
+        ({"status": 1, "name": "Rechazado"}, "accepted"),
+        ({"status": 1, "result": {"status": 0}}, "unknown"),
+        ({"status": 1, "result": {"state": False}}, "unknown"),
+        ({"status": 1, "result": {"status": 503}}, "unknown"),
+        ({"status": 1, "codigo": 400}, "unknown"),
+        ({"status": 1, "code": -1}, "unknown"),
+        ({"status": 1, "code": 399}, "accepted"),
+        ({"status": 1, "code": 600}, "accepted"),
+        ({"status": 1, "msg": "no"}, "accepted"),
+        ({"status": 1, "msg": "no lo se"}, "unknown"),
         ({"error": 1, "msg": "Saldo insuficiente"}, "refused"),
+        ({"error": 1, "msg": "Saldo insuficiente", "sms": "espera 1"}, "refused"),
+        ({"error": 1, "msg": "Saldo insuficiente", "destino": "+57-300-123-4567"}, "refused"),
+        ({"error": 1, "msg": "Saldo insuficiente", "codigo": "E45"}, "refused"),
+        ({"error": "E45", "errno": "E45", "msg": "Saldo insuficiente"}, "refused"),
+        ({"error": 1, "msg": "Saldo insuficiente", "ref": "E45"}, "unknown"),
+        ({"error": 1, "msg": "Saldo insuficiente", "ref": "E00"}, "refused"),
         ({"error": 1, "msg": "Falta el campo sms"}, "refused"),
         ({"error": 1, "msg": "Faltan campos"}, "refused"),
         ({"error": 1, "msg": "Saldo insuficiente, espera"}, "unknown"),
@@ -118,7 +137,8 @@ def test_a_recipient_without_an_entry_is_unknown() -> None:
 
 def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None:
     assert outcomes({"status": 1, "phone": "300 123 4567"}) == ["accepted"]
-    assert outcomes({"status": 1, "phone": "4567"}) == ["unknown"]
+    assert outcomes({"status": 1, "phone": "123-4567"}) == ["accepted"]
+    assert outcomes({"status": 1, "phone": "234567"}) == ["unknown"]
     assert outcomes({"status": 1, "phone": SHORT}, phones=[SHORT]) == ["accepted"]
     both = [PHONE, "13001234567"]
     assert outcomes({"status": 1, "data": [{"status": 1, "phone": "3001234567"}]}, phones=both) == ["unknown"] * 2
@@ -128,6 +148,9 @@ def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
     found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [(each.credits, each.id) for each in found] == [("2", "m-1"), ("1", "m-1")]
+    body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
+    found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert [each.credits for each in found] == ["2.5", None]
 
 
 def test_an_entry_of_another_number_is_kept_for_its_id() -> None:
@@ -200,6 +223,8 @@ def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
     [
         ({"status": 1, "balance": "1234.5"}, "credits:1234.5"),
         ({"data": [{"credits": 7}]}, "credits:7"),
+        ({"saldo": "7"}, "credits:7"),
+        ({"saldo": 3, "credits": 2, "balance": 1}, "credits:1"),
         ({"status": 500}, "credits:500"),
         ({"status": 500, "msg": "x"}, "error"),
         ({"status": -1}, "error"),

@@ -380,7 +380,7 @@ class _Record:
             is_good = is_id and not _is_echo(self.request, own_id)
         if not is_good or self._contradiction:
             return False
-        return entry is self.own or _contradiction(self.request, entry) is None
+        return _contradiction(self.request, entry) is None
 
     @cached_property
     def _contradiction(self) -> _Field | None:
