@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import random
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from faults.sender import FakeClient, arrived, check, new_job, send, send_with
-from msgctl.errors import MsgctlError, TurnedAwayError
+from faults.sender import SETTINGS, FakeClient, arrived, check, new_job, send, send_with
+from msgctl.errors import ConditionError, MsgctlError, TurnedAwayError
 from msgctl.jobs.sending import CHECK
 from msgctl.store import jobs, owners, people
-from msgctl.store.store import Store, open_store
+from msgctl.store.store import URLS, Store, open_store
 from store.processes import child
 
 NUMBER = 60
+MAX_CREDITS = 20
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -48,6 +50,46 @@ def test_two_processes_with_the_same_job_send_it_once(location: str, tmp_path: P
             os.waitpid(process, 0)
         check(store, job, arrivals, NUMBER)
         assert jobs.get(store, job).state == "done"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_job_that_several_processes_resume_and_are_killed_stays_within_its_credits(
+    location: str, tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    arrivals = tmp_path / "arrivals"
+    settings = replace(SETTINGS, max_credits=MAX_CREDITS)
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+        for most in (40, 60, 80, 100, 10_000):
+            work = partial(send_with, job=job, arrivals=arrivals, settings=settings)
+            for process in [child(location, work, statements=dice.randrange(most // 2, most)) for _ in range(2)]:
+                os.waitpid(process, 0)
+        assert sum(arrived(arrivals).values()) <= MAX_CREDITS
+        found = jobs.get(store, job)
+        assert (found.state, found.accepted + found.unknown) == ("paused", MAX_CREDITS)
+
+
+def test_a_job_whose_owner_lives_and_has_lost_its_lock_is_sent_once(
+    location: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    arrivals = tmp_path / "arrivals"
+    with closing(open_store(location, timeout=20)) as store:
+        job = new_job(store, NUMBER)
+    owner = child(location, partial(send_with, job=job, arrivals=arrivals, client=Slow))
+    while not arrived(arrivals):
+        time.sleep(0.01)
+    if location.startswith(URLS):
+        request.getfixturevalue("cluster").disconnect()
+    else:
+        Path(f"{location}-owners").unlink()
+    with suppress(ConditionError):  # its owner may be connected again
+        send(location, job, arrivals)
+    os.waitpid(owner, 0)
+    with closing(open_store(location, timeout=20)) as store:
+        if jobs.get(store, job).state != "done":
+            send_with(store, job, arrivals)
+        check(store, job, arrivals, NUMBER)
 
 
 def test_two_jobs_with_the_same_message_send_it_to_each_person_once(location: str, tmp_path: Path) -> None:
