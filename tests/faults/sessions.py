@@ -31,15 +31,14 @@ REAL_WAIT = 0.005
 """Seconds in which a statement of PostgreSQL usually ends, unless it waits for a lock."""
 
 
-def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> bool:
-    """Let a statement arrive at the store. Return whether the session ends before it is executed."""
+def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> None:
+    """Let a statement arrive at the store. While a session is opened, nothing happens: it may be used again."""
     world = session.process.world
-    if world.point() != "disconnect":
-        return False
+    if not session.is_open or world.point() != "disconnect":
+        return
     if statement == "COMMIT" and world.random.random() < 0.5:
         session.store_commit()  # nobody is told
     session.process.lose_connections()
-    return True
 
 
 class SQLiteSession(SQLite):
@@ -49,8 +48,9 @@ class SQLiteSession(SQLite):
         self.locks = stores.locks
         self.owners: set[int] = set()
         self.process = process
-        self.is_lost = False
+        self.is_open = self.is_lost = False
         super().__init__(stores.path)
+        self.is_open = True
         SQLite.change(self, "PRAGMA synchronous = OFF")  # power cuts are proved elsewhere
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -135,8 +135,9 @@ class PostgreSQLSession(PostgreSQL):
     def __init__(self, stores: PostgreSQLStores, process: Process) -> None:
         self._stores = stores
         self.process = process
-        self.is_lost = False
+        self.is_open = self.is_lost = False
         super().__init__(stores.url)
+        self.is_open = True
 
     def _connect(self) -> Any:
         session = super()._connect()

@@ -48,7 +48,7 @@ ACCOUNT = "https://service.example/api/v1 1"
 PHONES = [f"57300{number:07}" for number in range(12)]
 TEXTS = {"short": 1, "long": 2}
 """The messages of all jobs, with their segments. A segment costs one credit."""
-KEY = once.Key("order-1", b"digest", 0.0)
+KEY = once.Key("order-1", b"digest", 2.0)
 WINDOWS = (None, None, None, None, "08:00-12:01", "11:00-12:31", "12:01-20:00")
 """A history begins at 12:00."""
 FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "slow", "slow")

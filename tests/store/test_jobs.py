@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, removal
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import KEEP, Store
@@ -122,6 +122,20 @@ def test_an_import_whose_process_has_died_is_deleted(store: Store, opened: Calla
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
     removal.tidy(other)
     assert store.db.value("SELECT count(*) FROM job") == 0
+
+
+def test_an_import_that_was_deleted_because_its_process_seemed_dead_is_not_published(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    number = imported(store, [ANA])
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))  # as if its lock was lost
+    removal.tidy(opened())
+    with pytest.raises(StoreNotReachedError):
+        recipients.add(store, number, [], [NewRecipient(3, LUIS, 1)])
+    with pytest.raises(StoreNotReachedError):
+        jobs.publish(store, number, state="active", digest=b"")
+    assert store.db.value("SELECT count(*) FROM recipient") == 0
+    assert jobs.listed(store) == []
 
 
 def test_strings_that_a_database_cannot_store_are_escaped(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,16 @@ def test_the_key_of_a_process_that_died_has_an_unknown_result(store: Store, loca
     assert once.begin(store, single(), KEY) == DIED
     send(store, KEY._replace(resend_unknown=True))
     assert once.begin(store, single(), KEY) == DONE
+
+
+def test_a_process_that_seemed_dead_stores_the_true_outcome(store: Store, opened: Callable[[], Store]) -> None:
+    started = begun(store)
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (started.job,))  # as if its lock was lost
+    once.settle_dead(opened(), ACCOUNT)
+    once.end(store, started, ACCEPTED, DONE)
+    assert once.begin(store, single(), KEY) == DONE
+    (entry,) = history.entries(store, 9)
+    assert (entry.outcome, entry.id) == ("accepted", ACCEPTED[0].id)
 
 
 def test_a_caller_waits_for_the_result_of_another_process(store: Store, location: str) -> None:

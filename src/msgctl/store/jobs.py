@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
 from msgctl.store.removal import discard
 from msgctl.store.store import Store
@@ -143,7 +143,7 @@ def publish(
     """
     db = store.db
     account = db.value("SELECT account FROM job WHERE number = ?", (number,))
-    with db.transaction(account):
+    with db.transaction(str(account)):
         other = named(store, account, name, digest) if name is not None else None
         if other is None:
             pending = db.value("SELECT count(*) FROM recipient WHERE job = ? AND content IS NOT NULL", (number,))
@@ -161,11 +161,18 @@ def publish(
                 (state, digest, name, due, settings, *counts, store.now(), number),
             )
             if changed != 1:
-                raise db.damaged("a job was deleted during its import")
+                raise import_lost(store)
     if other is not None:
         discard(store, number)
         return other, False
     return get(store, number), True
+
+
+def import_lost(store: Store) -> StoreNotReachedError:
+    """Return the error for an import that another process has deleted, because it saw no lock of this one."""
+    return StoreNotReachedError(
+        f"The store {store.db.place} lost this process during the import", "Run the command again."
+    )
 
 
 def named(store: Store, account: str, name: str, digest: bytes | None = None) -> Job | None:

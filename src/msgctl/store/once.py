@@ -247,8 +247,11 @@ def end(
         body = None
     with db.transaction(account):
         if rows:
-            changes = results.record(db, number, [RequestOutcome(begun.intent, rows, body)])
-            results.add_to_counts(db, number, changes)
+            outcome = RequestOutcome(begun.intent, rows, body)
+            if results.is_sending(db, number, begun.intent):
+                results.add_to_counts(db, number, results.record(db, number, [outcome]))
+            else:  # another process saw no lock of this one, and marked it as unknown
+                results.add_late(db, number, [outcome])
             if unclaimed:
                 _store_unclaimed(store, begun, unclaimed)
             db.change(

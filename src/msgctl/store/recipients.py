@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgctl.store.database import any_of, chunks, plain
+from msgctl.store.jobs import import_lost
 from msgctl.store.store import PAUSE, SLICE, Store
 
 
@@ -55,10 +56,14 @@ class Reported:
 def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[NewRecipient]) -> dict[int, int]:
     """Add at most 1,000 rows in one transaction, and their contents. Return the earlier line of each duplicate.
 
-    A recipient whose phone is in an earlier line is stored as ``duplicate``.
+    A recipient whose phone is in an earlier line is stored as ``duplicate``. Raises StoreNotReachedError if the import
+    was deleted.
     """
     duplicates: dict[int, int] = {}
     with store.db.transaction(f"import {job}"):
+        query = "UPDATE job SET updated = ? WHERE number = ? AND state = 'importing'"
+        if store.db.change(query, (store.now(), job)) != 1:
+            raise import_lost(store)
         first = _lines(store, job, [row.phone for row in rows if row.content is not None and row.phone])
         stored = []
         for row in rows:

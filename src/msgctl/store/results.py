@@ -139,11 +139,16 @@ def record_late(store: Store, job: Job, results: Sequence[RequestOutcome]) -> No
     Each is stored only if its row still has that request, so that it never overwrites a newer attempt.
     """
     with store.db.transaction(job.account):
-        for result in results:
-            for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
-                intent = result.intent._replace(lines=[line], phones=[phone])
-                _record_late(store.db, job.number, RequestOutcome(intent, [row]))
-        _store_bodies(store.db, job.number, results)
+        add_late(store.db, job.number, results)
+
+
+def add_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
+    """Store outcomes of requests that another process has marked as unknown. Called in a transaction."""
+    for result in results:
+        for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
+            intent = result.intent._replace(lines=[line], phones=[phone])
+            _record_late(db, job, RequestOutcome(intent, [row]))
+    _store_bodies(db, job, results)
 
 
 def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
