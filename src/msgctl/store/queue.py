@@ -96,8 +96,9 @@ class Queue:
         """Return how many recipients of one message are next, at most ``size``; 0 if no recipient is pending."""
         while True:
             group = 0
+            content = self._checked[0].content if self._checked else 0
             for each in self._checked:
-                if each.content != self._checked[0].content or group == size:
+                if each.content != content or group == size:
                     return group
                 group += 1
             if group == size or not self._more(size - group):
@@ -139,8 +140,10 @@ class Queue:
         for _ in rows:
             self._unchecked.popleft()
         left_out = self._left_out(rows)
-        self._checked.extend(row for row in rows if row not in left_out)
-        self._leave_out(left_out)
+        if left_out:
+            self._leave_out(left_out)
+            rows = [row for row in rows if row not in left_out]
+        self._checked.extend(rows)
         return True
 
     @property
