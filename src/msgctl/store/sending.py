@@ -111,7 +111,9 @@ class Sending:
         """Make the recipients of requests that were certainly not sent pending again."""
         for intent in intents:
             number = results.give_back(self._db, self.job.number, intent)
-            self._changes.update(sending=-number, pending=number, requests=-bool(number))
+            self._changes["sending"] -= number
+            self._changes["pending"] += number
+            self._changes["requests"] -= bool(number)
             self._queue.go_back(intent.content, min(intent.lines))
 
     def upcoming(self, size: int) -> tuple[int, int] | None:
@@ -144,7 +146,9 @@ class Sending:
             expires=self._began + INTENT_LIFE,
         )
         self._intents.append(intent)
-        self._changes.update(pending=-number, sending=number, requests=1)
+        self._changes["pending"] -= number
+        self._changes["sending"] += number
+        self._changes["requests"] += 1
         return intent
 
     def reconnect(self, unsent: Sequence[Intent] = (), outcomes: Sequence[RequestOutcome] = ()) -> None:
