@@ -12,6 +12,7 @@ import argparse
 import json
 import multiprocessing
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -401,6 +402,7 @@ def main() -> int:
     progress: dict[str, Any] = {"played": 0, "wrong": []}
     if path.exists():
         progress = json.loads(path.read_text())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the other processes and the server end, too
     started, first = time.monotonic(), progress["played"]
     starts = range(first, given.histories, TOGETHER)
     parts = [range(start, min(start + TOGETHER, given.histories)) for start in starts]
