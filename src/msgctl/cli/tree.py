@@ -258,12 +258,12 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     own = _parameters(function)
     groups: dict[str, Any] = {}
     contexts: list[str] = []
-    for name, each in own.items():
-        if each.annotation is Context:
+    for name, parameter in own.items():
+        if parameter.annotation is Context:
             contexts.append(name)
-            own[name] = each.replace(annotation=typer.Context)
-        elif isinstance(each.annotation, type) and issubclass(each.annotation, OptionGroup):
-            groups[name] = each.annotation
+            own[name] = parameter.replace(annotation=typer.Context)
+        elif isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup):
+            groups[name] = parameter.annotation
     parts = {name: _parameters(make) for name, make in groups.items()}
 
     def callback(**given: Any) -> Any:
@@ -273,11 +273,13 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
             given[name] = make(**{part: given.pop(part) for part in parts[name]})
         return function(**given)
 
-    shown = [each for name, parameter in own.items() for each in parts.get(name, {name: parameter}).values()]
+    shown: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        shown += parts.get(name, {name: parameter}).values()
     callback.__doc__ = function.__doc__
     # Typer reads the options of a command from the signature of its function, and has no groups of options.
     callback.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
     )
     return callback
 
@@ -285,7 +287,8 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class or function by name, with their annotations evaluated."""
     hints = get_type_hints(make, include_extras=True)
-    return {name: each.replace(annotation=hints[name]) for name, each in inspect.signature(make).parameters.items()}
+    parameters = inspect.signature(make).parameters
+    return {name: parameter.replace(annotation=hints[name]) for name, parameter in parameters.items()}
 
 
 SEND, FOLLOW_UP, ACCOUNT, TEST, SET_UP = "Send", "Follow up", "Account", "Test", "Set up"

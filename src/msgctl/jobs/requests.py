@@ -43,8 +43,10 @@ class Outcome(NamedTuple):
     @property
     def failure(self) -> str:
         """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
-        found = {row.outcome for row in self.rows}
-        return found.pop() if len(found) == 1 and not found & {"accepted"} else ""
+        outcomes = {row.outcome for row in self.rows}
+        if len(outcomes) != 1 or "accepted" in outcomes:
+            return ""
+        return outcomes.pop()
 
 
 def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> Outcome:
@@ -59,12 +61,12 @@ def send(client: Client, operation: Operation, settings: Settings, intent: Inten
         if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
             return Outcome(intent, started, error=error)
         outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
-        ids = [each["id"] for each in error.recipients] or [None] * len(intent.lines)
-        rows = [RowOutcome(outcome, found, error=error.message) for found in ids]
+        ids = [recipient["id"] for recipient in error.recipients] or [None] * len(intent.lines)
+        rows = [RowOutcome(outcome, message_id, error=error.message) for message_id in ids]
         return Outcome(intent, started, rows, error, error.body or None)
     rows = [
-        RowOutcome(each.outcome, each.id, each.status, millionths(each.credits), each.error)
-        for each in response.outcomes
+        RowOutcome(recipient.outcome, recipient.id, recipient.status, millionths(recipient.credits), recipient.error)
+        for recipient in response.outcomes
     ]
     body = None
     if any(row.outcome != "accepted" for row in rows):

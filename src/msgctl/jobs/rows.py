@@ -81,13 +81,13 @@ def several(text: str) -> list[str]:
     if len(text) <= phones.MAX_DIGITS:
         return [text]
     parts = [part.strip() for part in _BETWEEN_NUMBERS.split(text)]
-    found = [part for part in parts if sum(map(str.isdigit, part)) >= MIN_DIGITS]
-    return found if len(found) == len([*filter(None, parts)]) else [text]
+    numbers = [part for part in parts if sum(map(str.isdigit, part)) >= MIN_DIGITS]
+    return numbers if len(numbers) == len([*filter(None, parts)]) else [text]
 
 
 def is_phone(text: str, least: int = MIN_DIGITS) -> bool:
     """Return whether a text is a phone number of this length, or several of them."""
     try:
-        return all(len(phones.as_typed(each).digits) >= least for each in several(text))
+        return all(len(phones.as_typed(number).digits) >= least for number in several(text))
     except InvalidPhoneError:
         return False

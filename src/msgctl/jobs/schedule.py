@@ -69,9 +69,9 @@ class Window:
         quarter = moment.replace(minute=0, second=0, microsecond=0)
         while quarter <= moment + HORIZON:
             for minutes in sorted(begins):
-                found = quarter + timedelta(minutes=minutes)
-                if found > moment and self.is_open(found.astimezone(zone)):
-                    return found
+                instant = quarter + timedelta(minutes=minutes)
+                if instant > moment and self.is_open(instant.astimezone(zone)):
+                    return instant
             quarter += timedelta(minutes=15)
         return None
 
@@ -112,9 +112,9 @@ class Frequency(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Frequency:
         """Return the limit in ``1/day`` or ``3/week``. Raises UsageError."""
-        found = _FREQUENCY.fullmatch(text)
-        if found and 1 <= int(found[1]) <= MAX_MESSAGES:
-            return cls(int(found[1]), found[2].lower())
+        match = _FREQUENCY.fullmatch(text)
+        if match and 1 <= int(match[1]) <= MAX_MESSAGES:
+            return cls(int(match[1]), match[2].lower())
         raise UsageError(
             f"--at-most must be 1 to {MAX_MESSAGES:,} messages per day or week, not {quote(text)}",
             "Write it like --at-most 1/day or --at-most 3/week.",
@@ -154,8 +154,11 @@ def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
         return _instant(text, local_zone)
     today = now.astimezone(zone_of(local_zone)).date()
     # With another offset, today may be another date. On a day when the clocks change, the time may not exist.
-    days = (today + timedelta(days=number) for number in range(-1, 4))
-    return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
+    for days in range(-1, 4):
+        instant = _instant(f"{today + timedelta(days=days)} {text}", local_zone)
+        if instant is not None and instant > now:
+            return instant
+    return None
 
 
 def _instant(text: str, local_zone: str | None) -> datetime | None:
@@ -225,7 +228,7 @@ def _days(text: str) -> set[int]:
     """Return the weekdays, Monday 0, of a list such as ``mon-fri,sun`` or ``lun-sáb``."""
     chosen: set[int] = set()
     for part in normalized(text.lower()).translate(_WITHOUT_ACCENTS).split(","):
-        first, dash, last = (each.strip() for each in part.partition("-"))
+        first, dash, last = (name.strip() for name in part.partition("-"))
         if first not in _NUMBERS or (dash and last not in _NUMBERS):
             raise UsageError(
                 f"--days must list days, such as mon-sat or mon,wed,fri, not {quote(text)}",

@@ -162,7 +162,7 @@ class Settings:
     @property
     def performs(self) -> Operation:
         """The operation of each request."""
-        return next(each for each in operations.OPERATIONS if each.name == self.operation)
+        return next(operation for operation in operations.OPERATIONS if operation.name == self.operation)
 
     @property
     def command(self) -> str:
@@ -196,10 +196,7 @@ class Settings:
 
 _HINTS = get_type_hints(Settings, include_extras=True)
 OPTIONS: Mapping[str, Option] = {
-    field.name: each
-    for field in fields(Settings)
-    for each in getattr(_HINTS[field.name], "__metadata__", ())
-    if isinstance(each, Option)
+    field.name: option for field in fields(Settings) for option in getattr(_HINTS[field.name], "__metadata__", ())
 }
 """The options of a job by the names of their fields, in the order of the help."""
 TYPES: Mapping[str, Any] = {name: _HINTS[name].__origin__ for name in OPTIONS}

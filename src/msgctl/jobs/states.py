@@ -111,7 +111,7 @@ class Poller:
             client = self._connect()
         try:
             document = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document
-            return _Polled(group, states(document["data"], [each.phone or "" for each in group]))
+            return _Polled(group, states(document["data"], [sent.phone or "" for sent in group]))
         except MsgctlError as error:
             return _Polled(group, error=without_frames(error))
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
@@ -121,19 +121,19 @@ class Poller:
 
     def _store_states(self, polled: Iterator[_Polled | None]) -> None:
         learned: list[tuple[str, str | None, str]] = []
-        for each in polled:
-            if each is None:
+        for message in polled:
+            if message is None:
                 continue
-            self.checked += len(each.recipients)
-            if each.error:
-                self.failed += len(each.recipients)
-                self.first_error = self.first_error or each.error
+            self.checked += len(message.recipients)
+            if message.error:
+                self.failed += len(message.recipients)
+                self.first_error = self.first_error or message.error
                 self._errors_in_a_row += 1
                 if self._errors_in_a_row == FAILURES_IN_A_ROW:
                     self.stop()
                 continue
             self._errors_in_a_row = 0
-            for sent, state in zip(each.recipients, each.states, strict=True):
+            for sent, state in zip(message.recipients, message.states, strict=True):
                 if state is not None and state != sent.state:
                     learned.append((sent.id, sent.phone, state))
         results.learn_states(self._store, self._job.account, learned)

@@ -103,8 +103,10 @@ def _signed(kind: str | None, word: str, number: int | None) -> Text:
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
     """Return one line with the result and its counts."""
-    content = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
-    return signed(kind, Flow([content, Text(aside, "dim")] if aside else [content]))
+    content = [Text.assemble((" · ", "dim")).join(Text(clean(part)) for part in parts)]  # only the separator is dim
+    if aside:
+        content.append(Text(aside, "dim"))
+    return signed(kind, Flow(content))
 
 
 def signed(kind: str, content: RenderableType) -> Table:
@@ -278,14 +280,13 @@ def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
     """
     widths = dict(sizes)
     texts = [column for column in widths if column.kind == "text"]
-    for left_out in (None, *sorted(filter(lambda each: each.drop_order, sizes), key=lambda each: each.drop_order)):
-        if left_out:
-            del widths[left_out]
-        excess = _total(widths) - width
-        spare = sum(max(widths[column] - MIN_TEXT, 0) for column in texts if column in widths)
-        if excess <= spare:
+    optional = sorted((column for column in widths if column.drop_order), key=lambda column: column.drop_order)
+    for column in optional:
+        spare = sum(max(widths[text] - MIN_TEXT, 0) for text in texts if text in widths)
+        if _total(widths) - spare <= width:
             break
-    while widths and (excess := _total(widths) - width) > 0:
+        del widths[column]
+    while widths and _total(widths) > width:
         candidates = [column for column in texts if widths.get(column, 0) > MIN_FOLDED] or list(widths)
         widest = max(candidates, key=lambda column: widths[column])
         if widths[widest] <= 1:
@@ -345,7 +346,7 @@ def shown(value: Any, kind: str, now: float) -> Text:
         return value
     if isinstance(value, bool):
         return Text("yes" if value else "no")
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return Text(", ".join(map(cell, value)))
     text = cell(value) if _is_filled(value) else ""
     if kind == "state":

@@ -194,7 +194,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     if operation is ops.URL_SHORT:
         return ("ok", "Short URL created")
     if operation.effect is Effect.SENDS and not _is_code(operation):
-        outcomes = [each.outcome for each in result.outcomes]
+        outcomes = [recipient.outcome for recipient in result.outcomes]
         noun = "call" if operation.record is ops.RESPONSE_CALL else "message"
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
         is_all = accepted == len(outcomes)
@@ -314,7 +314,7 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
     counts = {"bad": 0, "warn": 0, "ok": 0}
     for document in documents:
         kind = kind_of(document["status"]) or "ok"
-        name, found, fix = (cell(document.get(each)) for each in ("check", "found", "fix"))
+        name, found, fix = (cell(document.get(field)) for field in ("check", "found", "fix"))
         if kind == "off":
             skipped.setdefault(found, []).append(name)
             continue
@@ -326,11 +326,14 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
             yield Padding(Flow([Text.assemble(("→ ", kind), first), *map(Text, others)], " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
-    failed = [f"{plural(counts['bad'], 'check')} failed"] if counts["bad"] else []
-    warned = [plural(counts["warn"], "warning")] if counts["warn"] else []
-    if failed or warned:
+    totals = []
+    if counts["bad"]:
+        totals.append(f"{plural(counts['bad'], 'check')} failed")
+    if counts["warn"]:
+        totals.append(plural(counts["warn"], "warning"))
+    if totals:
         yield Text("")
-        yield verdict("bad" if failed else "warn", *failed, *warned)
+        yield verdict("bad" if counts["bad"] else "warn", *totals)
 
 
 def _is_in_verdict(record: ops.Record, name: str) -> bool:
@@ -342,7 +345,7 @@ def _is_in_verdict(record: ops.Record, name: str) -> bool:
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
     charged = [str(row.get("credits")) for row in rows if row.get("credits") is not None]
-    whole = [int(each) for each in charged if each.isdecimal() and len(each) < 16]
+    whole = [int(number) for number in charged if number.isdecimal() and len(number) < 16]
     return (plural(sum(whole), "credit"),) if whole and len(whole) == len(charged) else ()
 
 

@@ -97,12 +97,12 @@ _WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=K
 def about(_emulator: Emulator) -> Document:
     listed = [
         {
-            "method": each.method,
-            "path": each.path,
-            "summary": each.summary,
-            "parameters": {field.name: field.help for field in each.fields},
+            "method": endpoint.method,
+            "path": endpoint.path,
+            "summary": endpoint.summary,
+            "parameters": {field.name: field.help for field in endpoint.fields},
         }
-        for each in ENDPOINTS
+        for endpoint in ENDPOINTS
     ]
     return {"sandbox": NAME, "version": __version__, "endpoints": listed}
 
@@ -289,9 +289,10 @@ def _with_links(message: Document, origin: str) -> Document:
 
     def parts(text: str) -> list[str | Document]:
         texts = short_url.split(text)  # every second one is a short URL
-        return [
-            {"text": each, "path": each.removeprefix(origin)} if odd % 2 else each for odd, each in enumerate(texts)
-        ]
+        pieces: list[str | Document] = list(texts)
+        for index in range(1, len(texts), 2):
+            pieces[index] = {"text": texts[index], "path": texts[index].removeprefix(origin)}
+        return pieces
 
     return {**message, "parts": parts(message["text"]), "value_parts": [*map(parts, message.get("values", ()))]}
 
