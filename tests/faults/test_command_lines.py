@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 import shutil
@@ -12,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 
 from contract.requests import faults
 from faults.command_lines import command_lines
-from msgctl.sandbox.server import Server
 from support.examples import write_files
 from support.files import table, write_config
 from support.names import know_no_names
@@ -39,7 +39,7 @@ def kept(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(home)
     monkeypatch.setenv("PATH", "")  # what is stored as a key command is run by a shell
     monkeypatch.setattr(getpass, "getpass", lambda _: "typed")
-    monkeypatch.setattr(Server, "serve_forever", lambda *_, **__: None)
+    monkeypatch.setattr(asyncio, "run", lambda serving: serving.close())  # a server is stopped at once
     know_no_names(monkeypatch)
     service.always(respond(READABLE))
     write_files(home)
