@@ -49,12 +49,12 @@ def _number(text: str) -> Number:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         for name, value in pairs:
-            if value != found[name]:
+            if value != fields[name]:
                 raise ShapeError("it contains the same field twice, with different values")
-    return found
+    return fields
 
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)

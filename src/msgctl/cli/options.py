@@ -64,30 +64,30 @@ class Country(OptionGroup):
     unchecked = ""
     """The hint to send without a check; empty for commands that do not send."""
 
-    def code(self, context: Context) -> str | None:
-        """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any."""
-        return self._of_run(context) or setting(context, "country_code", checks.country_code)
+    def code(self, context: Context, *, needs_profile: bool = True) -> str | None:
+        """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any.
+
+        Without ``needs_profile``, a profile that cannot be used has none.
+        """
+        if self.country_code is not None:
+            return self.country_code
+        if variable := context.environ.get(COUNTRY_VARIABLE):
+            try:
+                return checks.country_code(variable)
+            except UsageError as error:
+                raise ConfigurationError(
+                    f"{COUNTRY_VARIABLE} cannot be used: {error.message}", "Fix it, or give --country-code."
+                ) from error
+        try:
+            return setting(context, "country_code", checks.country_code)
+        except ConfigurationError:
+            if needs_profile:
+                raise
+            return None
 
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers. No profile is needed."""
-        if code := self._of_run(context):
-            return code
-        try:
-            return self.code(context)
-        except ConfigurationError:
-            return None
-
-    def _of_run(self, context: Context) -> str | None:
-        """Return the country code of the option or of MSGCTL_COUNTRY_CODE, without loading the profile."""
-        if self.country_code is not None:
-            return self.country_code
-        variable = context.environ.get(COUNTRY_VARIABLE)
-        try:
-            return checks.country_code(variable) if variable else None
-        except UsageError as error:
-            raise ConfigurationError(
-                f"{COUNTRY_VARIABLE} cannot be used: {error.message}", "Fix it, or give --country-code."
-            ) from error
+        return self.code(context, needs_profile=False)
 
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number, with a note if it belongs to another country than expected.

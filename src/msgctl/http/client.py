@@ -71,7 +71,7 @@ class Client:
         self._is_sandbox = transport is not None
         self._credential = credential
         self._timeout = timeout
-        self._log: Callable[[str], None] = (lambda text: log(clean(text))) if verbosity else lambda _: None
+        self._write_log = log
         self._verbosity = verbosity
         self._sleep = sleep
         self._clock = clock
@@ -205,30 +205,31 @@ class Client:
     # --- the log
 
     def _log_request(self, request: Request, outgoing: httpcore.Request) -> None:
-        query, form = map(self._masked, self._parameters(request))
-        lines = [self._masked(line) for line in _lines(outgoing.headers)]
+        query, form = self._parameters(request)
+        head = _head(outgoing.headers)
         if query:
-            lines.append(f"?{query}")
-        self._log_part(">", lines)
-        body = form if request.json is None else self._masked(request.json.decode())
-        self._log_body(">", body)
+            head += f"\n?{query}"
+        self._log_part(">", self._masked(head))
+        self._log_part(">", self._masked(form if request.json is None else request.json.decode()))
 
     def _log_response(self, response: RawResponse) -> None:
-        self._log_part("<", _lines(response.headers))
+        self._log_part("<", _head(response.headers))
         # Cut first, because splitting millions of lines would take hundreds of megabytes.
-        self._log_body("<", response.body[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace"))
+        self._log_part("<", response.body[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace"))
 
-    def _log_body(self, sign: str, text: str) -> None:
+    def _log_part(self, sign: str, text: str) -> None:
+        """Log headers or a body up to the limits."""
         if text:
-            self._log_part(sign, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES))
+            for line in _limited(text.removesuffix("\n").split("\n", MAX_LOGGED_LINES)):
+                self._log(f"{sign} {line}")
 
-    def _log_part(self, sign: str, lines: Sequence[str]) -> None:
-        """Log headers or a body up to the limits; `_log` escapes control characters."""
-        for line in _limited(lines):
-            self._log(f"{sign} {line}")
+    def _log(self, text: str) -> None:
+        """Log a line, with control characters escaped."""
+        if self._verbosity:
+            self._write_log(clean(text))
 
     def _masked(self, sent: str) -> str:
-        """Return a query or form without the credentials."""
+        """Return a part of a request without the credentials."""
         return redact(redact_parameters(sent, "client", "key"), self._credential.key)
 
 
@@ -247,5 +248,6 @@ def _limited(lines: Sequence[str]) -> Iterator[str]:
         left -= len(shown)
 
 
-def _lines(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
-    return [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers]
+def _head(headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """Return headers as text, one per line."""
+    return "\n".join(f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers)

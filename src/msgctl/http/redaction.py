@@ -35,7 +35,7 @@ _CUT_CHARACTER = re.compile("[\udc80-\udcff]{1,3}\\Z")
 def redact(text: str, key: str, *, is_cut: bool = False) -> str:
     """Return a text without the key; ``is_cut`` also removes a beginning of the key at the end of the text."""
     if len(key) < MIN_KEY:
-        return _PARAMETER.sub(lambda found: _without_key(found, key), text)
+        return _PARAMETER.sub(lambda parameter: _without_key(parameter, key), text)
     redacted = _pattern(key).sub(MASK, text)
     return _without_beginning(redacted, key) if is_cut else redacted
 

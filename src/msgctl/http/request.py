@@ -172,7 +172,13 @@ def encoded(pairs: Pairs) -> str:
 
 def _by_name(pairs: Pairs) -> dict[str, str | list[str]]:
     """Return parameters by name; a repeated parameter is an array."""
-    given: dict[str, list[str]] = {}
+    parameters: dict[str, str | list[str]] = {}
     for name, value in pairs:
-        given.setdefault(name, []).append(value)
-    return {name: found[0] if len(found) == 1 else found for name, found in given.items()}
+        earlier = parameters.get(name)
+        if earlier is None:
+            parameters[name] = value
+        elif isinstance(earlier, list):
+            earlier.append(value)
+        else:
+            parameters[name] = [earlier, value]
+    return parameters

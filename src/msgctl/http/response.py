@@ -260,8 +260,7 @@ class Failure(NamedTuple):
     @property
     def of_status(self) -> str:
         """The description of a response by its status and text."""
-        message = self._service_message()
-        return f"the response has status {self._status}" + (f": {message}" if message else " without a message")
+        return f"the response has status {self._status}{self._quotation or ' without a message'}"
 
     @property
     def _status(self) -> int:
@@ -299,11 +298,9 @@ class Failure(NamedTuple):
     def _refused(
         self, what: str, reason: str, consequence: str = "", outcomes: Sequence[RecipientOutcome] = ()
     ) -> MsgctlError:
-        message = self._service_message()
-        quoted = f": {message}" if message else ""
         return self._printable(
             RefusedError(
-                f"{what} ({self._status}){quoted}",
+                f"{what} ({self._status}){self._quotation}",
                 self._advice(),
                 consequence=consequence,
                 reason=reason,
@@ -314,10 +311,8 @@ class Failure(NamedTuple):
 
     def rate_limited(self, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
         """Return the error for a request that was turned away for now."""
-        message = self._service_message()
-        quoted = f": {message}" if message else ""
         error = TurnedAwayError(
-            f"The service turned the request away for now ({self._status}){quoted}",
+            f"The service turned the request away for now ({self._status}){self._quotation}",
             "Try again a little later.",
             consequence=self._consequence(),
             reason="rate_limited",
@@ -359,6 +354,12 @@ class Failure(NamedTuple):
     @property
     def _details(self) -> ResponseDetails:
         return details_of(self._status, self.response.body, self.document)
+
+    @property
+    def _quotation(self) -> str:
+        """The error text of the service after a colon; empty if there is none."""
+        message = self._service_message()
+        return f": {message}" if message else ""
 
     def _service_message(self) -> str:
         """Return the error text of the service or of an HTML page, shortened for a message."""

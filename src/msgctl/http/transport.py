@@ -152,9 +152,10 @@ class Transport(httpcore.NetworkBackend):
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        for each in (self._connection, self._stream):  # httpcore leaves a stream open if connecting is interrupted
-            if each is not None:
-                each.close()
+        if self._connection is not None:
+            self._connection.close()
+        if self._stream is not None:  # httpcore leaves it open if connecting is interrupted
+            self._stream.close()
         self._connection = self._stream = None
 
     def left(self) -> float:

@@ -667,8 +667,12 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
             of_id.append(state)
         for phone in named:
             of_phone.setdefault(phone, []).append(state)
-    found = [of_phone.get(phone, of_id) for phone in phones]
-    return [each[-1] if len(set(map(classify, each))) == 1 else None for each in found]
+    result: list[str | None] = []
+    for phone in phones:
+        texts = of_phone.get(phone, of_id)
+        is_certain = len({classify(text) for text in texts}) == 1
+        result.append(texts[-1] if is_certain else None)
+    return result
 
 
 # --- credits
@@ -682,11 +686,11 @@ def credits_left(document: Any) -> Decimal | None:
     """Return the credits left in a response to `balance`; None if it does not contain them."""
     from decimal import Decimal  # most commands do not need it
 
-    found = list(levels(document))
-    named = [level[name] for level in found for name in ("balance", "credits", "saldo") if name in level]
-    if not named and found and [*found[0]] == ["status"] and not str(found[0]["status"]).startswith("-"):
-        named = [found[0]["status"]]
-    has_error = any(not _is_nothing(NO_RECIPIENTS, each.get("error")) for each in objects(document))
+    records = list(levels(document))
+    named = [record[name] for record in records for name in ("balance", "credits", "saldo") if name in record]
+    if not named and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
+        named = [records[0]["status"]]
+    has_error = any(not _is_nothing(NO_RECIPIENTS, content.get("error")) for content in objects(document))
     if not named or has_error or not isinstance(named[0], str):
         return None
     pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS

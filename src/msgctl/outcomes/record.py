@@ -146,7 +146,7 @@ def _statistics(document: Any) -> Object:
             if len(metrics) > MAX_METRICS:
                 raise ShapeError(f"it contains more than {MAX_METRICS:,} metrics")
             limit = _Limit()
-            kept = [{category: limit(found) for category, found in metric.items()} for metric in metrics]
+            kept = [{category: limit(values) for category, values in metric.items()} for metric in metrics]
             return {**limit({**level, "metrics": None}), "metrics": kept}
     raise _no_record(operations.URL_STATISTIC, document)
 
@@ -158,8 +158,8 @@ def _metrics(metrics: Any) -> Iterator[Object]:
             continue
         if not isinstance(metric, dict):
             raise ShapeError("its field metrics is not an array of objects")
-        for category, found in metric.items():
-            for value in found if isinstance(found, list) else [found]:
+        for category, content in metric.items():
+            for value in content if isinstance(content, list) else [content]:
                 if isinstance(value, dict):
                     yield {category: value}
                 elif value is not None:
@@ -239,7 +239,7 @@ def _has_state(message: Object) -> bool:
 
 def _message(message: Object, requested: str | None) -> Object:
     """Return a message with its state and id."""
-    found = _with_id(_one_column(message, "state", "status"), message.get("dispatch_id"), requested)
-    if is_plain(found.get("state")):
-        return found
-    return {name: value for name, value in found.items() if name != "state"}
+    converted = _with_id(_one_column(message, "state", "status"), message.get("dispatch_id"), requested)
+    if is_plain(converted.get("state")):
+        return converted
+    return {name: value for name, value in converted.items() if name != "state"}

@@ -151,7 +151,7 @@ class Text(NamedTuple):
         """Return whether the text has a word of ``needed``, and only words of the lists and numbers."""
         lists = (needed, FILLER, *others)
         return needed.among(self.words) and all(
-            word in numbers or any(word in each for each in lists) for word in self.words
+            word in numbers or any(word in word_list for word_list in lists) for word in self.words
         )
 
     @property

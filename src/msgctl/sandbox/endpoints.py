@@ -279,7 +279,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
         "urls": urls,
-        "requests": [page.described(emulator.redact, *each) for each in reversed(emulator.requests.copy())],
+        "requests": [page.described(emulator.redact, *entry) for entry in reversed(emulator.requests.copy())],
     }
 
 

@@ -250,13 +250,13 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
 
 def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[str, object]]:
     """Return the state of a message, with its text; a code in it is masked."""
-    found = find(scope.db, "WHERE id = ?", given["id"])
-    if scope.is_observed and not found:
-        found = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
-    if not found:
+    messages = find(scope.db, "WHERE id = ?", given["id"])
+    if scope.is_observed and not messages:
+        messages = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
+    if not messages:
         raise Refusal("NOT_FOUND", "id: no message with this ID exists", parameter="id")
     records = [
-        {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in found
+        {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in messages
     ]
     return records if scope.is_observed else records[0]
 

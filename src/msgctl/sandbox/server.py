@@ -161,8 +161,8 @@ class _Connection:
             response = refusal.response()
         milliseconds = (self._loop.time() - started) * 1000
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
-        asked = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
-        self._server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
+        name = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
+        self._server.log(f"{name} {response.status} {milliseconds:.0f} ms{fault}")
         self._writer.write(wire.encoded(self._http, response, is_whole=is_whole, has_body=method != "HEAD"))
         await self._writer.drain()
         if not is_whole:
