@@ -423,8 +423,11 @@ def origin(base_url: object) -> str | None:
     host = ascii_host(parts.hostname or "")
     with suppress(ValueError):
         host = ipaddress.ip_address(host).compressed
-    port = f":{parts.port}" if parts.port not in (None, {"http": 80, "https": 443}[parts.scheme]) else ""
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+    if ":" in host:
+        host = f"[{host}]"
+    usual_port = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, usual_port) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
 
 
 def account(base_url: str, client: int | str) -> str:

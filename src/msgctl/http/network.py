@@ -94,8 +94,10 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
     url = proxies.get("https") or proxies.get("all")
     if not url or proxy_bypass(f"{host}:{parts.port or 443}"):
         return None
+    if "://" not in url:
+        url = f"http://{url}"
     try:
-        proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+        proxy = httpx.Proxy(url)
     except (ValueError, httpx.InvalidURL):
         proxy = None
     if proxy is None or not proxy.url.host:

@@ -161,13 +161,12 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
 
 def encoded(pairs: Pairs) -> str:
     """Return pairs encoded as a query or a form (application/x-www-form-urlencoded)."""
-    # Fast path: quoting 100 phones character by character takes a tenth of the request time.
-    return "&".join(
-        [
-            f"{_quoted(name)}={value.replace(',', '%2C') if _PHONES.fullmatch(value) else _quoted(value)}"
-            for name, value in pairs
-        ]
-    )
+    parts = []
+    for name, value in pairs:
+        # Quoting 100 phones character by character takes a tenth of the request time.
+        text = value.replace(",", "%2C") if _PHONES.fullmatch(value) else _quoted(value)
+        parts.append(f"{_quoted(name)}={text}")
+    return "&".join(parts)
 
 
 def _by_name(pairs: Pairs) -> dict[str, str | list[str]]:

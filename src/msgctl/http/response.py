@@ -157,11 +157,15 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.rate_limited()
     if status == REQUEST_TIMEOUT or (status >= 500 and status != SERVICE_ERROR):
         raise failure.in_doubt(failure.of_status)
+    if fault and not response.is_success:
+        raise failure.in_doubt(failure.of_status)
     if fault:
-        raise failure.in_doubt(failure.unusable(fault) if response.is_success else failure.of_status)
+        raise failure.in_doubt(failure.unusable(fault))
+    if not response.is_success:
+        raise failure.not_verified()
     verification = judge.verified(failure.request.sent, document)
-    if not (response.is_success and verification.is_verified):
-        raise failure.not_verified(verification.word if response.is_success else None)
+    if not verification.is_verified:
+        raise failure.not_verified(verification.word)
     record = convert(failure.request.operation, document)
     result = next((record[name] for name in RESULTS if name in record), None)
     return {"status": result, **record}
@@ -289,7 +293,7 @@ class Failure(NamedTuple):
         reason = "unauthorized" if self._status in (401, 403) else "refused"
         return self._refused("The service refused the request", reason, self._consequence(), outcomes)
 
-    def not_verified(self, word: str | None) -> MsgctlError:
+    def not_verified(self, word: str | None = None) -> MsgctlError:
         """Return the error for a code that the service did not confirm."""
         error = self._refused("The code was not verified", "not_verified")
         error.word = ("verified", word) if word else None

@@ -253,8 +253,10 @@ def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
         document = None
     if isinstance(document, dict):
         return document
+    if place is Place.JSON:
+        raise invalid("the body", "must be an object")
     where = "the query string" if place is Place.QUERY else "the body"
-    raise invalid(where, f"must be {'an object' if place is Place.JSON else 'percent-escaped UTF-8'}")
+    raise invalid(where, "must be percent-escaped UTF-8")
 
 
 def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:

@@ -152,11 +152,12 @@ def connect(path: Path) -> sqlite3.Connection:
         if application != APPLICATION:
             raise ConfigurationError(f"{files.shown(path)} is a database, but not the sandbox's state", "Rename it.")
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        what = f"The sandbox's state {files.shown(path)} was written by"
         if version > VERSION:
-            raise ConfigurationError(f"{what} a newer msgctl (schema {version})", "Update this msgctl.")
+            what = f"The sandbox's state {files.shown(path)} was written by a newer msgctl (schema {version})"
+            raise ConfigurationError(what, "Update this msgctl.")
         if version < VERSION:
-            raise BrokenError(f"{what} an older msgctl (schema {version})", FIX)
+            what = f"The sandbox's state {files.shown(path)} was written by an older msgctl (schema {version})"
+            raise BrokenError(what, FIX)
         with suppress(sqlite3.OperationalError):  # another process sets it at this moment
             db.execute("PRAGMA journal_mode = WAL")
         # A power cut may lose the last commits; the death of the process loses none.
