@@ -17,6 +17,7 @@ from msgctl.cli.job_argument import JobName, JobNames, Which, find
 from msgctl.cli.job_options import ChangedOptions
 from msgctl.cli.parsers import Choice, Choices, Chosen, choice_option, date_option, max_wait_option, until_option
 from msgctl.cli.tree import command, group
+from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.jobs.ending import reference
 from msgctl.jobs.report import (
@@ -338,10 +339,10 @@ def remove(
 def _check_removable(job: Job, account: str) -> None:
     """Raise UsageError for a job of another account, or one that is not done or cancelled."""
     if job.account != account:
-        raise UsageError(
-            f"The job {clean(job.reference)} belongs to another account",
-            f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {clean(job.reference)}",
-        )
+        hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {clean(job.reference)}"
+        if job.profile == profiles.ENVIRONMENT:
+            hint = f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
+        raise UsageError(f"The job {clean(job.reference)} belongs to another account", hint)
     if job.is_running or job.state not in ENDED:
         hint = f"Cancel it first: msgctl job cancel {reference(job)}"
         raise UsageError(f"The job {clean(job.reference)} is not finished", hint)
