@@ -353,8 +353,8 @@ def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: 
     """Return the tests that reach the statement, first one of each way through the module, the quickest first."""
     line = f"{mutant.module}:{mutant.statement}"
     reaching = {name: lines for name, lines in ways[mutant.module].items() if line in lines}
-    if not reaching and mutant.module in STARTED_BY:
-        reaching = ways[STARTED_BY[mutant.module]]
+    if mutant.module in STARTED_BY:
+        reaching |= ways[STARTED_BY[mutant.module]]
     groups: dict[frozenset[str], list[str]] = defaultdict(list)
     for name in sorted(reaching, key=seconds.__getitem__):
         groups[reaching[name]].append(name)
