@@ -283,6 +283,12 @@ def test_the_error_for_several_numbers_in_a_cell_reports_them(text: str) -> None
         cell(f"{text} / 320 111 2233")
 
 
+def test_a_number_that_is_valid_only_in_another_country_is_an_invalid_row() -> None:
+    with pytest.raises(UsageError, match=r"^valid only in Spain; if that is right, write it with \+$"):
+        PhoneCells("CO").read("34612345678")
+    assert PhoneCells("CO").read("+34612345678") == "34612345678"
+
+
 def test_one_number_in_a_cell_may_have_separators() -> None:
     for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
         assert cell(one) == ANA

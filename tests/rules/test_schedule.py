@@ -247,3 +247,16 @@ def test_at_refuses_other_values(text: str) -> None:
     """New York skips the second of them."""
     with pytest.raises(UsageError, match="must be a date and time that exists"):
         parse_at(text, NEW_YORK, NOW)
+
+
+@pytest.mark.parametrize(
+    ("hours", "days", "expected"),
+    [
+        ("08:00-19:00", None, "08:00-19:00"),
+        ("08:00-19:00", "mon-sat", "Mon-Sat 08:00-19:00"),
+        ("08:00-19:00", "mon,wed", "Mon,Wed 08:00-19:00"),
+        ("co", None, "Mon-Fri 07:00-19:00, Sat 08:00-15:00, not on public holidays"),
+    ],
+)
+def test_a_window_is_described_by_its_days_and_hours(hours: str, days: str | None, expected: str) -> None:
+    assert schedule.described(hours, days) == expected
