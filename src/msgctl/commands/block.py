@@ -1,5 +1,6 @@
 """`msgctl block`: block numbers from receiving messages."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgctl import operations as ops
@@ -10,7 +11,9 @@ from msgctl.cli.options import Numbers, Phones, option
 from msgctl.cli.send import check_fields, dry_run, perform
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
-from msgctl.http.request import build
+from msgctl.http.request import Request, build
+from msgctl.http.response import Response
+from msgctl.outcomes.judge import RecipientOutcome
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import plural
 
@@ -47,25 +50,29 @@ def add(
     if context.stdin.isatty():
         shown = phones[0] if len(phones) == 1 else plural(len(phones), "number")
         prompts.confirm(context, f"Block {shown}? The API cannot undo it.")
-    results: list[ServiceResult] = []
+    return _block(context, requests)
+
+
+def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
+    """Make the requests, one after the other, and return their results as one."""
+    responses: list[Response] = []
+    outcomes: list[RecipientOutcome] = []
     failures: list[MsgctlError] = []
-    for number, request in zip(phones, requests, strict=True):
+    for request in requests:
         try:
             result = perform(context, request)
         except (ConfigurationError, Interrupted) as error:  # it concerns every number
             failures.append(error)
             break
         except MsgctlError as error:
-            failures.append(error if len(phones) == 1 else error.within(number))
-            continue
-        results.append(result)
-        failures += result.failures
-    if results:
+            if len(requests) > 1:
+                error = error.within(str(request.values["phone"]))
+            failures.append(error)
+        else:
+            responses += result.responses
+            outcomes += result.outcomes
+            failures += result.failures
+    if responses:
         for failure in failures:
             failure.nothing_sent = False  # by this run
-    return ServiceResult(
-        [response for result in results for response in result.responses],
-        [outcome for result in results for outcome in result.outcomes],
-        requests[0].values,
-        failures,
-    )
+    return ServiceResult(responses, outcomes, requests[0].values, failures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
@@ -310,30 +311,39 @@ def remove(
     and times of messages.
     """
     context.check_fields(JOB_FIELDS)
-    if bool(job) is (before is not None):
-        what = "Use either --before or JOBs, not both" if job else "JOB is missing"
-        raise UsageError(what, "Give JOBs, or --before.")
-    profile, store = context.profile, context.store
-    if before is None:
-        chosen = {one.number: one for one in (find(context, name) for name in job or ())}
-        for one in chosen.values():
-            _check_removable(one, profile.account)
-    else:
-        since = int(datetime.combine(before, time()).timestamp() * 1000)
-        listed = jobs.listed(store, account=profile.account, states=ENDED)
-        chosen = {one.number: one for one in listed if one.created < since and not one.is_running}
-        if not chosen:
-            context.note("There is nothing to delete.")
-            return OwnResult([], JOB_FIELDS, Layout.JOBS)
-    whose = f"{plural(len(chosen), 'job')} of {prompts.account(profile)}"
-    prompts.confirm(context, f"Delete {whose}, with all recipients?")
-    summaries = [summary(one) for one in chosen.values()]
-    removal.remove(store, [*chosen])
-    removal.tidy(store)
-    context.note(f"Deleted {plural(len(chosen), 'job')}.")
+    if job and before is not None:
+        raise UsageError("Use either --before or JOBs, not both", "Give JOBs, or --before.")
+    if not job and before is None:
+        raise UsageError("JOB is missing", "Give JOBs, or --before.")
+    removed = _named(context, job or ()) if before is None else _ended_before(context, before)
+    if not removed:
+        context.note("There is nothing to delete.")
+        return OwnResult([], JOB_FIELDS, Layout.JOBS)
+    count = plural(len(removed), "job")
+    prompts.confirm(context, f"Delete {count} of {prompts.account(context.profile)}, with all recipients?")
+    summaries = [summary(ended) for ended in removed]
+    removal.remove(context.store, [ended.number for ended in removed])
+    removal.tidy(context.store)
+    context.note(f"Deleted {count}.")
     if len(summaries) == 1:
         return OwnResult(summaries[0], JOB_FIELDS, Layout.JOB)
     return OwnResult(summaries, JOB_FIELDS, Layout.JOBS)
+
+
+def _named(context: Context, names: Iterable[str]) -> list[Job]:
+    """Return the jobs with these names or IDs, each once. Raises UsageError for one that cannot be removed."""
+    account = context.profile.account
+    named = {job.number: job for job in (find(context, name) for name in names)}
+    for job in named.values():
+        _check_removable(job, account)
+    return list(named.values())
+
+
+def _ended_before(context: Context, day: date) -> list[Job]:
+    """Return the account's ended jobs that were created before a day."""
+    since = int(datetime.combine(day, time()).timestamp() * 1000)
+    ended = jobs.listed(context.store, account=context.profile.account, states=ENDED)
+    return [job for job in ended if job.created < since and not job.is_running]
 
 
 def _check_removable(job: Job, account: str) -> None:

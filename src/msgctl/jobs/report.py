@@ -177,8 +177,9 @@ class Report:
                 name = f"file.{name}"  # noqa: PLW2901
             self.columns += (name,)
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self._recipients())
+    def __bool__(self) -> bool:
+        """Return whether there are any rows."""
+        return next(self._recipients(), None) is not None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self._row, self._recipients())
