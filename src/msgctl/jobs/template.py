@@ -148,10 +148,10 @@ class Renderer:
             return Message(self._parameters(filled), 0, self._cost)
         ((name, (text,)),) = filled.items()
         written = segments.to_gsm7(text) if self._gsm7 else segments.Gsm7Text(text)
-        size = segments.count(written.text).segments
-        if not (self._gsm7 or self.would_save):  # one message is enough for the note
+        size = segments.count(written.text)
+        if size.not_gsm7 and not (self._gsm7 or self.would_save):  # one message is enough for the note
             self.would_save = segments.saved_by_gsm7(text) > 0
-        return Message({name: written.text}, size, size, written.left_out)
+        return Message({name: written.text}, size.segments, size.segments, written.left_out)
 
     def _parameters(self, filled: Mapping[str, list[str]]) -> Parameters:
         return {name: texts if name in self._arrays else texts[0] for name, texts in filled.items()}
