@@ -50,8 +50,8 @@ class Plan(NamedTuple):
 class Event(NamedTuple):
     """Something that had certainly happened at a time.
 
-    A phone ``opted out``; a job was ``cancelled``, ``removed``, ``continued`` after --canary, or without its limit of
-    credits (``unlimited``).
+    A phone ``opted out``; a job was ``cancelled``, ``removed``, ``paused``, ``resumed``, ``continued`` after --canary,
+    or without its limit of credits (``unlimited``).
     """
 
     what: str
@@ -145,6 +145,10 @@ INVARIANTS = {
         ON event.phone = arrival.phone WHERE what = 'opted out' AND arrival.job > 0 AND sent > time + {life}""",
     "a job that was cancelled or removed sent a message": """SELECT arrival.* FROM arrival JOIN event
         ON event.job = arrival.job WHERE what IN ('cancelled', 'removed') AND sent > time + {life}""",
+    "a job that a person paused sent a message before it was resumed": """SELECT arrival.* FROM arrival
+        JOIN event AS pause ON pause.job = arrival.job WHERE pause.what = 'paused' AND sent > pause.time + {life}
+        AND NOT EXISTS (SELECT 1 FROM event AS resume WHERE resume.what = 'resumed' AND resume.job = arrival.job
+            AND resume.time BETWEEN pause.time AND sent)""",
     "a message was sent outside the window": """SELECT arrival.*, opens, closes FROM arrival
         JOIN plan ON plan.job = arrival.job WHERE opens >= 0 AND NOT (second >= opens AND second < closes)""",
     "a job exceeded its canary": """SELECT plan.job, canary FROM plan JOIN arrival ON arrival.job = plan.job

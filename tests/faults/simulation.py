@@ -42,6 +42,7 @@ from msgctl.store import jobs, once, owners, people, recipients, removal
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import RowOutcome, millionths
+from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 from support.postgres import running
 
@@ -132,12 +133,13 @@ class History:
         """Play the history. Raises WrongError, and what msgctl lets through."""
         commands = {
             self._resume: 6,
-            self._run_due: 2,
+            self._run_due: 3,
             self._resend: 3,
             self._opt_out: 2,
             self._send_once: 2,
             self._create: 1,
             self._cancel: 1,
+            self._pause: 2,
             self._remove: 1,
             self._clear: 1,
         }
@@ -212,6 +214,8 @@ class History:
         sent_to = sending.job.accepted + sending.job.refused + sending.job.unknown
         if settings.canary is not None and (sent_to >= settings.canary or sending.job.is_resending):
             self._happened("continued", number)
+        if state == "active":
+            self._happened("resumed", number)
         client = JobClient(self.service, sending.job)
         sender = Sender(store, sending, settings, client.sibling, lambda: self.world.now)
         sender.start()
@@ -253,6 +257,13 @@ class History:
             self.world.sleep(0.5)
         if job.state == "cancelled":
             self._happened("cancelled", number)
+
+    def _pause(self, store: Store) -> None:
+        number = self._choose(store)
+        while (job := owners.ask_to_stop(store, number, "paused")).is_running:
+            self.world.sleep(0.5)
+        if job.state not in ENDED:
+            self._happened("paused", number)
 
     def _remove(self, store: Store) -> None:
         number = self._choose(store)

@@ -14,7 +14,7 @@ from faults.simulation import Simulation, simulating
 from msgctl.errors import NotReachedError, OutcomeUnknownError
 from msgctl.jobs.requests import Outcome, send
 from msgctl.jobs.settings import Settings
-from msgctl.store import removal
+from msgctl.store import owners, removal
 from msgctl.store.database import Database
 from msgctl.store.jobs import Job
 from msgctl.store.postgresql import PostgreSQL
@@ -97,6 +97,13 @@ def _everyone(*_: object) -> tuple[str, list[str]]:
     return f"FROM result WHERE job = ? AND {NEWEST}", []
 
 
+def _schedule(store: Store, number: int, state: str) -> Job:
+    return _ask_to_stop(store, number, "scheduled" if state == "paused" else state)
+
+
+_ask_to_stop = owners.ask_to_stop
+
+
 def _find_no_name(*_: object) -> Job | None:
     return None
 
@@ -114,6 +121,7 @@ FAULTS = {
     "the canary is ignored": ("msgctl.jobs.settings.Settings.load", _without_canary),
     "windows do not close": ("msgctl.jobs.schedule.SendingHours.is_open", lambda _: True),
     "cancelled jobs are resumed": ("msgctl.store.owners._check_not_cancelled", lambda _: None),
+    "a pause is forgotten": ("msgctl.store.owners.ask_to_stop", _schedule),
     "jobs that have not ended are removed": ("msgctl.store.removal.ENDED", STATES),
     "a removal forgets whom a job reached": ("msgctl.store.removal._delete", _remove_everything),
     "a removal keeps the rows": ("msgctl.store.removal._delete", lambda *_, **__: None),
