@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgctl import files, jsontext
@@ -26,19 +26,26 @@ def run(context: Context) -> RawResult | None:
     a failure of the result, and the other jobs are still sent.
     """
     failures: list[MsgctlError] = []
-    due = _all_due(context, failures)
-    if not due:
-        return RawResult(b"", failures) if failures else None
-    with _only_one() as is_alone:
-        for store_context, job in due if is_alone else ():
-            failures += _run(store_context, job)
-            context.carried_out |= store_context.carried_out
-            if any(isinstance(failure, Interrupted) for failure in failures):
-                break
+    if due := _all_due(context, failures):
+        with _only_one() as is_alone:
+            if is_alone:
+                failures += _run_all(context, due)
     if context.carried_out:
         for failure in failures:
             failure.nothing_sent = False  # it is about the whole run
     return RawResult(b"", failures) if failures else None
+
+
+def _run_all(context: Context, due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
+    """Send jobs, each with the context of its store, until one is interrupted. Return their errors."""
+    failures: list[MsgctlError] = []
+    for store_context, job in due:
+        errors = _run(store_context, job)
+        failures += errors
+        context.carried_out |= store_context.carried_out
+        if any(isinstance(error, Interrupted) for error in errors):
+            break
+    return failures
 
 
 def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Context, Job]]:
