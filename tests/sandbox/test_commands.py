@@ -83,18 +83,6 @@ def test_no_message_id_is_lost_with_half_a_response(sandbox: Sandbox, tool: Tool
     assert message["phone"] == PHONE
 
 
-def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
-    assert sandbox.document("sandbox", "fault", "520:next=2:/send-sms", "delay=0:0.5") == [
-        {"fault": "520:next=2:/send-sms"},
-        {"fault": "delay=0:0.5"},
-    ]
-    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 1
-    assert sandbox.credits() == 1000
-    assert sandbox.document("sandbox", "fault")[0] == {"fault": "520:next=1:/send-sms"}
-    assert sandbox.document("sandbox", "fault", "clear") == []
-    sandbox.done("sms", "send", PHONE, "-m", "Hello")
-
-
 def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "clock", "stop")["stopped"] is True
     message = sandbox.document("sms", "send", PHONE, "-m", "Hello")["data"][0]["id"]
@@ -117,10 +105,3 @@ def test_the_inbox_reads_a_national_number_by_its_country(sandbox: Sandbox) -> N
     found = {code: sandbox.document("sandbox", "inbox", "3001234567", "--country-code", code) for code in ("CO", "MX")}
     assert (len(found["CO"]), len(found["MX"])) == (1, 0)
     assert sandbox("sandbox", "inbox", "3001234567", "--country-code", "XX").code == 2
-
-
-def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> None:
-    assert sandbox("sandbox", "inbox", "--wait", "0.05").code == 6
-    sandbox.done("sms", "send", PHONE, "-m", "Hello")
-    assert sandbox("sandbox", "inbox", "--wait", "600").code == 0
-    assert sandbox("sandbox", "inbox", OTHER, "--wait", "0.05").code == 6
