@@ -44,10 +44,15 @@ def test_every_page_fits_and_has_all_help_and_examples(
             assert words(shown) in words(re.sub("[│─╭╮╰╯]", "", text)), (node.path, shown)
 
 
-def test_every_option_is_in_its_panel_and_global_options_are_last(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     for node in COMMANDS:
-        found = panels(page(tool, node))
+        text = page(tool, node)
+        assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path
+        assert bool(re.search(r"-y  ", text)) == node.facts.asks, node.path
+        found = panels(text)
         assert [name for name in found if name != "Commands"][-1] == "Global options", node.path
         for option in node.command.params:
             if option.param_type_name == "option" and not option.hidden:
@@ -57,14 +62,6 @@ def test_every_option_is_in_its_panel_and_global_options_are_last(tool: Tool, mo
         if node.facts.in_bulk:
             titles = [name for name in found if name not in ("Arguments", "Options")]
             assert titles == [name for name in BULK if name in titles], node.path
-
-
-def test_dry_run_and_yes_are_shown_only_where_they_apply(tool: Tool) -> None:
-    for node in COMMANDS:
-        text = page(tool, node)
-        assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path
-        assert bool(re.search(r"-y  ", text)) == node.facts.asks, node.path
-    assert "Skip checks that need the network" in tool("doctor", "--help").out
 
 
 def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -> None:

@@ -119,8 +119,12 @@ OFFERED: dict[str, set[str]] = {
 
 @each_shell
 def test_commands_and_values_are_offered(shell: str, at: Shells) -> None:
-    got = {line: set(offers) for line, offers in zip(OFFERED, at.offers(shell, *OFFERED), strict=True)}
-    assert got == OFFERED
+    # msgctl finds the words; of zsh and fish, a line of each kind is enough.
+    lines = (
+        [*OFFERED] if shell == "bash" else ["msgctl sms s", "msgctl -p ", "msgctl job show ", "msgctl sms send --gs"]
+    )
+    for line, offers in zip(lines, at.offers(shell, *lines), strict=True):
+        assert set(offers) == OFFERED[line], line
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

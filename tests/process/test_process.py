@@ -79,10 +79,9 @@ def test_a_send_works_if_notes_cannot_be_written(stderr: str, service: Service) 
     assert len(service.received) == 1
 
 
-@pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
-def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, service: Service) -> None:
+def test_an_error_that_cannot_be_written_keeps_its_exit_code(service: Service) -> None:
     service.will(respond({"error": "no", "msg": "no"}, 422))
-    assert shell(f"msgctl {SEND} {stderr}").returncode == 1
+    assert shell(f"msgctl {SEND} 2>&-").returncode == 1
 
 
 # --- closed and full streams
