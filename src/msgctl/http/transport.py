@@ -33,7 +33,7 @@ LARGE = 64 * 1024
 """Bytes from which a body is large. Few responses have more."""
 PIECE = 16 * 1024
 """Write size; the deadline is checked before each chunk."""
-MAX_LARGE = 16
+MAX_LARGE = 4
 """Large bodies in memory at a time, whatever the number of threads."""
 _large_bodies = threading.BoundedSemaphore(MAX_LARGE)
 
