@@ -51,6 +51,7 @@ def own_words() -> Iterator[None]:
         ({"status": 1, "data": []}, "unknown"),
         ({"status": 1, "err": "E7"}, "unknown"),
         ({"status": 1, "error": "0 0"}, "accepted"),
+        ({"status": 1, "error": True}, "unknown"),
         ({"status": 1, "error": "aceptado"}, "accepted"),
         ({"status": 1, "name": "Rechazado"}, "accepted"),
         ({"status": 1, "result": {"status": 0}}, "unknown"),
@@ -114,6 +115,12 @@ def test_a_status_is_judged(http_status: int, body: Any, expected: str) -> None:
     assert outcomes(body, http_status) == [expected]
 
 
+def test_a_link_is_created_only_if_the_response_has_its_short_url() -> None:
+    assert outcome("url shorten", 200, {"status": 1, "urlShort": "https://s.example/1"}) == "accepted"
+    for body in ({"status": 1}, {"id": "abc-123"}, {"status": 1, "urlShort": "a b"}, {"status": 1, "urlShort": "none"}):
+        assert outcome("url shorten", 200, body) == "unknown"
+
+
 def test_entries_that_disagree_leave_their_recipient_unknown() -> None:
     data = [{"status": "Enviado", "phone": PHONE}, {"status": "Rechazado", "phone": PHONE}]
     assert outcomes({"status": 1, "data": data}) == ["unknown"]
@@ -140,6 +147,8 @@ def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None
     assert outcomes({"status": 1, "phone": "123-4567"}) == ["accepted"]
     assert outcomes({"status": 1, "phone": "234567"}) == ["unknown"]
     assert outcomes({"status": 1, "phone": SHORT}, phones=[SHORT]) == ["accepted"]
+    assert outcomes({"status": 1, "phone": f"+{SHORT}"}, phones=[SHORT]) == ["accepted"]
+    assert outcomes({"status": 1, "phone": SHORT[1:]}, phones=[SHORT]) == ["unknown"]
     both = [PHONE, "13001234567"]
     assert outcomes({"status": 1, "data": [{"status": 1, "phone": "3001234567"}]}, phones=both) == ["unknown"] * 2
 

@@ -260,3 +260,9 @@ def test_at_refuses_other_values(text: str) -> None:
 )
 def test_a_window_is_described_by_its_days_and_hours(hours: str, days: str | None, expected: str) -> None:
     assert schedule.described(hours, days) == expected
+
+
+@pytest.mark.parametrize("text", ["0/day", "1/month", "1", "day", "1000001/day", "-1/day", "1.5/week"])
+def test_a_limit_per_person_is_a_number_per_day_or_week(text: str) -> None:
+    with pytest.raises(UsageError, match="--at-most must be 1 to"):
+        Frequency.parse(text)

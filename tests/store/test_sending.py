@@ -81,7 +81,9 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
     (third,) = intend(sending, size=700)  # it ends beyond the first part
     with sending.batch(SMS):
         sending.give_back([first])
+    record(sending, [second, third])
     lines = [*second.lines, *third.lines]
+    assert sorted(each.line for each in results.sent(store, job.number)) == sorted(lines)
     while intents := intend(sending, size=700, wanted=5):
         lines += [line for intent in intents for line in intent.lines]
     assert sorted(lines) == [*range(2, 20_002)]

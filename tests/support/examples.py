@@ -107,7 +107,7 @@ def write_job(
                 intent = sending.intend(1)
             assert intent is not None
             with sending.batch(Limits("sms")):
-                sending.record([RequestOutcome(intent, [RowOutcome("accepted", None, "sent", 1_000_000)])])
+                sending.record([RequestOutcome(intent, [RowOutcome("accepted", "m100001", "sent", 1_000_000)])])
             sending.finish("paused")
 
 

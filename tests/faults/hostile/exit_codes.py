@@ -62,8 +62,8 @@ def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
         return {4} if is_not_reached else {3}
     if line.path.startswith("api") and form == CSV:
         return {2}
-    if line.path == "job states":  # a state that cannot be read stays as it was
-        return {0}
+    if line.path == "job states":
+        return codes(Line("state get", (), reads=True), verdict, form)
     if line.sends_a_job:  # also `url bulk`, in which rows fail
         return {6}
     if line.path == "doctor":
