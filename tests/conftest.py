@@ -14,8 +14,6 @@ import pytest
 import trustme
 from hypothesis import settings
 
-from msgctl.sandbox.responses import DOCUMENTED
-from support import responses
 from support.jobs import ANA, EVA, LUIS, Jobs, of_phones
 from support.sandbox import Sandbox
 from support.service import Service, respond, running
@@ -62,19 +60,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    responses.parametrize(metafunc)
-
-
-@pytest.fixture(autouse=True)
-def set_of_responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Respond with the set of responses that a test runs with; documented ones, unless it is marked ``every_set``."""
-    name: str = getattr(request, "param", DOCUMENTED)
-    if name != DOCUMENTED:
-        responses.respond_as_observed(request.node.nodeid, monkeypatch)
-    return name
 
 
 @pytest.fixture

@@ -33,7 +33,6 @@ def broken(home: Path) -> str:
 # --- dry run
 
 
-@pytest.mark.every_set
 @each_command
 def test_a_dry_run_reads_the_balance_and_stops(
     command: str, customers: str, jobs: Jobs, service: Service, home: Path

@@ -78,7 +78,6 @@ def test_the_error_for_an_unknown_field_lists_the_fields(field: str, tool: Tool)
     )
 
 
-@pytest.mark.every_set
 def test_the_status_of_a_balance_is_shown_as_credits(service: Service, tool: Tool) -> None:
     service.will(respond({"status": 989}), respond({"status": 989}))
     for command in (("balance",), ("balance", "check", "--min", "1")):

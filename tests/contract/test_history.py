@@ -39,7 +39,6 @@ def outcomes(tool: Tool | Sandbox) -> list[str]:
 # --- what is recorded
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(respond(ALL[name].record))
@@ -70,7 +69,6 @@ def test_the_history_keeps_the_whole_text(line: tuple[str, ...], message: str, s
     assert entry["message"] == message
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("command", ["2fa send-sms", "2fa send-call", "2fa send-chatapp"])
 def test_a_verification_message_is_recorded_without_its_code(command: str, sandbox: Sandbox, path: Path) -> None:
     sandbox.done(*SENDS[command].line)
@@ -153,7 +151,6 @@ def test_invalid_options_are_usage_errors(options: tuple[str, ...], named: str, 
     tool("history", *options).refused(2, named)
 
 
-@pytest.mark.every_set
 def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
     file = home / "customers.csv"
     file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")

@@ -46,7 +46,6 @@ def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Too
 # --- state watch
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("last", ["delivered", "rejected", "BUSY"])
 def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state(last))
@@ -109,7 +108,6 @@ def test_failures_until_max_wait_exit_with_6(service: Service, tool: Tool) -> No
     assert documents(outcome.stdout) == [("m1", "queued")]
 
 
-@pytest.mark.every_set
 def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: Tool) -> None:
     service.will(GONE, state("sent", "m2"), state("delivered", "m2"))
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
@@ -163,8 +161,6 @@ def listed(first: str, second: str) -> Behaviour:
     )
 
 
-@pytest.mark.every_set
-@pytest.mark.documented
 def test_a_dispatch_without_message_ids_is_watched_by_the_id_of_the_dispatch(service: Service, tool: Tool) -> None:
     service.will(
         respond(DISPATCH),
@@ -192,7 +188,6 @@ def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> N
     tool(*SEND, "--wait", "--until", "read").refused(2, "sent, delivered")
 
 
-@pytest.mark.every_set
 def test_a_message_without_a_state_yet_is_watched_until_the_time_is_over(service: Service, tool: Tool) -> None:
     service.always(respond(b"[]"))
     done = tool("state", "watch", "m1", "--max-wait", "5")
@@ -204,8 +199,6 @@ def test_a_message_without_a_state_yet_is_watched_until_the_time_is_over(service
     assert (done.code, done.stdout, done.error["kind"]) == (1, b"[]\n", "unreadable")
 
 
-@pytest.mark.every_set
-@pytest.mark.documented
 def test_a_profile_adds_words_for_states(service: Service, tool: Tool, own_words: None) -> None:
     service.will(respond({"id": "m1", "state": "en bandeja"}), respond({"id": "m1", "state": "EN_DESTINO"}))
     assert tool("state", "watch", "m1").code == 0

@@ -44,7 +44,6 @@ def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, s
     assert used(tool, "--by", "month") == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]
 
 
-@pytest.mark.every_set
 def test_the_credits_of_an_entry_for_several_numbers_are_summed_once(tool: Tool, service: Service, home: Path) -> None:
     def together(connection: socket.socket) -> None:
         if service.received[-1].path.endswith("/balance"):

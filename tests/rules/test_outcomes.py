@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from msgctl.sandbox.responses import DOCUMENTED
 from support.commands import PHONE, SENDS
 from support.service import Service, respond
 from support.tool import Tool
-
-pytestmark = pytest.mark.every_set
 
 OTHER = "573007654321"
 SEND = ("sms", "send", PHONE, OTHER, "-m", "Hola")
@@ -38,9 +35,7 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
     ],
     ids=range(6),
 )
-def test_each_recipient_counts(
-    data: list[Any], code: int, expected: str, service: Service, tool: Tool, set_of_responses: str
-) -> None:
+def test_each_recipient_counts(data: list[Any], code: int, expected: str, service: Service, tool: Tool) -> None:
     service.will(respond({"id": "d1", "status": 1, "data": data}), respond({"id": "d1", "status": 1, "data": data}))
     done = tool(*SEND)
     assert done.code == code
@@ -48,15 +43,13 @@ def test_each_recipient_counts(
     assert expected in done.err
     done = tool(*SEND, "--json")
     assert done.code == code
-    if set_of_responses == DOCUMENTED:
-        assert done.document["data"] == data
+    assert done.document["data"] == data
     errors = [json.loads(line) for line in done.err.splitlines()]
     assert [(each["exit_code"], each["http_status"], each["body"]) for each in errors] == (
         [(code, 200, done.document)] if code else []
     )
 
 
-@pytest.mark.documented
 def test_a_response_may_repeat_a_long_message_with_every_character_escaped(service: Service, tool: Tool) -> None:
     phones = [str(573_001_000_000 + number) for number in range(100)]
     message = "😀" * 550

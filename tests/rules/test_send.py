@@ -79,7 +79,6 @@ def test_an_opt_out_of_another_channel_does_not_count(command: Command, service:
 # --- --wait
 
 
-@pytest.mark.every_set
 @pytest.mark.parametrize("last", ["rejected", "queued"])
 def test_a_wait_lists_undelivered_recipients_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
     service.will(TWO_ACCEPTED, respond({"id": "a", "state": "delivered"}))

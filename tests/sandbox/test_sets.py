@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from msgctl.outcomes.judge import Delivery, classify
+from msgctl.sandbox.responses import NAMES
 from support.sandbox import OTHER, Sandbox
 from support.tool import Tool
 
 from .clocked_emulator import PHONE
 
-pytestmark = pytest.mark.every_set
-
 UNREACHED, REJECTED, STUCK = "573001230001", "573001230002", "573001230003"
 """Numbers whose messages are never delivered, rejected, or stay queued."""
 BLOCKED = "573005550199"
+
+
+@pytest.fixture(autouse=True, params=NAMES)
+def responses(request: pytest.FixtureRequest, sandbox: Sandbox) -> None:
+    """Choose each named set of responses."""
+    sandbox.done("sandbox", "responses", request.param)
 
 
 def send(sandbox: Sandbox, *arguments: str, code: int = 0) -> None:

@@ -41,11 +41,6 @@ class Received:
         return parse_qsl(self.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(self.body))
 
 
-convert: Callable[[Received, Mapping[str, Any]], bytes | None] | None = None
-"""Converts a prepared record to the responses that a test runs with, if they are others; see `support.responses`."""
-_current = threading.local()
-
-
 def respond(
     body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Behaviour:
@@ -53,8 +48,6 @@ def respond(
 
     def behave(connection: socket.socket) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        if convert and status == 200 and not isinstance(body, bytes):
-            content = convert(_current.request, body) or content
         usual = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
         lines = {**usual, **(headers or {})}
         head = f"HTTP/1.1 {status} Said\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
@@ -200,7 +193,6 @@ class Service:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             while (request := self._next(connection)) is not None:
                 self.received.append(request)
-                _current.request = request
                 behave = self.behaviour(request)
                 if behave is not None:
                     behave(connection)

@@ -84,10 +84,6 @@ class Clock:
         self.now += seconds
 
 
-read: Callable[[bytes], bytes] = bytes
-"""Reads the output of the tool; see `support.responses`."""
-
-
 class Tool:
     """Runs command lines in this process. The environment is the one of the test."""
 
@@ -118,7 +114,7 @@ class Tool:
             sleep=sleep or self.clock.sleep,
         )
         code = cli.run(arguments, app)
-        return Outcome(code, read(out.bytes()), read(err.bytes()), bytes(source.buffer.read()))
+        return Outcome(code, out.bytes(), err.bytes(), bytes(source.buffer.read()))
 
 
 def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | None = None) -> Outcome:
