@@ -33,7 +33,7 @@ CASES = {
     ("url", "stats"): ["NAME is missing"],
     ("url", "shorten"): ["LONG_URL and --name NAME are missing"],
     ("2fa", "send-call", PHONE): ["--app-name and --voice are missing"],
-    ("call", "bulk", "customers.csv"): ["The message and --voice are missing"],
+    ("call", "bulk", "customers.csv"): ["--voice is missing"],
     ("2fa", "verify", PHONE): ["--app-name and --code are missing"],
     ("block", "add", PHONE, "Ana"): ['"Ana" is not a phone number'],
     ("block", "add", PHONE, "573007654321", "--name", "Ana"): ["--name needs a single number"],

@@ -52,9 +52,6 @@ class MessageOptions(OptionGroup):
     text: Annotated[str | None, _message("TEXT", "Text of the message; - reads standard input.")] = None
     message_file: MessageFile = None
 
-    reads_stdin = True
-    """Whether the message may come from standard input without an option."""
-
     def read(self, context: Context) -> str:
         """Return the message."""
         return read_message(context, self.text, self.message_file)
@@ -66,12 +63,8 @@ class TemplateOptions(MessageOptions):
     text: Annotated[str | None, _message("TEMPLATE", "Text of the message, with {column} placeholders.")] = None
     message_file: Annotated[str | None, _message_file("Read the template from a file; - is standard input.")] = None
 
-    reads_stdin = False
-
     def read(self, context: Context) -> str:
         """Return the template."""
-        if self.is_empty:
-            raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
         return read_message(context, self.text, self.message_file, "-m TEMPLATE")
 
 

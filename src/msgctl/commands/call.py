@@ -50,8 +50,8 @@ class CallOptions(OptionGroup):
         """Return the parameters of a call without its message, which stored audio replaces. Raises UsageError."""
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, "retries": self.retries}
         if self.audio_code is None:
-            is_read = message.reads_stdin and not context.stdin.isatty()
-            if message.is_empty and not is_read and self.voice is None and context.profile.voice is None:
+            has_message = not message.is_empty or not context.stdin.isatty()
+            if not has_message and self.voice is None and context.profile.voice is None:
                 hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
                 raise UsageError("The message and --voice are missing", hint)
             return {**given, "voice": chosen_voice(context, self.voice, ops.SEND_CALL.field("voice"))}
