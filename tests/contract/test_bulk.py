@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, files, phones, sends, table
+from support.jobs import (
+    ANA,
+    EVA,
+    LUIS,
+    REFUSAL,
+    Jobs,
+    accepting,
+    counts,
+    files,
+    numbers,
+    of_phones,
+    phones,
+    sends,
+    table,
+)
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -200,6 +214,43 @@ def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
 
 
 # --- asking
+
+
+def test_a_file_without_valid_rows_is_an_error_even_if_invalid_rows_are_skipped(
+    jobs: Jobs, service: Service, home: Path
+) -> None:
+    file = table(home, "phone", "+57 1", "+57 2")
+    error = jobs.sms(file, "--skip-invalid", "--yes", "--json").error
+    assert (error["exit_code"], error["reason"], error["nothing_sent"]) == (2, "invalid_file", True)
+    assert "has no valid rows: line 2: not a valid phone number" in error["message"]
+    assert (files(home), sends(service)) == ([], [])
+
+
+def test_a_file_of_people_who_have_reached_a_limit_is_an_error(everyone: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    jobs.send(everyone)
+    error = jobs.sms(everyone, "--at-most", "1/day", "--yes", "--json", text="Another").error
+    assert (error["exit_code"], error["reason"], error["nothing_sent"]) == (2, "invalid_file", True)
+    assert "have reached the limit of 1/day; nothing" in error["message"]
+    assert len(sends(service)) == 1
+
+
+def test_more_than_a_thousand_rows_are_imported_and_excluded(home: Path, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    excluded = of_phones(home, numbers(1_001))
+    file = table(home, "phone", *numbers(2_002), name="everyone.csv")
+    job = jobs.send(file, "--exclude", excluded, "--batch-size", "1000")
+    assert counts(jobs.shown(job)) == {"accepted": 1_001, "excluded": 1_001}
+    assert [phone for each in sends(service) for phone in phones(each)] == numbers(2_002)[1_001:]
+    assert jobs.report(job, "--only", "delivered") == []
+
+
+def test_a_job_that_is_refused_has_sent_nothing(home: Path, jobs: Jobs, service: Service) -> None:
+    service.always(REFUSAL)
+    service.will(respond({"status": 1000}))
+    done = jobs.sms(of_phones(home, numbers(9)), "--batch-size", "1", "--yes", "--json")
+    assert (done.code, done.error["reason"], done.error["nothing_sent"]) == (1, "refused", True)
+    assert counts(done.document) == {"refused": 5, "pending": 4}
 
 
 def test_without_a_connection_no_job_is_created(customers: str, jobs: Jobs, service: Service, home: Path) -> None:

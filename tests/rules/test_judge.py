@@ -264,6 +264,8 @@ def test_credits_are_read_only_as_a_number_in_a_known_field(body: Any, expected:
         {"status": 1, "data": [{"status": "invalid"}]},
         [{"status": 1}, "invalid"],
         {"status": 1, "x": 1},
+        {"status": 1, "x": True},
+        {"status": 1, "x": False},
         {"result": "ok"},
         "ok",
         1,

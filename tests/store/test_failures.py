@@ -98,6 +98,7 @@ def test_a_store_without_a_table_is_damage(store: Store, opened: Callable[[], St
 
 def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = f"21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:40 / {file.parent} rw shared:1 - nfs4 server:/home rw\n"
+    mounts += f"23 21 0:41 / /{'another' * 30} rw - ext4 /dev/sdb rw\n"
     monkeypatch.setattr(Path, "read_text", lambda path, **_: mounts if str(path) == "/proc/self/mountinfo" else "")
     link = file.parent.parent / "link.sqlite3"
     link.symlink_to(file)
