@@ -361,7 +361,7 @@ class Failure(NamedTuple):
 
     @property
     def _quotation(self) -> str:
-        """The error text of the service after a colon; empty if there is none."""
+        """The error text of the service after a colon; or an empty text."""
         message = self._service_message()
         return f": {message}" if message else ""
 
