@@ -94,11 +94,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
         patch.setenv("XDG_STATE_HOME", str(home / "state"))
         patch.setenv("MSGCTL_PROFILE", "sandbox")
         (home / "work").mkdir()
-        write_files(home / "work")
+        first, second = tool("sms", "send", PHONE, "573007654321", "-m", "Hello", "--json").document["data"]
+        write_files(home / "work", first["id"])
         (home / "work" / "key.txt").write_text("a-key\n", encoding="utf-8")
         stored = "profile add main --base-url https://service.example/api/v1 --client 12345 --key-stdin"
         assert tool(*stored.split(), stdin="a-key\n").code == 0
-        first, second = tool("sms", "send", PHONE, "573007654321", "-m", "Hello", "--json").document["data"]
         tool("2fa", "send-sms", PHONE, "--app-name", "Shop")
         tool("url", "shorten", "https://example.com/", "--name", "offers")
         tool("url", "bulk", str(home / "work" / "customers.csv"), *LINKS)

@@ -81,17 +81,20 @@ JOB = "20261121-3f9a2c"
 """The job that the examples are about."""
 
 
-def write_files(folder: Path) -> None:
-    """Make the files that the examples read, and the job that they are about, in the state folder of the test."""
-    write_job(has_begun=True)
+def write_files(folder: Path, message: str = "m100001") -> None:
+    """Make the files that the examples read, and the job that they are about, in the state folder of the test.
+
+    ``message`` is the ID of its accepted message.
+    """
+    write_job(message=message)
     for name, content in FILES.items():
         (folder / name).write_text(content, encoding="utf-8")
 
 
 def write_job(
-    profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1, *, has_begun: bool = False
+    profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1, *, message: str = ""
 ) -> None:
-    """A paused job, in the sandbox unless another profile is given; if it has begun, one of its two is accepted."""
+    """A paused job, in the sandbox unless another profile is given; with ``message``, one of its two is accepted."""
     name = "sandbox-store.sqlite3" if profile == profiles.SANDBOX else "store.sqlite3"
     settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
     with closing(open_store(files.state(name))) as store:
@@ -101,13 +104,13 @@ def write_job(
         recipients.add(store, number, [NewContent(1, '{"sms": "Hello"}', b"hello", 1)], people)
         jobs.publish(store, number, state="paused", digest=b"")
         store.db.change("UPDATE job SET id = ? WHERE number = ?", (JOB, number))
-        if has_begun:
+        if message:
             sending = owners.take(store, number)
             with sending.batch(Limits("sms")):
                 intent = sending.intend(1)
             assert intent is not None
             with sending.batch(Limits("sms")):
-                sending.record([RequestOutcome(intent, [RowOutcome("accepted", "m100001", "sent", 1_000_000)])])
+                sending.record([RequestOutcome(intent, [RowOutcome("accepted", message, "sent", 1_000_000)])])
             sending.finish("paused")
 
 

@@ -41,7 +41,7 @@ def prepare(base_url: str) -> None:
     """Have one job: its first recipient is accepted, the second is pending."""
     for suffix in ("", "-wal", "-shm"):
         files.state(f"store.sqlite3{suffix}").unlink(missing_ok=True)
-    write_job(profiles.ENVIRONMENT, base_url, client=12345, has_begun=True)
+    write_job(profiles.ENVIRONMENT, base_url, client=12345, message="m100001")
 
 
 def request_lines(base_url: str) -> list[Line]:
