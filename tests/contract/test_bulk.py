@@ -245,6 +245,15 @@ def test_more_than_a_thousand_rows_are_imported_and_excluded(home: Path, jobs: J
     assert jobs.report(job, "--only", "delivered") == []
 
 
+def test_equal_messages_share_a_request_although_others_are_between_them(
+    home: Path, jobs: Jobs, service: Service
+) -> None:
+    service.always(accepting(service))
+    file = table(home, "phone,name", *(f"{phone},{'AB'[place % 2]}" for place, phone in enumerate(numbers(6))))
+    jobs.send(file, text="Hello {name}")
+    assert [len(phones(each)) for each in sends(service)] == [3, 3]
+
+
 def test_a_job_that_is_refused_has_sent_nothing(home: Path, jobs: Jobs, service: Service) -> None:
     service.always(REFUSAL)
     service.will(respond({"status": 1000}))

@@ -190,6 +190,7 @@ def test_texts_of_the_profile_come_before_the_lists() -> None:
     assert outcomes({"status": "En estudio", "msg": "EN_ESTUDIO"}) == ["accepted"]
     assert outcomes({"status": "0"}) == ["accepted"]
     assert outcomes({"status": "vuelto"}) == ["refused"]
+    assert outcomes({"status": 1, "data": [{"status": "vuelto", "id": "m-1", "phone": PHONE}]}) == ["refused"]
     assert outcomes({"status": "EN ESTUDIO otra vez"}) == ["unknown"]
     assert outcome("2fa verify", 200, {"status": "si"}) == "verified"
     assert classify("received 01") is Delivery.DELIVERED

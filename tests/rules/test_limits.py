@@ -49,6 +49,13 @@ def test_segments_in_flight_count_with_the_highest_price() -> None:
     assert limit.allows(5, 1) == 2
 
 
+def test_the_price_is_that_of_a_segment() -> None:
+    limit = budget(100)
+    limit.reserve(intent(1, 3))
+    limit.release(intent(1, 3), paid(7))
+    assert limit.allows(50, 1) == 39, "93 left, and 7/3 each"
+
+
 def test_a_charge_of_nothing_counts_as_one_credit_for_each_segment() -> None:
     for charge in (0, None):
         limit = budget(3)

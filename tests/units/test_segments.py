@@ -184,6 +184,11 @@ def test_64_kib_of_any_text_take_less_than_a_second(text: str) -> None:
     assert time.process_time() - began < 1
 
 
+@pytest.mark.parametrize(("text", "expected"), [("10²", "10^2"), ("1½", "1 1/2"), ("½", "1/2"), ("2ª", "2a")])
+def test_a_number_stays_apart_from_what_follows(text: str, expected: str) -> None:
+    assert to_gsm7(text).text == expected
+
+
 def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
     assert normalized("a" + "\u0316" * 31 + "b" + "\u0316" * 30) == "a" + "\u0316" * 30 + "b" + "\u0316" * 30
 
