@@ -215,3 +215,17 @@ def test_a_job_that_is_scheduled_again_has_no_requests_in_flight(store: Store) -
     owners.schedule(store, job.number, "{}", 1)
     after = jobs.get(store, job.number)
     assert (after.unknown, after.pending, after.sending) == (1, 1, 0)
+
+
+def test_a_removed_job_cannot_be_taken_paused_or_sent_again(store: Store) -> None:
+    job = published(store, [ANA])
+    owners.take(store, job.number).finish("cancelled")
+    assert removal.remove(store, [job.number]) == 1
+    for change in (
+        lambda: owners.take(store, job.number),
+        lambda: owners.ask_to_stop(store, job.number, "paused"),
+        lambda: owners.resend(store, job.number, ["refused"]),
+    ):
+        with pytest.raises(ConditionError) as error:
+            change()
+        assert (error.value.reason, error.value.nothing_sent) == ("job_removed", True)
