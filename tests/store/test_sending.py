@@ -217,6 +217,21 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     results.check_counts(store, after)
 
 
+@pytest.mark.parametrize("state", ["paused", "cancelled"])
+def test_a_job_whose_owner_died_is_stopped_at_once_and_its_requests_in_flight_are_unknown(
+    state: str, store: Store
+) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    intents = intend(sending, size=1)
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))
+    stopped = owners.ask_to_stop(store, job.number, state)
+    assert (stopped.state, stopped.unknown, stopped.sending, stopped.pending) == (state, 1, 0, 1)
+    assert outcomes(store, job.number) == {ANA: "unknown", LUIS: "pending"}
+    sending.record_late(accepted(intents))
+    assert jobs.get(store, job.number).accepted == 1
+
+
 def test_an_owner_that_lost_its_connection_and_its_job_stores_the_outcomes(
     store: Store, opened: Callable[[], Store]
 ) -> None:
