@@ -80,10 +80,10 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
                 for (table, key), change in changes.items():
                     _in_slices(store, table, key, group[0], change)
             with store.db.transaction("remove"):
-                if not is_large:
+                store.db.change(f"{end} WHERE number {any_of(group)}", group)  # an import that goes on fails then
+                if everything or not is_large:
                     for change in changes.values():
                         store.db.change(f"{change} WHERE job {any_of(group)}", group)
-                store.db.change(f"{end} WHERE number {any_of(group)}", group)
             time.sleep(PAUSE)
     if jobs:
         store.db.shrink()
