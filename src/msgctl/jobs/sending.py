@@ -213,7 +213,8 @@ class Sender:
                     self._abandon(why, error)
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
             self._abandon(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error))
-        self._ended.set()
+        finally:
+            self._ended.set()
 
     def _abandon(self, why: Why, error: MsgctlError) -> None:
         """End all senders, after requests in flight have finished."""
