@@ -25,7 +25,7 @@ from msgctl.store.store import Store
 from support.postgres import Cluster
 
 HISTORIES = 50
-MAX_HISTORIES = 300
+MAX_HISTORIES = 1500
 """Histories in which each planted fault is found. Most are found in the first ten."""
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 
 from support.leaks import shows_key
 from support.request_lines import Line, prepare
-from support.tool import Outcome, Tool
+from support.tool import Clock, Outcome, Tool
 
 Form = tuple[str, ...]
 TABLE, JSON, CSV = ("-o", "table"), ("--json",), ("-o", "csv")
@@ -97,6 +97,7 @@ def of_success(line: Line, verdict: Verdict) -> set[int]:
 
 
 def run_line(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
+    tool.clock = Clock(tool.clock.now)  # a thread of an earlier run may still sleep on its clock
     if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
         prepare(os.environ["MSGCTL_BASE_URL"])
     return line.run(tool, "--quiet", "--yes", "--no-color", *form, *more, screen=form != CSV)
