@@ -232,6 +232,19 @@ def test_a_job_whose_owner_died_is_stopped_at_once_and_its_requests_in_flight_ar
     assert jobs.get(store, job.number).accepted == 1
 
 
+def test_an_unknown_outcome_that_is_stored_twice_counts_its_credits_once(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    job = published(store, [ANA])
+    sending = owners.take(store, job.number)
+    intents = intend(sending)
+    record(sending, intents, "unknown")
+    take_over(opened(), job.number)
+    sending.record_late(accepted(intents, "unknown"))
+    assert jobs.get(store, job.number).credits == 1_000_000
+    assert [each.credits for each in history.usage(store, "country")] == [1_000_000]
+
+
 def test_an_owner_that_lost_its_connection_and_its_job_stores_the_outcomes(
     store: Store, opened: Callable[[], Store]
 ) -> None:

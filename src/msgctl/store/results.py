@@ -147,25 +147,25 @@ def add_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
     for result in results:
         for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
             intent = result.intent._replace(lines=[line], phones=[phone])
-            _record_late(db, job, RequestOutcome(intent, [row]))
-    _store_bodies(db, job, results)
+            _record_late(db, job, RequestOutcome(intent, [row], result.body))
 
 
 def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
-    """Store the late outcome of one recipient."""
+    """Store the late outcome of one recipient, unless another process has stored it."""
     intent, (row,), _ = result
     (line,) = intent.lines
     changed = db.change(
         """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
-        WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown'""",
+        WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown' AND error = ?""",
         (
             *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
-            *(job, line, intent.attempt, intent.request),
+            *(job, line, intent.attempt, intent.request, ENDED_EARLY),
         ),
     )
     if not changed:
         return
     add_to_usage(db, job, [result])
+    _store_bodies(db, job, [result])
     changes = Counter({"credits": row.credits or 0})
     if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
         changes["unknown"] -= 1
