@@ -104,7 +104,6 @@ class Sender:
         self._unwritten: list[RequestOutcome] = []
         self._is_lost = False
         self._is_done = False
-        self.lost: LostJobError | None = None
         self._has_sent = False
 
     @property
@@ -149,8 +148,6 @@ class Sender:
         Raises LostJobError if another process has taken the job over. Raises the store's error if the store is lost;
         the job is then paused, because its owner ends.
         """
-        if self.lost is not None:
-            raise self.lost
         ending = self._ending or Ending(Why.COMPLETE)
         if self._is_lost:
             self._sending.reconnect(self._unsent, self._unwritten)
@@ -203,11 +200,7 @@ class Sender:
                 outcomes = self._received()
                 try:
                     self._commit(outcomes)
-                except LostJobError as error:
-                    self.lost = error
-                    self._record_late(outcomes)
-                    self._abandon(Why.ASKED, error)
-                except STORE_ERRORS as error:
+                except (*STORE_ERRORS, LostJobError) as error:
                     self._keep(outcomes)
                     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
                     self._abandon(why, error)
@@ -222,13 +215,8 @@ class Sender:
         self._timeout = None
         self._serve([None] * len(self._waiting))
 
-    def _record_late(self, outcomes: Sequence[Outcome]) -> None:
-        """Store outcomes of a job that another process has taken over."""
-        if late := completed(outcomes):
-            self._sending.record_late(late)
-
     def _keep(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep outcomes that could not be written for `finish`."""
+        """Keep outcomes for `finish`: the store is lost, or another process has taken the job over."""
         self._is_lost = True
         self._unwritten += completed(outcomes)
         self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
@@ -250,11 +238,8 @@ class Sender:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
         for outcome in outcomes:
             self._count(outcome)
-        if self._is_lost or self.lost:
-            if self.lost:
-                self._record_late(outcomes)
-            else:
-                self._keep(outcomes)
+        if self._is_lost:
+            self._keep(outcomes)
             self._serve([None] * len(self._waiting))
             return
         intents: list[Intent] = []
