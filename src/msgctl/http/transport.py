@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_IDLE = 4.0
 """Seconds after which an idle connection is not reused; many servers close connections after five."""
-LARGE = 64 * 1024
+LARGE = 256 * 1024
 """Bytes from which a body is large. Few responses have more."""
 PIECE = 16 * 1024
 """Write size; the deadline is checked before each chunk."""
