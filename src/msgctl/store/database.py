@@ -54,6 +54,10 @@ class Database(ABC):
         """Hold the lock of an owner until this process or the connection ends."""
 
     @abstractmethod
+    def limit_idle(self, is_limited: bool) -> None:
+        """Set whether the locks are released if this process is silent for most of a minute, as a sender never is."""
+
+    @abstractmethod
     def held(self, owners: Collection[int]) -> set[int]:
         """Return the owners whose locks are held by any process."""
 

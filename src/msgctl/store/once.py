@@ -140,6 +140,7 @@ def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Resul
     error, do not send.
     """
     owner = store.owner  # its lock is held before other processes can see it
+    store.db.limit_idle(True)
     if key is None:
         with store.db.transaction(single.account):
             return _begin(store, single, owner)
@@ -271,6 +272,7 @@ def end(
                     message = ?, hint = ? WHERE account = ? AND job = ?""",
                     (*values, account, number),
                 )
+        db.limit_idle(False)  # --wait may be silent for longer
 
 
 def _store_unclaimed(store: Store, begun: Begun, unclaimed: Sequence[Unclaimed]) -> None:

@@ -38,6 +38,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
+    db.limit_idle(True)
     with _changing(store, number) as job:
         if job.is_running:
             raise running_elsewhere(job)

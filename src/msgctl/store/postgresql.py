@@ -117,6 +117,7 @@ class PostgreSQL(Database):
         else:
             self.place = clean(database or f"of service {self._settings.get('service') or 'default'}")
         self._owners: set[int] = set()
+        self._is_limited = False
         self._session = self._connect()
         try:
             self._check()
@@ -255,11 +256,16 @@ class PostgreSQL(Database):
     # --- locks
 
     def hold(self, owner: int) -> None:
-        max_idle = f"{max(MAX_IDLE, ceil(self._timeout) + 10)}s"
-        query = "SELECT pg_try_advisory_lock(?), set_config('idle_session_timeout', ?, false)"
-        if not self.value(query, (owner, max_idle)):
+        if not self.value("SELECT pg_try_advisory_lock(?)", (owner,)):
             raise StoreNotReachedError(f"Another session holds a lock of the store {self.place}", "Try again.")
         self._owners.add(owner)
+
+    def limit_idle(self, is_limited: bool) -> None:
+        self._is_limited = is_limited
+        limit = "0"
+        if is_limited:
+            limit = f"{max(MAX_IDLE, ceil(self._timeout) + 10)}s"
+        self.rows("SELECT set_config('idle_session_timeout', ?, false)", (limit,))
 
     def held(self, owners: Collection[int]) -> set[int]:
         if not owners:
@@ -276,6 +282,7 @@ class PostgreSQL(Database):
         self._session = self._connect()
         for owner in [*self._owners]:
             self.hold(owner)
+        self.limit_idle(self._is_limited)
 
     def close(self, *, is_in_use: bool = False) -> None:
         if is_in_use:

@@ -185,5 +185,6 @@ class Sending:
                 WHERE number = ? AND epoch = ?""",
                 (state, due, ending, self._store.now(), number, self.job.epoch),
             )
+            db.limit_idle(False)
         self.job = jobs.get(self._store, number)
         return self.job

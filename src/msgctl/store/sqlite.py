@@ -176,6 +176,9 @@ class SQLite(Database):
             locks.hold(owner)
         self._owners.add(owner)
 
+    def limit_idle(self, is_limited: bool) -> None:
+        pass  # all processes are on this machine, and a stopped one keeps its locks
+
     def held(self, owners: Collection[int]) -> set[int]:
         if not owners:
             return set()
