@@ -155,10 +155,11 @@ class Queue:
         number, attempt = self._job.number, self.attempt
         query = """SELECT content, line, phone FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending'
             AND (content, line) > (?, ?) ORDER BY content, line LIMIT ?"""
+        # With NOT EXISTS, PostgreSQL compares all pairs of rows until it has statistics of a new job.
         if attempt == 1:
             query = """SELECT content, line, phone FROM recipient WHERE job = ? AND content IS NOT NULL
-                AND NOT EXISTS (SELECT 1 FROM result
-                    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = ?)
+                AND (SELECT 1 FROM result
+                    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = ?) IS NULL
                 AND (content, line) > (?, ?) ORDER BY content, line LIMIT ?"""
         rows = self._db.rows(query, (number, attempt, *self._read_to, READ_AHEAD))
         self._unchecked.extend(map(Waiting._make, rows))
