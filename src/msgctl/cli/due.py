@@ -101,9 +101,12 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         return [error.within(f"Job {clean(job.reference)}")]
     finally:
         context.carried_out |= own.carried_out
-    job = jobs.get(context.store, job.number)
-    _print(context, job)
-    return [error.within(f"Job {clean(job.reference)}") for error in job_result.failures]
+    errors = job_result.failures
+    try:
+        _print(context, jobs.get(context.store, job.number))
+    except STORE_ERRORS as lost:  # if the job lost the store, its own error says more
+        errors = errors or [lost]
+    return [error.within(f"Job {clean(job.reference)}") for error in errors]
 
 
 def _print(context: Context, job: Job) -> None:

@@ -17,7 +17,7 @@ from msgctl import jsontext, operations
 from msgctl.cli.context import Context
 from msgctl.cli.tree import UnknownCommandError
 from msgctl.config import profiles
-from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
 from msgctl.text import shorten
@@ -26,6 +26,8 @@ from msgctl.values import MIN_LIKENESS, quote
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
+    if context.carried_out and isinstance(error, STORE_ERRORS) and error.consequence == "nothing was sent":
+        error = error.replaced(consequence="")
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and context.operation is not None and not context.carried_out and not error.consequence:
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
@@ -77,7 +79,7 @@ def _with_profile(error: MsgctlError, context: Context) -> MsgctlError:
 def _nothing_sent(error: MsgctlError, context: Context) -> bool:
     """Return whether it is certain that this run sent nothing."""
     sends = context.effect in (Effect.SENDS, Effect.CHANGES) and context.operation is not operations.VERIFY_2FA
-    return not sends or (error.nothing_sent and not (context.carried_out and isinstance(error, ConfigurationError)))
+    return not sends or (error.nothing_sent and not (context.carried_out and isinstance(error, STORE_ERRORS)))
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:

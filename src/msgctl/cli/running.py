@@ -66,20 +66,25 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
         _pause(context, job)
         raise
     except LostJobError as lost_job:
-        lost_job.nothing_sent = not sender.sent
+        lost_job.nothing_sent = not (context.carried_out or sender.sent)
         raise
     finally:
         context.carried_out |= sender.sent
     is_resent = is_resend and how.why is Why.COMPLETE
     if is_resent and job.pending and not only_resend:
-        return send(context, job)
+        try:
+            return send(context, job)
+        except ConditionError as other:  # another process has taken the job in between
+            if context.carried_out and other.nothing_sent:
+                other.nothing_sent, other.consequence = False, "the resend is complete"
+            raise
     error = None
     if is_resent and job.requests == earlier_requests:
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     else:
         error = ending.error_of(job, how, context.printer.program)
     if error is not None:
-        error.nothing_sent = not sender.sent
+        error.nothing_sent = not context.carried_out  # also by the resend before
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 

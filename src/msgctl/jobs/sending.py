@@ -269,6 +269,8 @@ class Sender:
 
     def _count(self, outcome: Outcome) -> None:
         """Count the outcome of a request: failures in a row, waits after 429, and credits."""
+        # First, because `sent` is read in another thread.
+        self._has_sent |= any(row.outcome != "refused" for row in outcome.rows)
         intent, error = self._in_flight.pop(outcome.intent.request), outcome.error
         if self._budget:
             self._budget.release(intent, outcome.rows)
@@ -284,7 +286,6 @@ class Sender:
         if not outcome.rows:
             return
         self._sent_to += len(outcome.rows)
-        self._has_sent |= any(row.outcome != "refused" for row in outcome.rows)
         self._unreached.add("")
         if any(row.outcome == "accepted" for row in outcome.rows):
             self._backoff.accepted()
