@@ -74,7 +74,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     if is_resent and job.pending and not only_resend:
         try:
             return send(context, job)
-        except ConditionError as other:  # another process has taken the job in between
+        except MsgctlError as other:  # another process has taken or cancelled the job in between
             if context.carried_out and other.nothing_sent:
                 other.nothing_sent, other.consequence = False, "the resend is complete"
             raise
