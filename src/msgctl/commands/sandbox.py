@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from msgctl.errors import (
     ConditionError,
 )
 from msgctl.output.result import Layout, OwnResult, TextResult
-
-if TYPE_CHECKING:
-    pass
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.

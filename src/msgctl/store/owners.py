@@ -1,7 +1,7 @@
 """The owner of a job: take a job, take it over from a process that died, stop it, cancel it, resend in it.
 
 The epoch of a job grows whenever a process takes it. Every transaction of an owner begins with a condition on the
-epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.results`).
+epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.sending`).
 """
 
 from __future__ import annotations

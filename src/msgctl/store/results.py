@@ -27,8 +27,8 @@ NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
 """The condition that selects the last attempt of each recipient. Without a resend there is only one: that is checked
 first, because it takes a quarter of the time."""
 
-
 COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
+"""The columns of a result with an outcome; the delivery state arrives later."""
 
 
 class Intent(NamedTuple):
