@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from msgctl.jsontext import ShapeError, load_json
@@ -11,6 +12,15 @@ from msgctl.outcomes import judge
 from msgctl.outcomes.record import messages_of
 
 PHONE, OTHER = "573001234567", "573007654321"
+ITEMS: list[dict[str, Any]] = [
+    json.loads(line)
+    for name in ("rules.jsonl", "phrases.jsonl")
+    for line in Path(__file__).with_name(name).read_text().splitlines()
+]
+"""Responses that show the rules, and published ones of many services: one line per response and its outcome.
+
+A person would conclude more from some of them: ``says``.
+"""
 
 
 def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ()) -> judge.RequestParts:

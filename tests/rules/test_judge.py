@@ -12,7 +12,7 @@ from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
 
-from .judging import OTHER, PHONE, outcome, outcomes, parsed, request
+from .judging import ITEMS, OTHER, PHONE, outcome, outcomes, parsed, request
 
 SHORT = "12345"
 
@@ -26,99 +26,9 @@ def own_words() -> Iterator[None]:
     words.use({})
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ({"status": 1}, "accepted"),
-        ({"status": "1", "error": "000"}, "accepted"),
-        ({"id": "abc-123"}, "accepted"),
-        ({"id": "abc12"}, "unknown"),
-        ({"id": "abcdef"}, "unknown"),
-        ({"id": PHONE}, "unknown"),
-        ({"status": 0, "id": "abc-123"}, "unknown"),
-        ({"status": "EN ESTUDIO"}, "unknown"),
-        ({"status": 1, "success": False}, "unknown"),
-        ({"status": 1, "result": {"error_code": 7}}, "unknown"),
-        ({"status": 1, "errors": {"sent": False}}, "unknown"),
-        ({"status": 1, "sent_errors": 0}, "accepted"),
-        ({"status": 1, "error": "null"}, "accepted"),
-        ({"status": 1, "result": [[["rejected"]]]}, "unknown"),
-        ({"status": 1, "code": 503}, "unknown"),
-        ({"status": 1, "code": 200}, "accepted"),
-        ({"status": 1, "msg": f"Rechazado {PHONE}"}, "unknown"),
-        ({"status": 1, "state": "Rechazado"}, "unknown"),
-        ({"status": 1, "data": "none"}, "unknown"),
-        ({"status": 1, "data": []}, "unknown"),
-        ({"status": 1, "err": "E7"}, "unknown"),
-        ({"status": 1, "error": "0 0"}, "accepted"),
-        ({"status": 1, "error": True}, "unknown"),
-        ({"status": 1, "error": "aceptado"}, "accepted"),
-        ({"status": 1, "name": "Rechazado"}, "accepted"),
-        ({"status": 1, "result": {"status": 0}}, "unknown"),
-        ({"status": 1, "result": {"state": False}}, "unknown"),
-        ({"status": 1, "result": {"status": 503}}, "unknown"),
-        ({"status": 1, "codigo": 400}, "unknown"),
-        ({"status": 1, "code": -1}, "unknown"),
-        ({"status": 1, "code": 399}, "accepted"),
-        ({"status": 1, "code": 600}, "accepted"),
-        ({"status": 1, "msg": "no"}, "accepted"),
-        ({"status": 1, "msg": "no lo se"}, "unknown"),
-        ({"error": 1, "msg": "Saldo insuficiente"}, "refused"),
-        ({"error": 1, "msg": "Saldo insuficiente", "sms": "espera 1"}, "refused"),
-        ({"error": 1, "msg": "Saldo insuficiente", "destino": "+57-300-123-4567"}, "refused"),
-        ({"error": 1, "msg": "Saldo insuficiente", "codigo": "E45"}, "refused"),
-        ({"error": "E45", "errno": "E45", "msg": "Saldo insuficiente"}, "refused"),
-        ({"error": 1, "msg": "Saldo insuficiente", "ref": "E45"}, "unknown"),
-        ({"error": 1, "msg": "Saldo insuficiente", "ref": "E00"}, "refused"),
-        ({"error": 1, "msg": "Falta el campo sms"}, "refused"),
-        ({"error": 1, "msg": "Faltan campos"}, "refused"),
-        ({"error": 1, "msg": "Saldo insuficiente, espera"}, "unknown"),
-        ({"error": 1, "msg": "Falta el campo sms, en espera"}, "unknown"),
-        ({"error": 1, "msg": "Saldo insuficiente", "id": "m-1"}, "unknown"),
-        ({"error": 1, "msg": "Falló"}, "unknown"),
-        ({"status": "Fallido"}, "refused"),
-        ({"status": "Lista negra"}, "refused"),
-        ({"status": "Rejected, try again after 5 minutes"}, "unknown"),
-        ({"status": 1, "data": [{"status": "Bloqueado", "phone": PHONE}]}, "refused"),
-        ({"status": 1, "data": ["Rechazado"]}, "unknown"),
-        ({"status": 1, "data": ["Enviado"]}, "unknown"),
-        ({"status": 1, "data": [{"status": 1, "phone": PHONE}, "Rechazado"]}, "accepted"),
-        ({"status": 1, "data": [{"status": 1}, "Rechazado"]}, "unknown"),
-        ([], "unknown"),
-        ({}, "unknown"),
-        ("Enviado", "unknown"),
-    ],
-)
-def test_a_response_is_judged(body: Any, expected: str) -> None:
-    assert outcomes(body) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("http_status", "body", "expected"),
-    [
-        (401, {"error": "x"}, "refused"),
-        (401, {"data": {"status": "Enviado"}}, "unknown"),
-        (404, None, "refused"),
-        (429, None, "refused"),
-        (429, {"status": 1}, "unknown"),
-        (400, {"msg": "Parametros invalidos"}, "refused"),
-        (400, {"msg": "x"}, "unknown"),
-        (400, {"status": 1}, "unknown"),
-        (520, {"error": 1000, "msg": "Error interno del sistema"}, "unknown"),
-        (520, None, "unknown"),
-        (503, {"msg": "Parametros invalidos"}, "unknown"),
-        (408, None, "unknown"),
-        (302, {"status": 1}, "unknown"),
-    ],
-)
-def test_a_status_is_judged(http_status: int, body: Any, expected: str) -> None:
-    assert outcomes(body, http_status) == [expected]
-
-
-def test_a_link_is_created_only_if_the_response_has_its_short_url() -> None:
-    assert outcome("url shorten", 200, {"status": 1, "urlShort": "https://s.example/1"}) == "accepted"
-    for body in ({"status": 1}, {"id": "abc-123"}, {"status": 1, "urlShort": "a b"}, {"status": 1, "urlShort": "none"}):
-        assert outcome("url shorten", 200, body) == "unknown"
+def test_responses_are_judged() -> None:
+    for item in ITEMS:
+        assert outcome(item["operation"], item["http_status"], item["body"]) == item["expect"], item
 
 
 def test_entries_that_disagree_leave_their_recipient_unknown() -> None:
@@ -196,27 +106,6 @@ def test_texts_of_the_profile_come_before_the_lists() -> None:
     assert classify("received 01") is Delivery.DELIVERED
 
 
-@pytest.mark.parametrize(
-    ("state", "kind"),
-    [
-        ("Entregado", Delivery.DELIVERED),
-        ("Entregado correctamente", Delivery.DELIVERED),
-        ("Entregado a la operadora", Delivery.ON_ITS_WAY),
-        ("Entregado?", Delivery.ON_ITS_WAY),
-        ("No entregado", Delivery.FAILED),
-        ("No contesta", Delivery.NOT_ANSWERED),
-        ("Buzón de voz", Delivery.NOT_ANSWERED),
-        ("Error:1081 msg: Destino inaccesible", Delivery.FAILED),
-        ("Error temporal, reintentando", Delivery.ON_ITS_WAY),
-        ("Enviado", Delivery.ON_ITS_WAY),
-        ("1", Delivery.ON_ITS_WAY),
-        ("", Delivery.ON_ITS_WAY),
-    ],
-)
-def test_a_delivery_state_has_a_class(state: str, kind: Delivery) -> None:
-    assert classify(state) is kind
-
-
 def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
     assert [reaches(state, "sent") for state in ("Enviado", "Message sent", "Leído", "En cola", "No enviado")] == [
         True,
@@ -226,68 +115,6 @@ def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
         False,
     ]
     assert not reaches("Enviado", "delivered")
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ({"status": 1, "balance": "1234.5"}, "credits:1234.5"),
-        ({"data": [{"credits": 7}]}, "credits:7"),
-        ({"saldo": "7"}, "credits:7"),
-        ({"saldo": 3, "credits": 2, "balance": 1}, "credits:1"),
-        ({"status": 500}, "credits:500"),
-        ({"status": 500, "msg": "x"}, "error"),
-        ({"status": -1}, "error"),
-        ({"status": "abc"}, "error"),
-        ({"balance": "1,234"}, "error"),
-        ({"balance": "1e9"}, "error"),
-        ({"balance": 5, "error": "x"}, "error"),
-        ({"balance": 5, "error": 0}, "credits:5"),
-        ({"balance": True}, "error"),
-    ],
-)
-def test_credits_are_read_only_as_a_number_in_a_known_field(body: Any, expected: str) -> None:
-    assert outcome("balance", 200, body) == expected
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"status": []},
-        {"status": None, "verified": True},
-        {"verified": True, "status": {"code": 7}},
-        {"status": 1, "error": "E7"},
-        {"status": 1, "phone": OTHER},
-        {"status": 1, "error": [False]},
-        {"status": 1, "data": ["123456"]},
-        {"status": 1, "expired": True},
-        {"status": 1, "result": "pending"},
-        {"status": 1, "data": [{"status": "invalid"}]},
-        [{"status": 1}, "invalid"],
-        {"status": 1, "x": 1},
-        {"status": 1, "x": True},
-        {"status": 1, "x": False},
-        {"result": "ok"},
-        "ok",
-        1,
-    ],
-)
-def test_a_code_is_not_verified_beside_a_doubt(body: Any) -> None:
-    assert outcome("2fa verify", 200, body) == "not_verified"
-
-
-def test_a_code_is_verified_beside_harmless_fields() -> None:
-    body = {
-        "status": "Código 123456 verificado",
-        "error": 0,
-        "phone": PHONE,
-        "id": "v-1",
-        "attempts": 1,
-        "expires_at": "2026-11-24 10:00:00",
-        "channel": "sms",
-        "data": {"message": "", "is_valid": True},
-    }
-    assert outcome("2fa verify", 200, body) == "verified"
 
 
 @pytest.mark.parametrize(

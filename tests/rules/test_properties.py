@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,9 +11,8 @@ from hypothesis import strategies as st
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery
 
-from .judging import OTHER, PHONE, outcome, outcomes
+from .judging import ITEMS, OTHER, PHONE, outcome, outcomes
 
-ITEMS = [json.loads(line) for line in Path(__file__).with_name("phrases.jsonl").read_text().splitlines()]
 SENDS = [item for item in ITEMS if item["operation"] in ("sms send", "call send", "2fa send-sms", "chatapp send")]
 GOOD = ["Enviado", "Message queued", "ok", "Entregado", "en cola", "Verificado", "delivered"]
 LISTS = (words.GOOD, words.VERIFIED, words.FILLER, words.FAILED, words.OPEN, words.NO_ANSWER, words.NEGATION)

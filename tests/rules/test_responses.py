@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.commands import PHONE
+from support.commands import PHONE, SENDS, Command, each
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -93,3 +93,23 @@ def test_an_array_of_states_is_printed_unchanged(service: Service, tool: Tool) -
     service.always(respond(body))
     assert (done := tool("state", "get", "m1", "--json")).code == 0
     assert done.stdout == body + b"\n"
+
+
+def test_a_response_may_repeat_a_long_message_with_every_character_escaped(service: Service, tool: Tool) -> None:
+    phones = [str(573_001_000_000 + number) for number in range(100)]
+    message = "😀" * 550
+    entries = [{"id": f"message-{phone}", "status": "sent", "phone": phone, "sms": message} for phone in phones]
+    record = {"id": "d1", "status": 1, "data": entries}
+    service.will(respond(json.dumps(record, ensure_ascii=True, indent=8).encode()))
+    done = tool("sms", "send", *phones, "-m", message, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.document == record
+
+
+@each(SENDS)
+def test_every_send_is_judged(command: Command, service: Service, tool: Tool) -> None:
+    record = json.loads(json.dumps(command.record))
+    judged = record["data"][0] if "data" in record else record
+    judged["state" if "state" in judged else "status"] = "rejected"
+    service.will(respond(record))
+    assert tool(*command.line).code == (6 if "data" in record else 5), "a record with an id may have been sent"

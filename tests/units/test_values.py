@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl import operations, values
+from msgctl.config.profiles import account
 from msgctl.errors import UsageError
 
 TODAY = date(2026, 9, 21)
@@ -96,6 +97,13 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
 def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
     with pytest.raises(UsageError, match="--timeout must be more than 0 and at most 3,600 seconds"):
         values.seconds(typed, "--timeout")
+
+
+def test_an_account_is_the_same_in_every_spelling_of_its_url() -> None:
+    for spelling in ("HTTPS://Api.Example:443/v1", "https://api.example/./old/../v1/"):
+        assert account(spelling, 1) == account("https://api.example/v1", 1)
+    for other in ("https://api.example/V1", "http://api.example/v1", "https://api.example:444/v1"):
+        assert account(other, 1) != account("https://api.example/v1", 1)
 
 
 # --- refusals ---
