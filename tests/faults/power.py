@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.disks import TRACED, Disk, calls
-from faults.sender import SETTINGS, arrived, check, new_job, send, send_with
+from faults.sender import SETTINGS, arrived, check, new_job, send
 from msgctl.store import jobs
 from msgctl.store.sqlite import SQLite
 from msgctl.store.store import open_store
@@ -43,7 +43,7 @@ def play(directory: Path) -> None:
     """Create a store and send a job: what is traced."""
     location = str(directory / "disk" / "store.sqlite3")
     with closing(open_store(location)) as store:
-        send_with(store, new_job(store, NUMBER), directory / "arrivals")
+        send(store, new_job(store, NUMBER), directory / "arrivals")
 
 
 class Recorded:
@@ -93,7 +93,7 @@ class Recorded:
                 return
             (job,) = found
             if job.state != "done":
-                send(str(path), job.number, arrivals)
+                send(store, job.number, arrivals)
             check(store, job.number, arrivals, NUMBER)
             assert SETTINGS.dump() == job.settings
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from msgctl.errors import MsgctlError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs.sending import Sender
@@ -18,7 +16,7 @@ from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.store import Store, open_store
+from msgctl.store.store import Store
 
 ACCOUNT = "https://service.example/api/v1 1"
 SETTINGS = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {})
@@ -34,26 +32,19 @@ class Response(NamedTuple):
 
 
 class FakeClient:
-    """Accepts every request and writes its phones to a file. ``fail`` may raise an error instead."""
+    """Accepts every request, and writes its phones to a file."""
 
     def __init__(self, arrivals: Path) -> None:
         self._file = os.open(arrivals, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._arrivals = arrivals
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        del timeout
-        if error := self.fail():
-            raise error
         os.write(self._file, "".join(f"{phone}\n" for phone in request.phones).encode())
         time.sleep(0.001)
         return Response([RecipientOutcome(phone, ACCEPTED, f"m{phone}", "sent", "1") for phone in request.phones])
 
-    def fail(self) -> MsgctlError | None:
-        """Return the error of the next request, if it fails before it arrives."""
-        return None
-
     def sibling(self) -> Client:
-        return cast(Client, type(self)(self._arrivals))
+        return cast(Client, FakeClient(self._arrivals))
 
     def close(self) -> None:
         os.close(self._file)
@@ -64,26 +55,20 @@ def arrived(arrivals: Path) -> Counter[str]:
     return Counter(arrivals.read_text().split()) if arrivals.exists() else Counter()
 
 
-def new_job(store: Store, number: int, *, account: str = ACCOUNT, text: bytes = b"text") -> int:
+def new_job(store: Store, number: int) -> int:
     """Publish a job with this many recipients, two of each message."""
-    job = jobs.create(store, NewJob(account, "main", "sms bulk", SETTINGS.dump()))
-    contents = [NewContent(each, f'{{"sms": "{each}"}}', text + bytes([each]), 1) for each in range(1, number // 2 + 2)]
-    people = [NewRecipient(line, f"57300{line:07}", line // 2 + 1) for line in range(number)]
-    recipients.add(store, job, contents, [each._replace(line=each.line + 2) for each in people])
-    jobs.publish(store, job, state="active", digest=text)
+    job = jobs.create(store, NewJob(ACCOUNT, "main", "sms bulk", SETTINGS.dump()))
+    contents = [NewContent(each, f'{{"sms": "{each}"}}', bytes([each]), 1) for each in range(1, number // 2 + 1)]
+    people = [NewRecipient(line, f"57300{line:07}", line // 2) for line in range(2, number + 2)]
+    recipients.add(store, job, contents, people)
+    jobs.publish(store, job, state="active", digest=b"")
     return job
 
 
-def send(location: str, job: int, arrivals: Path, settings: Settings = SETTINGS, client: Any = FakeClient) -> Job:
-    """Send a job to its end in this process. Raises the errors of the store and of the owner."""
-    with closing(open_store(location, timeout=20)) as store:
-        return send_with(store, job, arrivals, settings, client)
-
-
-def send_with(store: Store, job: int, arrivals: Path, settings: Settings = SETTINGS, client: Any = FakeClient) -> Job:
-    """Send a job with an open store."""
+def send(store: Store, job: int, arrivals: Path, settings: Settings = SETTINGS) -> Job:
+    """Send a job to its end. Raises the errors of the store and of the owner."""
     sending = owners.take(store, job)
-    sender = Sender(store, sending, settings, client(arrivals).sibling)
+    sender = Sender(store, sending, settings, FakeClient(arrivals).sibling)
     sender.start()
     assert sender.wait(ENDED)
     return sender.finish()[0]
