@@ -240,6 +240,7 @@ class Runner:
         self._has_failed = self._has_failed or report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._start_servers(session.items)
         if not (self._folder / "tests.json").exists():
             self._measure(session.items)
         tests: dict[str, tuple[float, list[str]]] = json.loads((self._folder / "tests.json").read_text())
@@ -252,7 +253,6 @@ class Runner:
                 ways[module][name] = frozenset(reached)
         seconds = {name: duration for name, (duration, _) in tests.items()}
         items = {item.nodeid: item for item in session.items}
-        self._start_servers(session.items)
         gc.collect()
         gc.freeze()
         verdicts = self._folder / "verdicts.jsonl"
@@ -268,7 +268,13 @@ class Runner:
         return True
 
     def _measure(self, items: list[pytest.Item]) -> None:
-        """Note how long each test takes, and which statements it reaches. A test that fails is not used."""
+        """Note how long each test takes, and which statements it reaches. A test that fails is not used.
+
+        The tests run in a fork, so that they leave nothing to the tests of the mutants.
+        """
+        if child := os.fork():
+            os.waitpid(child, 0)
+            return
         reached: set[str] = set()
         for module in self._modules:
             source = file_of(module).read_text()
@@ -286,11 +292,8 @@ class Runner:
             run(item)
             if not self._has_failed and reached:
                 tests[item.nodeid] = (time.perf_counter() - begun, sorted(reached))
-        for module in self._modules:
-            tree = ast.parse(file_of(module).read_text())
-            for name, _ in functions(tree):
-                replace_code(module, name, tree)
         (self._folder / "tests.json").write_text(json.dumps(tests))
+        os._exit(0)
 
     def _start_servers(self, items: list[pytest.Item]) -> None:
         """Run a test with PostgreSQL, which leaves its server to the tests of all mutants."""
@@ -321,7 +324,10 @@ class Runner:
             log.unlink()
             if is_endless:
                 return "detected: endless"
-        return {0: "survived", 2: "not changed"}.get(os.waitstatus_to_exitcode(status), "detected")
+        failed = self._folder / "failed.txt"
+        by = failed.read_text() if failed.exists() else "its end"
+        failed.unlink(missing_ok=True)
+        return {0: "survived", 2: "not changed"}.get(os.waitstatus_to_exitcode(status), f"detected by {by}")
 
     def _end(self, mutant: Mutant, tree: ast.Module, tests: Sequence[tuple[pytest.Item, float]]) -> None:
         os.setpgid(0, 0)
@@ -337,6 +343,7 @@ class Runner:
                     faulthandler.dump_traceback_later(PATIENCE * (1 + seconds), exit=True, file=log)
                     run(item)
                     if self._has_failed:
+                        (self._folder / "failed.txt").write_text(item.nodeid)
                         break
                 else:
                     code = 0
@@ -404,7 +411,7 @@ def main() -> None:
             verdict = "harmless"
         if not verdict.startswith("detected"):
             print(f"{verdict}: {mutant.name}")
-        verdicts[verdict] += 1
+        verdicts[verdict.partition(" by ")[0]] += 1
     print(len(every), "places;", dict(verdicts))
 
 
