@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.commands.serve import redacting
-from msgctl.sandbox.emulator import Emulator
-
-from .clocked_emulator import NOON, World
-from .served import Served, serving
+from .world import Served, World, serving
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +28,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(tmp_path / "state.db", clock=lambda: NOON, seed=3, redact=redacting("the-key"))
-    yield emulator
-    emulator.close()
-
-
-@pytest.fixture
-def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(emulator) as served:
+def served(world: World) -> Iterator[Served]:
+    """The same sandbox behind a server."""
+    with serving(world) as served:
         yield served

@@ -1,4 +1,4 @@
-"""Balance, SMS, calls, chat-app messages: recipients, costs, delivery states, and what the phones received."""
+"""SMS, calls, chat-app messages and codes: costs, delivery states, and what the phones received."""
 
 from __future__ import annotations
 
@@ -6,61 +6,52 @@ import json
 
 import pytest
 
-from msgctl.errors import UsageError
-from msgctl.sandbox.protocol import SandboxRequest
-
-from .clocked_emulator import JSON, NOON, PHONE, World, record
+from .world import NOON, PHONE, World, record, refusal
 
 OTHER = "573009876543"
+WAYS = [
+    ("/2fa/send-sms", {}),
+    ("/call/2fa/send-call", {"voice": "Mariana", "retries": "1"}),
+    ("/2fa/send-chatapp", {}),
+]
+"""The operations that send a code."""
 
 
 def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
-    world.admin.credit(0)
-
+    world.credit(0)
     call = record(world.post("/call/send", phone=PHONE, message="Hola", voice="Mia"))
     chat = record(world.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="t"))
-
     assert world.sms()["status"] == 0
-    assert (call["status"], call["data"][0]["state"]) == ("blocked", "blocked")
-    assert chat["status"] == "blocked"
-    assert world.admin.inbox() == []
+    assert (call["status"], call["data"][0]["state"], chat["status"]) == ("blocked", "blocked", "blocked")
+    for path, more in WAYS:
+        assert record(world.post(path, phone=PHONE, app_name="Shop", **more))["status"] == "blocked"
+    assert world.inbox() == []
 
 
 @pytest.mark.parametrize(
-    ("ending", "states"),
+    ("ending", "message", "call"),
     [
-        ("4567", ["queued", "sent", "delivered", "delivered"]),
-        ("0001", ["queued", "sent", "undelivered", "undelivered"]),
-        ("0002", ["queued", "rejected", "rejected", "rejected"]),
-        ("0003", ["queued", "queued", "queued", "queued"]),
+        ("4567", ["queued", "sent", "delivered", "delivered"], ["queued", "ringing", "answered", "answered"]),
+        ("0001", ["queued", "sent", "undelivered", "undelivered"], ["queued", "ringing", "voicemail", "voicemail"]),
+        ("0002", ["queued", "rejected", "rejected", "rejected"], ["queued", "busy", "busy", "busy"]),
+        ("0003", ["queued", "queued", "queued", "queued"], ["queued", "ringing", "ringing", "ringing"]),
     ],
 )
-def test_the_state_of_an_sms_follows_the_clock(world: World, ending: str, states: list[str]) -> None:
-    message_id = world.sms(f"57300123{ending}")["data"][0]["id"]
+def test_states_follow_the_clock_and_the_end_of_the_number(
+    world: World, ending: str, message: list[str], call: list[str]
+) -> None:
+    phone = f"57300123{ending}"
+    sms = world.sms(phone)["data"][0]["id"]
+    parameters = {"phone": phone, "message": "Hola", "voice": "Mia"}
+    called = record(world.post("/call/send", **parameters, leave_voicemail="true"))["data"][0]["id"]
+    assert (journey(world, sms), journey(world, called)) == (message, call)
 
-    assert journey(world, message_id) == states
 
-
-@pytest.mark.parametrize(
-    ("ending", "voicemail", "states"),
-    [
-        ("4567", "false", ["queued", "ringing", "answered", "answered"]),
-        ("4567", "true", ["queued", "ringing", "answered", "answered"]),
-        ("0001", "false", ["queued", "ringing", "not-answered", "not-answered"]),
-        ("0001", "true", ["queued", "ringing", "voicemail", "voicemail"]),
-        ("0002", "true", ["queued", "busy", "busy", "busy"]),
-        ("0003", "true", ["queued", "ringing", "ringing", "ringing"]),
-    ],
-)
-def test_the_state_of_a_call_follows_the_clock(world: World, ending: str, voicemail: str, states: list[str]) -> None:
-    document = record(
-        world.post("/call/send", phone=f"57300123{ending}", message="Hola", voice="Mia", leave_voicemail=voicemail)
-    )
-
-    assert document["status"] == "accepted"
-    assert document["data"][0]["state"] == "queued"
-    assert journey(world, document["data"][0]["id"]) == states
+def test_a_call_without_voicemail_is_not_answered(world: World) -> None:
+    sent = record(world.post("/call/send", phone="573001230001", message="Hola", voice="Mia"))
+    assert (sent["status"], sent["data"][0]["state"]) == ("accepted", "queued")
+    assert journey(world, sent["data"][0]["id"])[2] == "not-answered"
 
 
 def journey(world: World, message_id: str) -> list[str]:
@@ -69,7 +60,37 @@ def journey(world: World, message_id: str) -> list[str]:
     for seconds in (0, 1, 2, 3600):
         world.now = NOON + seconds
         states.append(world.state_of(message_id))
+    world.now = NOON
     return states
+
+
+# --- codes
+
+
+@pytest.mark.parametrize(("path", "more"), WAYS)
+def test_a_code_is_valid_once_for_its_phone_and_app_and_only_the_phone_sees_it(
+    world: World, path: str, more: dict[str, str]
+) -> None:
+    sent = world.post(path, phone=PHONE, app_name="Shop", **more)
+    (message,) = world.inbox()
+    code = message["code"]
+    state = world.get("/messages-state", id=message["id"])
+    assert code.encode() not in sent.body + state.body
+    assert record(state)["sms"] == message["text"].replace(code, "******")
+    assert verify(world, code, phone=OTHER) == verify(world, code, app_name="shop") == "INVALID_CODE"
+    assert (verify(world, code), verify(world, code)) == ("verified", "INVALID_CODE")
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [(599.9, "verified"), (600, "EXPIRED_CODE")])
+def test_a_code_expires_after_ten_minutes(world: World, seconds: float, outcome: str) -> None:
+    record(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))
+    world.now += seconds
+    assert verify(world, world.inbox()[0]["code"]) == outcome
+
+
+def verify(world: World, code: str, **more: str) -> str:
+    response = world.post("/2fa/verification-code", **{"phone": PHONE, "app_name": "Shop", "code": code, **more})
+    return str(record(response)["status"]) if response.status == 200 else refusal(response)[0]
 
 
 # --- the inbox
@@ -78,8 +99,7 @@ def journey(world: World, message_id: str) -> list[str]:
 def test_an_sms_is_shown_whole(world: World) -> None:
     message_id = world.sms(text="Hola\n¿qué tal?")["data"][0]["id"]
     world.now += 1
-
-    assert world.admin.inbox() == [
+    assert world.inbox() == [
         {
             "time": "2026-11-21T12:00:00Z",
             "kind": "sms",
@@ -102,7 +122,7 @@ def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World)
     world.sms(f"{PHONE},34567,3001234567")
 
     def phones(phone: str) -> list[str]:
-        return [message["phone"] for message in world.admin.inbox(phone=phone)]
+        return [message["phone"] for message in world.inbox(phone=phone)]
 
     assert phones("34567") == ["34567"]
     assert phones("300 123 4567") == [PHONE, "3001234567"]
@@ -116,28 +136,20 @@ def test_the_inbox_has_the_messages_after_an_id_or_a_time(world: World) -> None:
     second = world.sms(OTHER)["data"][0]["id"]
 
     def after(given: str) -> list[str]:
-        return [message["id"] for message in world.admin.inbox(after=given)]
+        return [message["id"] for message in world.inbox(after=given)]
 
     assert after("2026-11-21T11:59:59Z") == after("2026-11-21") == [first, second]
     assert after(first) == after("2026-11-21T12:00:00") == after("2026-11-21T13:00:00+01:00") == [second]
     assert after(second) == after("2026-11-21T12:00:01Z") == []
-    assert world.admin.inbox(phone=PHONE, after=first) == []
+    assert world.inbox(phone=PHONE, after=first) == []
 
 
-@pytest.mark.parametrize("after", ["nothing", "0123456789abcdef", "1", "yesterday"])
-def test_an_unknown_id_or_time_is_refused(world: World, after: str) -> None:
-    with pytest.raises(UsageError, match="after must be the ID of a message or a time"):
-        world.admin.inbox(after=after)
-
-
-@pytest.mark.parametrize("name", ["limit", "kind", "Phone", "since"])
-def test_an_unknown_parameter_of_the_inbox_gets_400_with_the_known_ones(world: World, name: str) -> None:
-    refused = world.respond(SandboxRequest("GET", "/sandbox/inbox", f"{name}=1"))
-    assert refused.status == 400
-    assert json.loads(refused.body)["msg"] == f'unknown parameter "{name}": choose from phone, after, wait'
+@pytest.mark.parametrize(("name", "value"), [("after", "0123456789abcdef"), ("after", "yesterday"), ("limit", "1")])
+def test_an_unknown_message_time_or_parameter_gets_400(world: World, name: str, value: str) -> None:
+    refused = world.ask("inbox", **{name: value})
+    assert (refused.status, name in json.loads(refused.body)["msg"]) == (400, True)
+    assert name == "after" or "phone, after, wait" in json.loads(refused.body)["msg"]
 
 
 def test_an_unknown_field_of_a_control_changes_nothing(world: World) -> None:
-    body = json.dumps({"credits": 5, "sum": 5}).encode()
-    refused = world.respond(SandboxRequest("POST", "/sandbox/credit", "", JSON, body))
-    assert (refused.status, world.credits) == (400, 1000)
+    assert (world.change("credit", credits=5, sum=5).status, world.credits) == (400, 1000)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,42 +15,37 @@ from typing import Any
 import pytest
 
 from msgctl.commands.serve import redacting
-from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.service import respond
 
-from .clocked_emulator import FORM, JSON, PHONE, Controls, encoded
-from .served import Served
+from .world import FORM, JSON, PHONE, Served, World
 
+KEY = "a-key-to-hide"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
-SCREENSHOTS = os.environ.get("MSGCTL_TEST_SCREENSHOTS")
-"""A folder for the screenshots, for a person to see."""
 
 in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_TEST_BROWSER=1")
 
 
 @pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(tmp_path / "state.db", key="a-key-to-hide", redact=redacting("a-key-to-hide"))
-    yield emulator
-    emulator.close()
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path / "state.db", clock=time.time, key=KEY, redact=redacting(KEY))
+    yield world
+    world.emulator.close()
 
 
-def post(served: Served, path: str, **parameters: str) -> Any:
-    body = encoded({"key": "a-key-to-hide", **parameters}).encode()
-    return json.loads(served.send(SandboxRequest("POST", f"/api/v1{path}", "", FORM, body)).body)
+def post(world: World, path: str, **parameters: str) -> Any:
+    return json.loads(world.post(path, **{"key": KEY, **parameters}).body)
 
 
-def overview(served: Served, query: str = "") -> Any:
-    return json.loads(served.send(SandboxRequest("GET", "/sandbox/overview", query)).body)
+def overview(world: World, **query: str) -> Any:
+    return json.loads(world.ask("overview", **query).body)
 
 
 # --- what the page is made of
 
 
-def test_the_policy_allows_only_the_pages_own_script_and_style(served: Served) -> None:
-    page = served.send(SandboxRequest("GET", "/"))
+def test_the_policy_allows_only_the_pages_own_script_and_style(world: World) -> None:
+    page = world.respond(SandboxRequest("GET", "/"))
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
@@ -59,58 +55,48 @@ def test_the_policy_allows_only_the_pages_own_script_and_style(served: Served) -
     assert not re.search(r"\son\w+=\"|\sstyle=\"", text)
 
 
-def test_the_overview_has_no_key(served: Served) -> None:
-    post(served, "/send-sms", phone=PHONE, sms="Hola")
-    body = json.dumps({"phone": PHONE, "body": [], "key": "a-key-to-hide"}).encode()
-    json_type = {"content-type": "application/json"}
-    served.send(SandboxRequest("POST", "/api/v1/chatapp/send", "key=a-key-to-hide", json_type, body))
-    served.send(SandboxRequest("GET", "/api/v1/balance&key=a-key-to-hide"))
-    served.send(SandboxRequest("GET", "/\udcff\x9b", "\udcff"))
-    assert "a-key-to-hide" not in json.dumps(overview(served))
-
-
-def test_only_short_urls_of_the_sandbox_are_links_in_a_message(served: Served, emulator: Emulator) -> None:
-    path = shortened(served, emulator)
-    text = f"See {emulator.origin}{path}, https://evil.example{path} or javascript:{path}"
-    post(served, "/send-sms", phone=PHONE, sms=text)
-    (message,) = overview(served)["messages"]
-    link = {"text": emulator.origin + path, "path": path}
+def test_only_short_urls_of_the_sandbox_are_links_in_a_message(world: World) -> None:
+    path = shortened(world)
+    origin = world.emulator.origin
+    post(world, "/send-sms", phone=PHONE, sms=f"See {origin}{path}, https://evil.example{path} or javascript:{path}")
+    (message,) = overview(world)["messages"]
+    link = {"text": origin + path, "path": path}
     assert message["parts"] == ["See ", link, f", https://evil.example{path} or javascript:{path}"]
-    assert served.send(SandboxRequest("GET", path)).headers["location"] == "https://shop.example/"
+    assert world.respond(SandboxRequest("GET", path)).headers["location"] == "https://shop.example/"
 
 
-def shortened(served: Served, emulator: Emulator) -> str:
-    """Create a short URL; the path of it."""
-    url = post(served, "/url/short", name="shop", url_long="https://shop.example/")["urlShort"]
-    return str(url).removeprefix(emulator.origin)
+def shortened(world: World) -> str:
+    """Create a short URL, and return its path."""
+    url = post(world, "/url/short", name="shop", url_long="https://shop.example/")["urlShort"]
+    return str(url).removeprefix(world.emulator.origin)
 
 
-def test_the_log_has_no_key(served: Served) -> None:
-    """Not even a key of another account, which a program may send by mistake."""
+def test_the_overview_has_no_key_even_of_another_account(world: World) -> None:
     sent = [
+        SandboxRequest("POST", "/api/v1/chatapp/send", f"key={KEY}", JSON, json.dumps({"key": KEY}).encode()),
+        SandboxRequest("GET", f"/api/v1/balance&key={KEY}"),
         SandboxRequest("GET", "/api/v1/balance", "client=1&KEY=hidden-b&key=hidden%2Dc"),
         SandboxRequest("GET", "/api/v1/balance&KEY=hidden-d"),
         SandboxRequest("POST", "/api/v1/send-sms", "", FORM, b"+key=hidden-f&key=hidden-g"),
         SandboxRequest("POST", "/api/v1/chatapp/send", "", JSON, b'{"Key" : "hidden\\"-hidden-i", "a": {"key": 4711}}'),
     ]
     for request in sent:
-        served.send(request)
-    shown = json.dumps(overview(served)["requests"])
-    assert not re.findall("hidden|4711", shown)
-    assert len(overview(served)["requests"]) == len(sent)
+        world.respond(request)
+    assert len(overview(world)["requests"]) == len(sent)
+    assert not re.findall(f"hidden|4711|{KEY}", json.dumps(overview(world)))
 
 
-def test_a_long_request_is_cut_without_a_part_of_a_key(served: Served) -> None:
+def test_a_long_request_is_cut_without_a_part_of_a_key(world: World) -> None:
     for length in range(7_980, 8_000):
         text = "x" * length
-        served.send(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, f"a={text}&key=a-key-to-hide".encode()))
-        served.send(SandboxRequest("GET", f"/{text}&key=a-key-to-hide"))
-    requests = overview(served)["requests"]
+        world.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, f"a={text}&key={KEY}".encode()))
+        world.respond(SandboxRequest("GET", f"/{text}&key={KEY}"))
+    requests = overview(world)["requests"]
     assert not [each for each in requests if "key" in each["path"] + each["parameters"]]
     assert max(len(each["path"] + each["parameters"]) for each in requests) < 2_100
 
 
-def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> None:
+def test_a_refused_request_is_explained_by_the_rule_it_broke(world: World) -> None:
     refused = [
         (("/call/send", {"phone": PHONE, "message": "x", "voice": "Bob"}), "voice: string, optional, in the form body"),
         (("/send-sms", {"phone": PHONE}), "sms: string, required, in the form body"),
@@ -122,32 +108,33 @@ def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> 
         (("/chatapp/send", {}), "client and key in the query string, and a JSON body"),
     ]
     for (path, parameters), _ in refused:
-        post(served, path, **parameters)
-    rules = [each["rule"] for each in reversed(overview(served)["requests"])]
+        post(world, path, **parameters)
+    rules = [each["rule"] for each in reversed(overview(world)["requests"])]
     assert len(rules) == len(refused)
     for rule, (_, part) in zip(rules, refused, strict=True):
         assert part in rule
 
 
-def test_the_overview_waits_for_a_change(served: Served) -> None:
-    before = overview(served)
-    assert overview(served, f"since={before['version']}&wait=0.05")["version"] == before["version"]
-    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
-    after = overview(served, f"since={before['version']}&wait=15")
+def test_the_overview_waits_for_a_change(world: World, served: Served) -> None:
+    def waited(seconds: float) -> Any:
+        query = f"since={before['version']}&wait={seconds}"
+        return json.loads(served.send(SandboxRequest("GET", "/sandbox/overview", query)).body)
+
+    before = overview(world)
+    assert waited(0.05) == {"version": before["version"]}
+    post(world, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+    after = waited(15)
     (message,) = after["messages"]
     assert (after["moving"], after["credits"], message["history"][0]["state"]) == (True, 999, "queued")
     assert message["code"] in message["text"]
 
 
-def test_requests_are_listed_by_the_clock_of_the_sandbox(served: Served, emulator: Emulator) -> None:
-    respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "2027-01-01"}'))
-    respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "start"}'))
-    post(served, "/send-sms", phone=PHONE, sms="Hola")
-    found = overview(served)
+def test_requests_are_listed_by_the_clock_of_the_sandbox(world: World) -> None:
+    world.change("clock", change="2027-01-01")
+    world.change("clock", change="start")
+    post(world, "/send-sms", phone=PHONE, sms="Hola")
+    found = overview(world)
     assert found["requests"][0]["time"][:10] == found["messages"][0]["time"][:10] == "2027-01-01"
-    emulator.reset()
-    served.send(SandboxRequest("GET", "/api/v1/balance"))
-    assert overview(served)["requests"][0]["time"] < "2027"
 
 
 # --- in a browser
@@ -175,9 +162,9 @@ def page(served: Served) -> Iterator[Any]:
 
 
 @in_browser
-def test_a_message_appears_within_a_second_and_stays_text(page: Any, served: Served) -> None:
+def test_a_message_appears_within_a_second_and_stays_text(page: Any, world: World) -> None:
     page.get_by_text("No messages yet").wait_for()
-    post(served, "/send-sms", phone=PHONE, sms=HOSTILE)
+    post(world, "/send-sms", phone=PHONE, sms=HOSTILE)
     page.locator("#messages").get_by_text("<img src=x onerror").wait_for(timeout=1000)
     assert page.locator("#messages img, #messages script").count() == 0
     assert page.title() == "msgctl sandbox"
@@ -185,31 +172,28 @@ def test_a_message_appears_within_a_second_and_stays_text(page: Any, served: Ser
 
 
 @in_browser
-def test_a_link_in_a_message_leads_to_the_redirect_of_the_sandbox(
-    page: Any, served: Served, emulator: Emulator
-) -> None:
-    path = shortened(served, emulator)
-    post(served, "/send-sms", phone=PHONE, sms=f"See {emulator.origin}{path} or https://evil.example{path}")
+def test_a_link_in_a_message_leads_to_the_redirect_of_the_sandbox(page: Any, world: World) -> None:
+    path = shortened(world)
+    post(world, "/send-sms", phone=PHONE, sms=f"See {world.emulator.origin}{path} or https://evil.example{path}")
     page.locator("#messages a").wait_for()
     assert [each.get_attribute("href") for each in page.locator("#messages a").all()] == [path]
-    assert page.locator("#messages a").evaluate("each => each.origin") == f"http://127.0.0.1:{served.port}"
+    assert page.locator("#messages a").evaluate("each => each.origin") + "/" == page.url
 
 
 @in_browser
-def test_a_code_is_copied(page: Any, served: Served, emulator: Emulator) -> None:
-    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+def test_a_code_is_copied(page: Any, world: World) -> None:
+    post(world, "/2fa/send-sms", phone=PHONE, app_name="Shop")
     page.get_by_role("button", name="Copy").click()
     page.get_by_text("Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == Controls(emulator).inbox()[0]["code"]
+    assert page.evaluate("navigator.clipboard.readText()") == world.inbox()[0]["code"]
 
 
 @in_browser
-def test_credits_clock_faults_and_responses_are_shown(page: Any, emulator: Emulator) -> None:
-    admin = Controls(emulator)
-    admin.fault("503:next=1")
-    admin.credit(50, add=True)
-    respond(emulator, SandboxRequest("POST", "/sandbox/responses", "", JSON, b'{"responses": "observed"}'))
-    respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "stop"}'))
+def test_credits_clock_faults_and_responses_are_shown(page: Any, world: World) -> None:
+    world.fault("503:next=1")
+    world.change("credit", add=50)
+    world.change("responses", responses="observed")
+    world.change("clock", change="stop")
     page.locator("#faults", has_text="503:next=1").wait_for()
     page.locator("#credits", has_text="1,050").wait_for()
     page.locator("#responses", has_text="observed").wait_for()
@@ -218,9 +202,9 @@ def test_credits_clock_faults_and_responses_are_shown(page: Any, emulator: Emula
 
 
 @in_browser
-def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, served: Served) -> None:
-    post(served, "/send-sms", phone="573001230004", sms="first")
-    post(served, "/send-sms", phone="573001230005", sms="second")
+def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, world: World) -> None:
+    post(world, "/send-sms", phone="573001230004", sms="first")
+    post(world, "/send-sms", phone="573001230005", sms="second")
     page.get_by_text("second", exact=True).wait_for()
     page.get_by_role("button", name="All").focus()
     page.keyboard.press("ArrowDown")
@@ -234,18 +218,19 @@ def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, serv
 
 @in_browser
 @pytest.mark.parametrize("hash", ["#%", f"#+{PHONE}"])
-def test_a_typed_hash_chooses_the_phone_of_its_digits(page: Any, served: Served, hash: str) -> None:
-    post(served, "/send-sms", phone=PHONE, sms="Hola")
+def test_a_typed_hash_chooses_the_phone_of_its_digits(page: Any, world: World, hash: str) -> None:
+    post(world, "/send-sms", phone=PHONE, sms="Hola")
+    url = page.url
     page.goto("about:blank")
-    page.goto(f"http://127.0.0.1:{served.port}/{hash}")
+    page.goto(url + hash)
     page.get_by_text("Hola", exact=True).wait_for()
 
 
 @in_browser
-def test_a_narrow_window_has_tabs(page: Any, served: Served) -> None:
+def test_a_narrow_window_has_tabs(page: Any, world: World) -> None:
     page.set_viewport_size({"width": 400, "height": 900})
-    post(served, "/send-sms", phone=PHONE, sms="Hola")
-    post(served, "/url/short", name="offers", url_long="https://example.com/")
+    post(world, "/send-sms", phone=PHONE, sms="Hola")
+    post(world, "/url/short", name="offers", url_long="https://example.com/")
     page.get_by_text("Hola", exact=True).wait_for()
     page.locator("#credits", has_text="999").wait_for()
     assert not page.locator("#url-list").is_visible()
@@ -260,25 +245,21 @@ def test_a_narrow_window_has_tabs(page: Any, served: Served) -> None:
 @in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_it_fits_its_window(
-    page: Any, served: Served, emulator: Emulator, scheme: str, width: int, tmp_path: Path
-) -> None:
+def test_it_fits_its_window(page: Any, world: World, scheme: str, width: int) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})
-    post(served, "/send-sms", phone=f"{PHONE},573001230001,573001230002", sms="Your order 4417 is ready 🎉 谢谢 " * 3)
-    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
-    post(served, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
-    post(served, "/call/send", phone=PHONE, message="x", voice="Bob")
-    post(served, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
-    post(served, "/url/short", name="x" * 200, url_long="https://example.com/")
-    post(served, "/" + "x" * 200)
+    post(world, "/send-sms", phone=f"{PHONE},573001230001,573001230002", sms="Your order 4417 is ready 🎉 谢谢 " * 3)
+    post(world, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+    post(world, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
+    post(world, "/call/send", phone=PHONE, message="x", voice="Bob")
+    post(world, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
+    post(world, "/url/short", name="x" * 200, url_long="https://example.com/")
+    post(world, "/" + "x" * 200)
     for day in range(30):
-        respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "+1d"}'))
-        Controls(emulator).click("offers", 1 + day % 3)
+        world.change("clock", change="+1d")
+        world.change("click", name="offers", count=1 + day % 3)
     page.get_by_text("60 clicks").wait_for(state="attached")
     for tab in page.get_by_role("tab").all() or [None]:
         if tab:
             tab.click()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        name = f"{scheme}-{width}-{tab.inner_text()}.png" if tab else f"{scheme}-{width}.png"
-        page.screenshot(path=Path(SCREENSHOTS or tmp_path) / name, full_page=True)

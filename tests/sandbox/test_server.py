@@ -13,19 +13,13 @@ from pathlib import Path
 import pytest
 
 from msgctl.sandbox import server
-from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 
-from .clocked_emulator import FORM, PHONE, Controls, encoded
-from .served import Served, as_http, read_response, serving
+from .world import PHONE, Served, World, as_http, encoded, posted, read_response, serving
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
-
-
-def sms(body: bytes | None = None, **headers: str) -> SandboxRequest:
-    content = encoded({"phone": PHONE, "sms": "Hola"}).encode() if body is None else body
-    return SandboxRequest("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
+SMS = posted("/send-sms", phone=PHONE, sms="Hola")
 
 
 def status_of(response: bytes) -> int:
@@ -35,14 +29,14 @@ def status_of(response: bytes) -> int:
 def test_a_connection_serves_many_requests(served: Served) -> None:
     with served.connect() as connection:
         for left in (999, 998, 997):
-            connection.sendall(as_http(sms()))
+            connection.sendall(as_http(SMS))
             assert read_response(connection).status == 200
             connection.sendall(as_http(BALANCE))
             assert json.loads(read_response(connection).body) == {"status": left}
 
 
 def test_a_body_may_come_in_chunks(served: Served) -> None:
-    body = encoded({"phone": PHONE, "sms": "Hola"}).encode()
+    body = SMS.body
     head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     chunks = b"%x;note\r\n%s\r\n%x\r\n%s\r\n0\r\nTrailer: x\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
@@ -51,15 +45,17 @@ def test_a_body_may_come_in_chunks(served: Served) -> None:
     assert response.endswith(b'{"status":999}\n')
 
 
-@pytest.mark.parametrize("size", [MAX_BODY + 1, 20 * MAX_BODY])
-def test_a_body_over_the_limit_is_refused_and_costs_nothing(served: Served, size: int) -> None:
+@pytest.mark.parametrize(
+    "body", [b"x" * (20 * MAX_BODY), encoded({}).encode() + b"&a" * 500_000], ids=["size", "number"]
+)
+def test_a_body_over_the_limit_or_with_very_many_parameters_is_refused(
+    world: World, served: Served, body: bytes
+) -> None:
     with served.connect() as connection, ThreadPoolExecutor(1) as sender:
-        sending = sender.submit(_send_until_closed, connection, as_http(sms(b"x" * size)))
-        response = read_response(connection, "POST")
+        sending = sender.submit(_send_until_closed, connection, as_http(SMS._replace(body=body)))
+        assert read_response(connection, "POST").status == 520
         sending.result()
-    assert response.status == 520
-    assert "body" in json.loads(response.body)["msg"]
-    assert json.loads(served.send(BALANCE).body) == {"status": 1000}
+    assert world.credits == 1000
 
 
 def _send_until_closed(connection: socket.socket, data: bytes) -> None:
@@ -77,11 +73,9 @@ MALFORMED = (
     b"GET / HTTP/1.1\r\n\r\n",
     b"GET /" + b"a" * 150_000 + b" HTTP/1.1\r\n" + HOST + b"\r\n",
     b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 40_000 + b"\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"y" * 150_000 + b"\r\n\r\n",
     SMS_HEAD + b"Content-Length: -1\r\n\r\n",
     SMS_HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
     SMS_HEAD + b"Transfer-Encoding: gzip\r\n\r\nabc",
-    SMS_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     SMS_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
 )
 
@@ -95,90 +89,71 @@ def test_malformed_and_too_large_requests_are_refused_and_the_server_continues(s
     assert not [line for line in served.log if "ended with" in line]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/", 200),
-        ("GET", "/sandbox/inbox", 200),
-        ("GET", "/u/short", 302),
-        ("GET", "/api/v1/balance", 520),
-        ("GET", "/nothing", 404),
-        ("PUT", "/sandbox", 405),
-        ("GE T", "/", 400),
-    ],
-)
-def test_browsers_must_not_guess_the_type_of_a_response(served: Served, method: str, path: str, status: int) -> None:
-    url = {"name": "x", "url-long": "https://a.example", "alias": "short"}
-    served.send(SandboxRequest("POST", "/api/v1/url/short", "", FORM, encoded({**url}).encode()))
-    response = served.send(SandboxRequest(method, path))
-    assert (response.status, response.headers["x-content-type-options"]) == (status, "nosniff")
-
-
-def test_a_request_with_very_many_parameters_is_refused(served: Served) -> None:
-    assert served.send(sms(encoded({}).encode() + b"&a" * 500_000)).status == 520
-
-
-def test_a_half_sent_request_does_nothing_and_does_not_block_others(served: Served) -> None:
-    whole = as_http(sms())
-    with served.connect() as slow, served.connect() as slower:
-        slow.sendall(whole[:20])
-        slower.sendall(whole[:-3])
-        assert json.loads(served.send(BALANCE).body) == {"status": 1000}
-    assert served.raw(whole[:-3]) == b""
-    assert json.loads(served.send(BALANCE).body) == {"status": 1000}
-
-
-def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
+def test_a_half_sent_request_does_nothing_and_does_not_block_others(world: World, served: Served) -> None:
+    whole = as_http(SMS)
     with ExitStack() as stack:
-        for _ in range(200):
-            stack.enter_context(served.connect()).sendall(as_http(sms())[:-1])
+        for half in [whole[:20], *[whole[:-3]] * 200]:
+            stack.enter_context(served.connect()).sendall(half)
         started = time.monotonic()
-        assert served.send(sms()).status == 200
+        assert served.send(SMS).status == 200
         assert time.monotonic() - started < server.HEADER_SECONDS
-    assert json.loads(served.send(BALANCE).body) == {"status": 999}
+    assert served.raw(whole[:-3]) == b""
+    assert world.credits == 999
 
 
-def test_64_clients_cannot_spend_more_than_the_balance(emulator: Emulator, served: Served) -> None:
-    Controls(emulator).credit(150)
+def test_64_clients_cannot_spend_more_than_the_balance(world: World, served: Served) -> None:
+    world.credit(150)
 
     def client(_: int) -> int:
         with served.connect() as connection:
             done = 0
-            for _ in range(5):
-                connection.sendall(as_http(sms()))
-                done += read_response(connection, "POST").status == 200
-            return done
+            while True:
+                connection.sendall(as_http(SMS))
+                if read_response(connection).status != 200:
+                    return done
+                done += 1
 
     with ThreadPoolExecutor(64) as clients:
         assert sum(clients.map(client, range(64))) == 150
-    assert json.loads(served.send(BALANCE).body) == {"status": 0}
+    assert world.credits == 0
 
 
-@pytest.mark.parametrize(
-    ("allowed", "status"),
-    [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
-)
-def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, allowed: str, status: int) -> None:
-    emulator = Emulator(tmp_path / "state.db", allowed=[ip_network(allowed)])
-    with closing(emulator), serving(emulator) as served:
-        assert served.send(BALANCE).status == status
-        assert served.send(SandboxRequest("GET", "/sandbox")).status == 200
+@pytest.mark.slow
+def test_a_header_that_takes_longer_than_ten_seconds_ends_the_connection(served: Served) -> None:
+    with served.connect() as connection:
+        connection.sendall(b"GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012 - the close is noticed by a later write
+            for _ in range(600):
+                connection.sendall(b"x")
+                time.sleep(0.1)
+    assert status_of(served.raw(as_http(BALANCE))) == 200
 
 
 # --- who may call
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
-def test_all_addresses_include_ipv4(tmp_path: Path) -> None:
-    emulator = Emulator(tmp_path / "state.db", allowed=[ip_network("127.0.0.0/8")])
-    with closing(emulator), serving(emulator, Server("::", 0, lambda _: None)) as served:
-        assert served.send(BALANCE).status == 200
+@pytest.mark.parametrize(
+    ("address", "allowed", "status"),
+    [
+        ("127.0.0.1", "127.0.0.0/8", 200),
+        ("127.0.0.1", "192.0.2.0/24", 520),
+        ("127.0.0.1", "::1", 520),
+        ("::", "127.0.0.0/8", 200),  # all addresses include IPv4
+    ],
+)
+def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, address: str, allowed: str, status: int) -> None:
+    if address == "::" and not socket.has_dualstack_ipv6():
+        pytest.skip("needs IPv6")
+    world = World(tmp_path / "state.db", allowed=[ip_network(allowed)])
+    with closing(world.emulator), serving(world, Server(address, 0, lambda _: None)) as served:
+        assert served.send(BALANCE).status == status
+        assert served.send(SandboxRequest("GET", "/sandbox")).status == 200
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
-def test_own_and_allowed_addresses_are_accepted_as_host(emulator: Emulator, host: str) -> None:
-    with serving(emulator, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
-        assert served.send(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
+def test_own_and_allowed_addresses_are_accepted_as_host(world: World) -> None:
+    with serving(world, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
+        for host in ("127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"):
+            assert served.send(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200, host
 
 
 @pytest.mark.parametrize("path", ["/sandbox/inbox", "/api/v1/balance", "/"])
@@ -195,12 +170,15 @@ def test_a_page_of_another_origin_is_refused(served: Served, origin: str, status
     assert served.send(SandboxRequest("POST", "/sandbox/reset", headers={"origin": origin})).status == status
 
 
-@pytest.mark.slow
-def test_a_header_that_takes_longer_than_ten_seconds_ends_the_connection(served: Served) -> None:
-    with served.connect() as connection:
-        connection.sendall(b"GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
-        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012 - the close is noticed by a later write
-            for _ in range(600):
-                connection.sendall(b"x")
-                time.sleep(0.1)
-    assert status_of(served.raw(as_http(BALANCE))) == 200
+def test_browsers_must_not_guess_the_type_of_a_response(world: World, served: Served) -> None:
+    world.post("/url/short", name="x", url_long="https://a.example", alias="short")
+    for method, path, status in (
+        ("GET", "/", 200),
+        ("GET", "/sandbox/inbox", 200),
+        ("GET", "/u/short", 302),
+        ("GET", "/api/v1/balance", 520),
+        ("PUT", "/sandbox", 405),
+        ("GE T", "/", 400),
+    ):
+        response = served.send(SandboxRequest(method, path))
+        assert (response.status, response.headers["x-content-type-options"]) == (status, "nosniff"), path

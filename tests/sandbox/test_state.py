@@ -1,4 +1,4 @@
-"""The state file: its permissions, damaged files, and that no credit is lost."""
+"""The file with the sandbox's state: damaged and foreign files, full disks, and that no credit is lost."""
 
 from __future__ import annotations
 
@@ -11,86 +11,92 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
+from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
-from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.service import respond
 
-from .clocked_emulator import FORM, PHONE, World, encoded
-
-SMS = SandboxRequest(
-    "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode()
-)
+from .world import PHONE, World
 
 
 def write_text(path: Path) -> None:
     path.write_text("this is not a database, and it is long enough to be looked at as one: " + "x" * 200)
-    path.chmod(0o600)
 
 
 def break_tables(path: Path) -> None:
-    Emulator(path).close()
-    assert path.stat().st_mode & 0o077 == 0
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE account")
 
 
-@pytest.mark.parametrize("break_it", [write_text, break_tables])
-def test_a_broken_file_is_explained_and_fixed_by_a_reset(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
-    path = tmp_path / "state.db"
-    break_it(path)
+def break_pages(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for start in range(4096, len(content), 4096):
+        content[start : start + 100] = b"\xff" * 100
+    path.write_bytes(content)
 
-    with pytest.raises(ConfigurationError, match=r"state\.db") as caught, closing(Emulator(path)) as emulator:
-        respond(emulator, SMS)
-    reset(path)
 
-    assert "msgctl sandbox reset" in str(caught.value.hint)
-    world = World(path)
-    assert world.credits == 1000
+def make_older(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 1")
+
+
+@pytest.mark.parametrize("break_it", [write_text, break_tables, break_pages, make_older])
+def test_a_broken_or_older_file_is_explained_and_replaced_by_a_reset(
+    world: World, break_it: Callable[[Path], None]
+) -> None:
     world.emulator.close()
+    assert world.path.stat().st_mode & 0o077 == 0
+    break_it(world.path)
+    with pytest.raises(ConfigurationError, match=r"state\.db") as caught, closing(Emulator(world.path)) as emulator:
+        emulator.read_settings()
+    assert "msgctl sandbox reset" in str(caught.value.hint)
+    reset(world.path)
+    fixed = World(world.path)
+    assert fixed.credits == 1000
+    fixed.emulator.close()
 
 
-def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(path := tmp_path / "photos.db")) as db:
-        db.execute("CREATE TABLE photos (name TEXT)")
-    path.chmod(0o600)
-    before = path.read_bytes()
-
-    with pytest.raises(ConfigurationError, match="not the sandbox's state"):
-        reset(path)
-    assert path.read_bytes() == before
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [("PRAGMA application_id = 7", "but not the sandbox's state"), ("PRAGMA user_version = 99", "a newer msgctl")],
+)
+def test_the_database_of_another_program_or_a_newer_msgctl_is_left_alone(world: World, change: str, why: str) -> None:
+    world.emulator.close()
+    with closing(sqlite3.connect(world.path)) as db:
+        db.execute(change)
+    before = world.path.read_bytes()
+    with pytest.raises(ConfigurationError, match=why):
+        reset(world.path)
+    assert world.path.read_bytes() == before
 
 
 def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) -> None:
     with world.emulator.reading() as db:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count = {pages}")
-
-    with pytest.raises(ConfigurationError, match="full") as caught:
-        respond(
-            world.emulator,
-            SandboxRequest(
-                "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode()
-            ),
-        )
-
-    assert "space" in str(caught.value.hint)
+    with pytest.raises(ConfigurationError, match="full"):
+        world.sms(text="a" * 50_000)
     assert world.credits == 1000
 
 
+def test_a_file_in_use_is_reported_after_the_wait(world: World) -> None:
+    with (
+        closing(sqlite3.connect(world.path, timeout=0.01)) as db,
+        world.emulator.writing(),
+        pytest.raises(ConfigurationError, match="locked"),
+        state.explained(world.path),
+    ):
+        db.execute("BEGIN IMMEDIATE")
+
+
 def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World) -> None:
-    world.admin.credit(101)
+    world.credit(101)
     others = [World(world.path, seed=seed) for seed in range(3)]
-    emulators = [world.emulator, *(other.emulator for other in others)] * 4
+
+    def send(each: World) -> list[int]:
+        return [each.post("/send-sms", phone=f"{PHONE},573009876543", sms="Hola").status for _ in range(5)]
 
     with ThreadPoolExecutor(16) as pool:
-        statuses = [
-            status
-            for batch in pool.map(lambda emulator: [respond(emulator, SMS).status for _ in range(5)], emulators)
-            for status in batch
-        ]
+        statuses = sum(pool.map(send, [world, *others] * 4), list[int]())
     for other in others:
         other.emulator.close()
-
-    assert (statuses.count(200), statuses.count(520)) == (50, 30)
-    assert world.credits == 1
-    assert len(world.admin.inbox()) == 100
+    assert (statuses.count(200), statuses.count(520), world.credits) == (50, 30, 1)
+    assert len(world.inbox()) == 100

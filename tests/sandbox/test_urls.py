@@ -1,4 +1,4 @@
-"""Short URLs: names, aliases, and the clicks on them."""
+"""Short URLs: names, aliases, redirects, and the visits to them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import UsageError
+from msgctl.sandbox.protocol import SandboxRequest
 
-from .clocked_emulator import NOON, World, record, refusal
+from .world import NOON, Served, World, record, refusal
 
-LONG = "https://shop.example/sale?utm=sms#top"
+LONG = "https://shop.example/niño?a=1&b=%C3%B1#top"
 DAY = 24 * 60 * 60
 PLAIN = {"date", "hour", "country", "device", "operatingSystem"}
 PREMIUM = PLAIN | {"region", "city", "brand", "model", "browser", "lang"}
 
 
-def shorten(world: World, name: str = "sale", **more: str) -> Any:
-    return record(world.post("/url/short", name=name, url_long=LONG, **more))
+def shorten(world: World, name: str = "sale", **more: str) -> str:
+    return str(record(world.post("/url/short", name=name, url_long=LONG, **more))["urlShort"])
 
 
 def statistic(world: World, since: str = "2026-11-21", until: str = "2026-11-21", **more: str) -> Any:
@@ -31,33 +31,46 @@ def counted(document: Any, category: str) -> dict[str, int]:
     }
 
 
-def test_a_short_url_has_a_random_alias_under_the_origin(world: World) -> None:
+def click(world: World, count: int = 1, *, at: float | None = None, **more: str) -> None:
+    """Visit the short URL, now or at a given time."""
+    now, world.now = world.now, world.now if at is None else at
+    record(world.change("click", name="sale", count=count, **more))
+    world.now = now
+
+
+def test_a_short_url_has_a_random_alias_unless_one_is_given(world: World) -> None:
     first, second = shorten(world), shorten(world, "other")
-
-    assert first["urlLong"] == LONG
-    assert first["urlShort"].startswith("https://sandbox.invalid/u/")
-    assert len(first["urlShort"].removeprefix("https://sandbox.invalid/u/")) == 7
-    assert first["urlShort"] != second["urlShort"]
-    assert first["msg"]
+    assert first.startswith("https://sandbox.invalid/u/")
+    assert (len(first), first != second) == (len("https://sandbox.invalid/u/") + 7, True)
+    assert shorten(world, "a", alias="Black_Friday-26") == "https://sandbox.invalid/u/Black_Friday-26"
+    assert shorten(world, "b", alias="x", domain_name="go.example") == "https://go.example/x"
 
 
-def test_an_alias_and_a_domain_are_used(world: World) -> None:
-    assert shorten(world, alias="Black_Friday-26")["urlShort"] == "https://sandbox.invalid/u/Black_Friday-26"
-    assert shorten(world, "b", alias="x", domain_name="go.example")["urlShort"] == "https://go.example/x"
-
-
-def test_names_and_aliases_are_unique(world: World) -> None:
+@pytest.mark.parametrize(("taken", "more"), [("name", {"name": "sale"}), ("alias", {"name": "other", "alias": "a"})])
+def test_names_and_aliases_are_unique(world: World, taken: str, more: dict[str, str]) -> None:
     shorten(world, alias="a")
+    error, msg = refusal(world.post("/url/short", url_long=LONG, **more))
+    assert (error, msg.split(":")[0]) == ("INVALID_NAME", taken)
 
-    for taken, more in (("name", {"name": "sale"}), ("alias", {"name": "other", "alias": "a"})):
-        error, msg = refusal(world.post("/url/short", url_long=LONG, **more))
-        assert error == "INVALID_NAME"
-        assert msg.startswith(f"{taken}:")
+
+def test_a_visit_leads_to_the_long_url_and_counts(world: World, served: Served) -> None:
+    path = "/u/" + shorten(world).rpartition("/")[2]
+    headers = {"user-agent": "Mozilla/5.0 (Linux; Android 13; SM-A546E)", "accept-language": "es-CO"}
+    response = served.send(SandboxRequest("GET", path, headers=headers))
+    assert (response.status, response.body) == (302, b"")
+    assert response.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
+    served.send(SandboxRequest("HEAD", path))  # does not count
+    found = statistic(world)
+    assert found["clicksNumber"] == 1
+    for category in ("country", "device", "operatingSystem"):
+        assert counted(found, category) == {"unknown": 1}
+    assert served.send(SandboxRequest("GET", "/u/nothing")).status == 404
+    assert served.send(SandboxRequest("POST", path)).status == 405
 
 
 def test_a_click_has_the_given_country_and_invented_values(world: World) -> None:
     shorten(world, is_premium="true")
-    world.click("sale", 3, country="mx")
+    click(world, 3, country="mx")
     found = statistic(world)
     assert {name for metric in found["metrics"] for name in metric} == PREMIUM
     assert counted(found, "country") == {"MX": 3}
@@ -65,72 +78,29 @@ def test_a_click_has_the_given_country_and_invented_values(world: World) -> None
     assert counted(found, "hour") == {"12": 3}
     assert sum(counted(found, "brand").values()) == 3
     assert "unknown" not in str(found)
-
-
-def test_the_place_in_a_country_without_invented_places_is_unknown(world: World) -> None:
-    shorten(world, is_premium="true")
-    world.click("sale", country="FR")
-    assert (counted(statistic(world), "country"), counted(statistic(world), "city")) == ({"FR": 1}, {"unknown": 1})
+    click(world, country="FR")  # without invented places
+    assert counted(statistic(world), "city") == {"Ciudad de México": 3, "unknown": 1}
 
 
 def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) -> None:
     shorten(world, is_premium="true")
-    world.click("sale", 2, country="MX")
-    world.click("sale", 1, country="BR")
-    world.click("sale", 9, country="US", at=NOON - DAY)
-
+    click(world, 2, country="MX")
+    click(world, 1, country="BR")
+    click(world, 9, country="US", at=NOON - DAY)
     cities = [metric["city"] for metric in statistic(world, category="city")["metrics"]]
-
-    assert [(city["countryIsoCode"], city["clicks"], city["percent"]) for city in cities] == [
-        ("MX", 2, 66.7),
-        ("BR", 1, 33.3),
-    ]
+    found = [(city["countryIsoCode"], city["clicks"], city["percent"]) for city in cities]
+    assert found == [("MX", 2, 66.7), ("BR", 1, 33.3)]
 
 
 def test_since_and_until_are_included(world: World) -> None:
     shorten(world)
     midnight = NOON - DAY / 2
     for at in (midnight - DAY, midnight - 1, midnight, midnight + DAY - 1, midnight + DAY):
-        world.click("sale", at=at)
-
-    dates = counted(statistic(world, since="2026-11-20", until="2026-11-21"), "date")
+        click(world, at=at)
+    dates = counted(statistic(world, since="2026-11-20"), "date")
+    assert [*dates.items()] == [("2026-11-20", 2), ("2026-11-21", 2)]
     today = statistic(world)
-
-    assert dates == {"2026-11-20": 2, "2026-11-21": 2}
-    assert list(dates) == ["2026-11-20", "2026-11-21"]
-    assert today["clicksNumber"] == 2
-    assert counted(today, "hour") == {"00": 1, "23": 1}
-
-
-@pytest.mark.parametrize("category", sorted(PREMIUM - PLAIN))
-def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: str) -> None:
-    shorten(world)
-
-    error, msg = refusal(
-        world.post("/url/short-statistic", name_url="sale", since="2026-11-21", until="2026-11-21", category=category)
-    )
-
-    assert error == "NOT_PREMIUM"
-    assert msg.startswith("category:")
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("nope", {}),
-        ("sale\udcff", {}),
-        ("sale", {"count": 0}),
-        ("sale", {"count": 10**9}),
-        ("sale", {"country": "FRA"}),
-    ],
-)
-def test_clicks_that_cannot_be_made_are_a_usage_error(world: World, name: str, options: dict[str, Any]) -> None:
-    shorten(world)
-
-    with pytest.raises(UsageError):
-        world.click(name, **options)
-
-    assert statistic(world)["clicksNumber"] == 0
+    assert (today["clicksNumber"], counted(today, "hour")) == (2, {"00": 1, "23": 1})
 
 
 def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
@@ -139,6 +109,14 @@ def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
     monkeypatch.setenv("TZ", "WEST13")  # 13 hours behind UTC, where noon of the 21st is still the 20th
     time.tzset()
     shorten(world)
-    world.click("sale")
-    found = record(world.post("/url/short-statistic", name_url="sale", since="2026-11-20", until="2026-11-20"))
-    assert found["clicksNumber"] == 1
+    click(world)
+    assert statistic(world, since="2026-11-20", until="2026-11-20")["clicksNumber"] == 1
+
+
+@pytest.mark.parametrize(
+    "fields", [{"name": "nope"}, {"name": "sale\udcff"}, {"count": 0}, {"count": 10**9}, {"country": "FRA"}]
+)
+def test_clicks_that_cannot_be_made_are_refused(world: World, fields: dict[str, object]) -> None:
+    shorten(world)
+    assert world.change("click", **{"name": "sale", **fields}).status == 400
+    assert statistic(world)["clicksNumber"] == 0
