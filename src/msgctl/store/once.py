@@ -129,7 +129,8 @@ def find(store: Store, account: str, key: Key) -> Result | None:
 
     Raises UsageError (``key_reused``) if the key was used for something else.
     """
-    return _repeated(_earlier(store, account, key), key)
+    with store.db.transaction(account):  # the owner cannot store its result and end before its lock is checked
+        return _repeated(_earlier(store, account, key), key)
 
 
 def begin(store: Store, single: Single, key: Key | None = None) -> Begun | Result:

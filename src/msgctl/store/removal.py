@@ -54,9 +54,10 @@ def tidy(store: Store) -> None:
     old = db.rows(
         "SELECT number FROM job WHERE removed < ? AND is_cleared = 1 ORDER BY removed LIMIT ?", (before, SLICE)
     )
-    imports = db.rows("SELECT number, owner FROM job WHERE owner IS NOT NULL AND state = 'importing'")
-    alive = store.owned({owner for _, owner in imports})
-    old += [(number,) for number, owner in imports if owner not in alive]
+    owners = {owner for (owner,) in db.rows("SELECT owner FROM job WHERE owner IS NOT NULL AND state = 'importing'")}
+    if dead := [*owners - store.owned(owners)]:
+        # Read the state again: a process may have published its job and ended before its lock was checked.
+        old += db.rows(f"SELECT number FROM job WHERE state = 'importing' AND owner {any_of(dead)}", dead)
     _delete(store, [number for (number,) in old], everything=True)
 
 
