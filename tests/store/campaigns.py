@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job, NewJob
@@ -37,13 +37,15 @@ def published(
     return jobs.publish(store, number, state="active", digest=message.encode(), name=name)[0]
 
 
-def accepted(intents: Sequence[Intent], outcome: str = "accepted") -> list[RequestOutcome]:
-    """The outcomes of requests: every recipient is accepted, or has another outcome."""
+def responses(intents: Sequence[Intent], others: Mapping[str, str] | None = None) -> list[RequestOutcome]:
+    """Return the outcomes of requests: each phone is accepted for 1 credit, or has its outcome in ``others``."""
+    by_phone = others or {}
     return [
         RequestOutcome(
-            each, [RowOutcome(outcome, f"id-{each.request}-{line}", outcome, 1_000_000) for line in each.lines]
+            intent,
+            [RowOutcome(by_phone.get(str(each), "accepted"), f"id-{each}", "", 1_000_000) for each in intent.phones],
         )
-        for each in intents
+        for intent in intents
     ]
 
 
@@ -56,32 +58,19 @@ def intend(sending: Sending, size: int = 100, wanted: int = 1, limits: Limits = 
     return intents
 
 
-def record(sending: Sending, intents: Sequence[Intent], outcome: str = "accepted") -> None:
+def record(sending: Sending, intents: Sequence[Intent], others: Mapping[str, str] | None = None) -> None:
     with sending.batch(SMS):
-        sending.record(accepted(intents, outcome))
+        sending.record(responses(intents, others))
 
 
 def sent(
-    store: Store,
-    number: int,
-    *,
-    limits: Limits = SMS,
-    outcome: Callable[[str], str] = lambda _: "accepted",
-    size: int = 100,
+    store: Store, number: int, others: Mapping[str, str] | None = None, *, limits: Limits = SMS, size: int = 100
 ) -> list[str]:
     """Send a job to its end, and return the phones that its requests contained."""
     sending = owners.take(store, number)
     phones: list[str] = []
     while intents := intend(sending, size, 4, limits):
         phones += [str(each) for intent in intents for each in intent.phones]
-        with sending.batch(limits):
-            sending.record(
-                [
-                    RequestOutcome(
-                        each, [RowOutcome(outcome(str(phone)), f"id-{phone}", "", 1_000_000) for phone in each.phones]
-                    )
-                    for each in intents
-                ]
-            )
+        record(sending, intents, others)
     sending.finish("done")
     return phones

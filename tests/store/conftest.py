@@ -9,20 +9,11 @@ from pathlib import Path
 import pytest
 
 from msgctl.store.store import Store, open_store
+from support.tool import Clock
 
 ENGINES = ("sqlite", "postgresql")
 PATIENCE = 60.0
 """Seconds that a store may take on a busy machine."""
-
-
-class Clock:
-    """The time of a test, in seconds since 1970."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""A store that is missing, damaged, newer, unsafe or not reached: what the error says, and that nothing is changed."""
+"""A store that is missing, damaged, newer, unsafe or not reached: the error, and that nothing is changed or sent."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -19,11 +20,19 @@ from msgctl.store.owners import take
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
 from store.processes import child, status_of
+from support.commands import ALL, PHONE
+from support.jobs import of_phones
 from support.pooler import proxied
 from support.postgres import DATABASE, USER, Cluster
+from support.service import Service, respond
+from support.tool import Tool
 
 RELEASED: tuple[str, ...] = ()
 """The beginning of the SHA-256 of each step that is in a release: such a step must not change."""
+
+TO_PEOPLE = ("sms send", "call send", "chatapp send", "chatapp order")
+WITHOUT_STORE = ("2fa send-sms", "2fa send-call", "2fa send-chatapp", "block add", "2fa verify", "balance", "state get")
+LOCAL = ("history", "usage", "job list", "job run-due", f"optout add {PHONE}", "optout list", "history clear --yes")
 
 
 @pytest.fixture
@@ -43,6 +52,49 @@ def fault(location: str | Path, timeout: float = 60) -> MsgctlError:
     return error.value
 
 
+# --- commands
+
+
+@pytest.mark.parametrize(("reason", "code"), [("damaged_store", 3), ("store_not_reached", 4)])
+def test_without_the_store_nothing_is_sent_to_people_and_codes_continue(
+    reason: str, code: int, file: Path, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_bytes(b"damaged")
+    location = str(file) if code == 3 else "postgresql://127.0.0.1:1/messages"
+    monkeypatch.setenv("MSGCTL_STORE", location)
+    bulk = ("sms", "bulk", of_phones(file.parent, [ANA]), "-m", "Hola", "--yes")
+    for line in (*(ALL[name].line for name in TO_PEOPLE), bulk, *(each.split() for each in LOCAL)):
+        done = tool(*line, "--json")
+        assert (done.code, done.error["reason"], done.error["nothing_sent"]) == (code, reason, True), line
+    assert service.received == []
+    for name in WITHOUT_STORE:
+        service.will(respond(ALL[name].record))
+        done = tool(*ALL[name].line)
+        assert (done.code, done.err.count("This command continues without it")) == (0, 1), done.err
+    assert file.read_bytes() == b"damaged"
+
+
+def test_a_store_that_is_lost_after_a_send_reports_the_outcome_and_keeps_the_key(
+    service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_the_store(connection: socket.socket) -> None:
+        postgres.disconnect()
+        respond(ALL["sms send"].record)(connection)
+
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
+    service.will(lose_the_store)
+    done = tool(*ALL["sms send"].line, "--once", "greeting")
+    assert (done.code, PHONE in done.out) == (0, True)
+    assert "Warning: The result is not stored under --once" in done.err
+    again = tool(*ALL["sms send"].line, "--once", "greeting", "--json")
+    assert (again.code, again.error["reason"], again.error["replayed"]) == (5, "outcome_unknown", True)
+    assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
+    assert len(service.received) == 1
+
+
+# --- the version and the tables
+
+
 def test_released_steps_never_change() -> None:
     digests = [hashlib.sha256(step.encode()).hexdigest()[:16] for step in upgrades.STEPS]
     assert digests[: len(RELEASED)] == [*RELEASED]
@@ -59,42 +111,45 @@ def test_an_upgrade_is_applied_with_its_record_or_not_at_all(store: Store) -> No
     assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == "2"
 
 
-def test_a_newer_store_is_refused(opened: Callable[[], Store]) -> None:
-    store = opened()
-    store.db.change("UPDATE meta SET value = '99' WHERE name = 'version'")
-    with pytest.raises(ConfigurationError, match=r"newer msgctl \(schema 99") as error:
-        opened()
-    assert error.value.reason == "newer_store"
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [("UPDATE meta SET value = '99' WHERE name = 'version'", "newer_store"), ("DROP TABLE result", "damaged_store")],
+)
+def test_a_newer_store_or_one_without_a_table_is_refused(
+    change: str, reason: str, opened: Callable[[], Store], location: str
+) -> None:
+    opened().db.change(change)
+    assert fault(location).reason == reason
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database, but a text of some length" * 99])
-def test_a_file_without_tables_is_damage_and_not_a_new_store(file: Path, content: bytes) -> None:
-    for each in file.parent.glob("store.sqlite3-*"):
-        each.unlink()
-    file.write_bytes(content)
-    assert fault(file).reason == "damaged_store"
-    assert file.read_bytes() == content
+# --- files
 
 
-def test_a_database_of_another_program_is_damage(file: Path) -> None:
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def text(file: Path) -> None:
+    file.write_bytes(b"not a database, but a text of some length" * 99)
+
+
+def foreign(file: Path) -> None:
     file.unlink()
     with closing(sqlite3.connect(file)) as db:
         db.execute("CREATE TABLE job (number)")
-    file.chmod(0o600)
-    assert fault(file).reason == "damaged_store"
 
 
-def test_a_store_whose_end_is_missing_is_damage(file: Path) -> None:
+def cut(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize("damage", [empty, text, foreign, cut])
+def test_a_damaged_file_is_not_changed_and_is_not_a_new_store(file: Path, damage: Callable[[Path], None]) -> None:
+    damage(file)
+    content = file.read_bytes()
     assert fault(file).reason == "damaged_store"
-
-
-def test_a_store_without_a_table_is_damage(store: Store, opened: Callable[[], Store]) -> None:
-    store.db.change("DROP TABLE result")
-    with pytest.raises(ConfigurationError, match="its tables are missing") as error:
-        opened()
-    assert error.value.reason == "damaged_store"
+    assert file.read_bytes() == content
 
 
 def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,22 +159,19 @@ def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.Monkey
     link = file.parent.parent / "link.sqlite3"
     link.symlink_to(file)
     for path in (file, link):
-        error = fault(path)
-        assert "network file system (nfs4)" in error.message
-        assert "PostgreSQL" in (error.hint or "")
+        assert "network file system (nfs4)" in fault(path).message
 
 
 def test_an_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
-    assert "too old for the store; version 3.35 or later is needed" in fault(file).message
+    assert "version 3.35 or later is needed" in fault(file).message
 
 
 def test_a_file_that_another_program_locks_is_not_reached_in_time(file: Path) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as db, closing(open_store(file, timeout=0.05)) as store:
         db.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreNotReachedError) as error:
+        with pytest.raises(StoreNotReachedError):
             published(store, [ANA])
-        assert (error.value.exit_code, error.value.reason) == (4, "store_not_reached")
 
 
 def test_a_new_store_is_complete_or_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,22 +203,20 @@ def test_processes_that_use_a_store_through_a_link_see_each_other(file: Path, tm
         assert status_of(pid) == 0
 
 
-def test_a_link_to_a_missing_store_creates_it(tmp_path: Path) -> None:
-    link = tmp_path / "link.sqlite3"
-    link.symlink_to(tmp_path / "missing" / "store.sqlite3")
+def test_a_link_to_a_missing_store_creates_it_and_a_copy_of_a_store_is_a_store(tmp_path: Path) -> None:
+    link, target = tmp_path / "link.sqlite3", tmp_path / "missing" / "store.sqlite3"
+    link.symlink_to(target)
     open_store(link).close()
-    assert (tmp_path / "missing" / "store.sqlite3").stat().st_size
-
-
-def test_a_copy_of_a_store_is_a_store(file: Path, tmp_path: Path) -> None:
-    shutil.copy(file, tmp_path / "copy.sqlite3")
+    shutil.copy(target, tmp_path / "copy.sqlite3")
     with closing(open_store(tmp_path / "copy.sqlite3")) as store:
-        assert store.db.value("SELECT count(*) FROM job") == 1
+        assert store.db.value("SELECT count(*) FROM job") == 0
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+# --- servers
+
+
+def test_no_form_of_a_wrong_url_shows_a_password() -> None:
+    for url in (
         "postgresql://bob:S3CRETPASSWORDhost/db",
         "postgresql://bob:S3CRET/PASSWORD@host/db",
         "postgresql://bob:S3CRET@PASSWORD@host/db",
@@ -176,52 +226,34 @@ def test_a_copy_of_a_store_is_a_store(file: Path, tmp_path: Path) -> None:
         "postgresql://bob:S3CRET?PASSWORD@host/db",
         "postgres+asyncpg://bob:S3CRETPASSWORD@host/db",
         "mysql://bob:S3CRETPASSWORD@host/db",
-    ],
-)
-def test_no_form_of_a_wrong_url_shows_a_password(url: str) -> None:
-    error = fault(url, timeout=2)
-    text = f"{error.message}{error.hint}{error!r}"
-    assert "S3CRET" not in text
-    assert "PASSWORD" not in text
+    ):
+        error = fault(url, timeout=2)
+        shown = f"{error.message}{error.hint}{error!r}"
+        assert "S3CRET" not in shown
+        assert "PASSWORD" not in shown
 
 
-def test_a_wrong_password_a_missing_database_and_missing_rights_are_configuration_errors(postgres: Cluster) -> None:
-    for url in (postgres.url(password="wr0ng-secret"), postgres.url(database="missing"), postgres.url("nobody_here")):
+def test_a_database_that_cannot_be_used_is_a_configuration_error(postgres: Cluster) -> None:
+    for url, fix in (
+        (postgres.url(password="wr0ng-secret"), "PGPASSWORD"),
+        (postgres.url(database="missing"), "Create it"),
+        (postgres.url("secure", tls="require"), "GRANT CREATE"),
+    ):
         error = fault(url)
         assert (error.exit_code, error.reason) == (3, "configuration")
-        assert "wr0ng-secret" not in error.message
-    assert fault(postgres.url("secure", tls="require")).exit_code == 3
-
-
-def test_a_schema_of_another_role_is_refused(postgres: Cluster) -> None:
+        assert fix in (error.hint or "")
+        assert "wr0ng-secret" not in f"{error.message}{error.hint}"
     postgres.admin("CREATE SCHEMA msgctl")
     assert "belongs to another role" in fault(postgres.url()).message
 
 
-def test_a_server_that_does_not_listen_is_not_reached(postgres: Cluster) -> None:
-    error = fault(postgres.url(port=1), timeout=2)
-    assert (error.exit_code, error.reason) == (4, "store_not_reached")
-
-
-def test_an_old_postgresql_is_refused(postgres: Cluster) -> None:
+def test_an_old_postgresql_and_a_pooler_that_does_not_keep_sessions_are_refused(postgres: Cluster) -> None:
     with proxied(postgres.port, version="13.14") as port:
-        error = fault(postgres.url(port=port))
-    assert (error.exit_code, error.reason) == (3, "configuration")
-    assert "PostgreSQL 13 is too old for the store" in error.message
-    assert "14" in (error.hint or "")
-
-
-def test_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
+        assert "PostgreSQL 13 is too old" in fault(postgres.url(port=port)).message
     with proxied(postgres.port, shares_sessions=True) as port:
-        error = fault(postgres.url(port=port))
-    assert (error.exit_code, error.reason) == (3, "configuration")
-    assert "behind a pooler that does not keep sessions" in error.message
-    assert "session mode" in (error.hint or "")
-
-
-def test_a_pooler_that_keeps_sessions_is_used(postgres: Cluster) -> None:
-    with proxied(postgres.port) as port, closing(open_store(postgres.url(port=port))) as store:
-        assert store.db.value("SELECT count(*) FROM job") == 0
+        assert "does not keep sessions" in fault(postgres.url(port=port)).message
+    with proxied(postgres.port) as port:
+        open_store(postgres.url(port=port)).close()
 
 
 def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_states_otherwise(
@@ -260,7 +292,7 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
         open_store("postgresql://").close()
 
 
-def test_a_lost_connection_is_not_reached_and_reconnects(postgres: Cluster) -> None:
+def test_a_lost_connection_is_not_reached_and_reconnects_with_the_lock_of_its_owner(postgres: Cluster) -> None:
     with closing(open_store(postgres.url())) as store:
         owner = store.owner
         postgres.disconnect()
@@ -275,13 +307,14 @@ def test_only_a_sender_that_is_silent_loses_its_locks(postgres: Cluster) -> None
     """Any machine may resume its job within a minute. Before that, a person may think about the question."""
     with closing(open_store(postgres.url(), timeout=5)) as store:
         number = published(store, [ANA]).number
-        assert store.db.value("SHOW idle_session_timeout") == "0"
+        limits = [store.db.value("SHOW idle_session_timeout")]
         sending = take(store, number)
-        assert store.db.value("SHOW idle_session_timeout") == "45s"
+        limits.append(store.db.value("SHOW idle_session_timeout"))
         store.reconnect()
-        assert store.db.value("SHOW idle_session_timeout") == "45s"
+        limits.append(store.db.value("SHOW idle_session_timeout"))
         sending.finish("paused")
-        assert store.db.value("SHOW idle_session_timeout") == "0"
+        limits.append(store.db.value("SHOW idle_session_timeout"))
+        assert limits == ["0", "45s", "45s", "0"]
 
 
 def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[], Store]) -> None:

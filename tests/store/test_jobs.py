@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
@@ -11,7 +11,7 @@ from msgctl.store import history, jobs, owners, people, recipients, removal
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, phone, published, sent
-from store.conftest import Clock
+from support.tool import Clock
 
 
 def test_a_job_is_invisible_until_it_is_published(store: Store, opened: Callable[[], Store]) -> None:
@@ -29,38 +29,9 @@ def test_a_job_is_invisible_until_it_is_published(store: Store, opened: Callable
 def test_the_same_number_in_a_later_line_is_a_duplicate_even_in_another_part_of_the_import(store: Store) -> None:
     number = imported(store, [ANA, LUIS, ANA])
     assert recipients.add(store, number, [], [NewRecipient(5, LUIS, 1), NewRecipient(6, EVA, 1)]) == {5: 3}
-    job, _ = jobs.publish(store, number, state="active", digest=b"1")
-    assert (job.pending, job.duplicate, job.recipients) == (3, 2, 5)
-    rows = [(each.line, each.outcome, each.error) for each in recipients.report(store, number)]
-    assert rows == [
-        (2, "pending", None),
-        (3, "pending", None),
-        (4, "duplicate", "same number as line 2"),
-        (5, "duplicate", "same number as line 3"),
-        (6, "pending", None),
-    ]
-
-
-def test_excluded_numbers_and_invalid_rows_are_not_sent_to(store: Store) -> None:
-    number = imported(store, [ANA, LUIS])
-    recipients.add(store, number, [], [NewRecipient(9, "x", None, "[]", "invalid", "too short")])
-    assert recipients.exclude(store, number, [LUIS, EVA], "in no.txt") == 1
-    job, _ = jobs.publish(store, number, state="active", digest=b"1")
-    assert (job.pending, job.excluded, job.invalid) == (1, 1, 1)
-    assert sent(store, number) == [ANA]
-
-
-def test_a_name_belongs_to_one_job_of_an_account(store: Store) -> None:
-    first = published(store, [ANA], name="day")
-    second = imported(store, [ANA])
-    job, is_new = jobs.publish(store, second, state="active", digest=b"Hola", name="day")
-    assert (job.number, is_new) == (first.number, False)
-    assert len(jobs.listed(store)) == 1
-
-    with pytest.raises(UsageError, match="belongs to another job") as error:
-        published(store, [ANA], name="day", message="Adios")
-    assert error.value.reason == "key_reused"
-    assert published(store, [ANA], name="day", account="another").name == "day"
+    jobs.publish(store, number, state="active", digest=b"1")
+    errors = {each.line: each.error for each in recipients.report(store, number) if each.outcome == "duplicate"}
+    assert errors == {4: "same number as line 2", 5: "same number as line 3"}
 
 
 def test_a_removed_name_is_kept_for_90_days(store: Store, clock: Clock) -> None:
@@ -101,8 +72,10 @@ def test_only_jobs_that_are_done_or_cancelled_are_removed(store: Store, opened: 
 def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: Clock) -> None:
     number = imported(store, [phone(each) for each in range(1000)])
     recipients.add(store, number, [], [NewRecipient(each, phone(each), 1) for each in range(2000, 3000)])
+    assert [len(part) for part in recipients.planned(store, number)] == [1000, 1000]
     jobs.publish(store, number, state="active", digest=b"1")
     sent(store, number)
+    assert len([*recipients.report(store, number)]) == 2000
     assert removal.remove(store, [number]) == 1
     assert store.db.value("SELECT count(*) FROM recipient") == 0
     assert store.db.value("SELECT count(*) FROM result WHERE id IS NOT NULL OR credits IS NOT NULL") == 0
@@ -113,29 +86,35 @@ def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: 
         assert store.db.value(f"SELECT count(*) FROM {table}") == 0
 
 
-def test_an_import_whose_process_has_died_is_deleted(store: Store, opened: Callable[[], Store]) -> None:
-    number = imported(store, [ANA])
-    other = opened()
-    removal.tidy(other)
-    assert store.db.value("SELECT count(*) FROM job") == 1
-    # The lock of a process that does not exist.
-    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))
-    removal.tidy(other)
-    assert store.db.value("SELECT count(*) FROM job") == 0
-
-
-def test_an_import_that_was_deleted_because_its_process_seemed_dead_is_not_published(
+def test_an_import_whose_process_has_died_is_deleted_and_not_published(
     store: Store, opened: Callable[[], Store]
 ) -> None:
-    number = imported(store, [ANA])
+    number, other = imported(store, [ANA]), opened()
+    removal.tidy(other)
+    assert store.db.value("SELECT count(*) FROM job") == 1
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))  # as if its lock was lost
-    removal.tidy(opened())
+    removal.tidy(other)
     with pytest.raises(StoreNotReachedError):
         recipients.add(store, number, [], [NewRecipient(3, LUIS, 1)])
     with pytest.raises(StoreNotReachedError):
         jobs.publish(store, number, state="active", digest=b"")
-    assert store.db.value("SELECT count(*) FROM recipient") == 0
-    assert jobs.listed(store) == []
+    for table in ("job", "recipient", "content"):
+        assert store.db.value(f"SELECT count(*) FROM {table}") == 0
+
+
+def test_a_job_that_is_published_while_imports_are_checked_stays(store: Store, opened: Callable[[], Store]) -> None:
+    other = opened()
+    number = imported(other, [ANA])
+    held = store.db.held
+
+    def held_later(owners: Collection[int]) -> set[int]:
+        jobs.publish(other, number, state="active", digest=b"")
+        other.close()
+        return held(owners)
+
+    store.db.held = held_later  # type: ignore[method-assign]
+    removal.tidy(store)
+    assert store.db.value("SELECT count(*) FROM recipient WHERE job = ?", (number,)) == 1
 
 
 def test_strings_that_a_database_cannot_store_are_escaped(store: Store) -> None:
@@ -167,35 +146,29 @@ def test_a_plan_reads_recipients_with_their_messages_and_rows_that_are_left_out(
     recipients.add(
         store, number, [long], [NewRecipient(9, EVA, 2), NewRecipient(10, "x", None, "[]", "invalid", "short")]
     )
-    recipients.exclude(store, number, [LUIS], "in no.txt")
+    assert recipients.exclude(store, number, [LUIS, EVA[:-1]], "in no.txt") == 1
     assert [*recipients.planned(store, number)] == [[(2, ANA, 1, b"Hola", 1), (9, EVA, 2, b"long", 3)]]
     assert recipients.parameters(store, number, 2) == '{"sms": "long"}'
     assert recipients.left_out(store, number, "invalid", 5) == (1, [(10, "x", "short")])
     assert recipients.left_out(store, number, "duplicate", 5) == (1, [(4, ANA, "same number as line 2")])
     assert recipients.left_out(store, number, "excluded", 0) == (1, [])
-
-
-def test_a_plan_of_many_recipients_is_read_in_parts(store: Store) -> None:
-    number = imported(store, [phone(each) for each in range(1000)])
-    recipients.add(store, number, [], [NewRecipient(5000, ANA, 1)])
-    assert [len(part) for part in recipients.planned(store, number)] == [1000, 1]
-
-
-def test_an_import_that_is_discarded_leaves_nothing(store: Store) -> None:
-    removal.discard(store, imported(store, [ANA]))
-    for table in ("job", "recipient", "content"):
-        assert store.db.value(f"SELECT count(*) FROM {table}") == 0
+    job, _ = jobs.publish(store, number, state="active", digest=b"1")
+    assert (job.pending, job.excluded, job.invalid, job.duplicate, job.recipients) == (2, 1, 1, 1, 5)
+    assert sent(store, number) == [ANA, EVA]
 
 
 def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
     store: Store, opened: Callable[[], Store], clock: Clock
 ) -> None:
-    job = published(store, [ANA])
+    job = published(store, [ANA, LUIS])
+    intend(owners.take(store, job.number), size=1)
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))  # its owner has died
     later = int(clock.now * 1000) + 60_000
     owners.change_settings(store, job.number, '{"rate": 5}')
     owners.schedule(store, job.number, '{"rate": 6}', later)
     after = jobs.get(store, job.number)
     assert (after.settings, after.due, after.shown_state) == ('{"rate": 6}', later, "scheduled")
+    assert (after.unknown, after.pending, after.sending) == (1, 1, 0)
     assert jobs.listed(store, states=["scheduled"], due_before=later - 1) == []
     assert len(jobs.listed(store, states=["scheduled"], due_before=later)) == 1
 
@@ -206,15 +179,6 @@ def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
             change(other, job.number, "{}", due=later)
         assert error.value.reason == "running_elsewhere"
     assert jobs.get(store, job.number).settings == '{"rate": 6}'
-
-
-def test_a_job_that_is_scheduled_again_has_no_requests_in_flight(store: Store) -> None:
-    job = published(store, [ANA, LUIS])
-    intend(owners.take(store, job.number), size=1)
-    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))  # its owner has died
-    owners.schedule(store, job.number, "{}", 1)
-    after = jobs.get(store, job.number)
-    assert (after.unknown, after.pending, after.sending) == (1, 1, 0)
 
 
 def test_a_removed_job_cannot_be_taken_paused_or_sent_again(store: Store) -> None:

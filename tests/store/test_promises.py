@@ -15,7 +15,7 @@ from msgctl.store import history, jobs, owners, people, recipients, removal, res
 from msgctl.store.queue import Limits
 from msgctl.store.results import RequestOutcome
 from msgctl.store.store import Store, open_store
-from store.campaigns import ACCOUNT, ANA, LUIS, SMS, accepted, imported, intend, phone, published, record, sent
+from store.campaigns import ACCOUNT, ANA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, killed_everywhere, status_of, wait_until
 
 ENDED = 2
@@ -98,42 +98,15 @@ def test_a_list_of_opt_outs_is_added_or_removed_completely_or_not_at_all(store: 
         assert count in (0, 600, 598)
 
 
-@pytest.mark.parametrize("channel", ["sms", "call", "chatapp"])
-def test_an_opt_out_of_one_channel_counts_for_jobs_of_this_channel(store: Store, channel: str) -> None:
-    people.add_optouts(store, [(ANA, channel), (LUIS, people.ALL)])
-    for other in ("sms", "call", "chatapp"):
-        job = published(store, [ANA, LUIS], message=other)
-        assert sent(store, job.number, limits=Limits(other)) == ([] if other == channel else [ANA])
-
-
-def test_a_running_job_sends_nothing_after_an_opt_out_of_another_process(
-    store: Store, location: str, tmp_path: Path
-) -> None:
-    job = published(store, [phone(each) for each in range(9)])
-    log, ready, go = tmp_path / "sends", os.pipe(), os.pipe()
-    log.touch()
-
-    def work(other: Store) -> None:
-        sending = owners.take(other, job.number)
-        while intents := intend(sending, size=1):
-            with log.open("a") as file:
-                file.write(f"{intents[0].phones[0]}\n")
-            if len(log.read_text().split()) == 3:
-                os.write(ready[1], b"1")
-                os.read(go[0], 1)
-            record(sending, intents)
-        sending.finish("done")
-
-    pid = child(location, work)
-    os.read(ready[0], 1)
-    people.add_optouts(store, [(phone(3), "sms"), (phone(7), people.ALL), (phone(8), "call")])
-    os.write(go[1], b"1")
-    assert status_of(pid) == 0
-    assert log.read_text().split() == [phone(each) for each in (0, 1, 2, 4, 5, 6, 8)]
-    assert check(store, job.number).excluded == 2
-
-
 # --- names
+
+
+def test_a_name_that_processes_publish_at_once_belongs_to_one_job(store: Store, location: str) -> None:
+    def work(other: Store) -> None:
+        jobs.publish(other, imported(other, [ANA]), state="active", digest=b"1", name="day")
+
+    assert at_once(location, work, work, work, work) == [0] * 4
+    assert len(jobs.listed(store)) == 1
 
 
 def test_an_import_that_is_killed_leaves_its_name_free_or_a_complete_job(store: Store, location: str) -> None:
@@ -173,28 +146,25 @@ def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: 
     assert store.db.value("SELECT count(DISTINCT phone) FROM result WHERE outcome = 'accepted'") == 40
 
 
-@pytest.mark.parametrize("limits", LIMITS)
-def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(
-    store: Store, location: str, tmp_path: Path, limits: Limits
-) -> None:
+def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(store: Store, location: str, tmp_path: Path) -> None:
     log = tmp_path / "sends"
 
     def work(other: Store, n: int) -> None:
         sending = owners.take(other, n)
         outcomes: list[RequestOutcome] = []
         while True:
-            with sending.batch(limits, 2):
+            with sending.batch(SMS, 2):
                 sending.record(outcomes)
                 intents = [intent for _ in range(2) if (intent := sending.intend(2))]
             if not intents:
                 break
             with log.open("a") as file:
                 file.writelines(f"{each}\n" for intent in intents for each in intent.phones)
-            outcomes = accepted(intents)
+            outcomes = responses(intents)
         sending.finish("done")
 
     def prepare(n: int) -> int:
-        return published(store, [phone(10 * n + each) for each in range(5)]).number
+        return published(store, [phone(10 * n + each) for each in range(3)]).number
 
     for first in killed_everywhere(location, work, prepare):
         free(store, first)
@@ -216,7 +186,7 @@ def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(
 
 def refused_job(store: Store, message: str) -> jobs.Job:
     job = published(store, [ANA, LUIS], message=message)
-    sent(store, job.number, limits=Limits("sms", again=True), outcome=lambda _: "refused")
+    sent(store, job.number, {ANA: "refused", LUIS: "refused"})
     return job
 
 
@@ -249,30 +219,6 @@ def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store,
 
 
 # --- cancels
-
-
-def test_a_job_that_several_processes_cancel_while_it_runs_sends_nothing_more(store: Store, location: str) -> None:
-    job = published(store, [phone(each) for each in range(9)])
-    ready = os.pipe()
-
-    def run(other: Store) -> None:
-        sending = owners.take(other, job.number)
-        os.write(ready[1], b"1")
-        while not sending.job.stopping:
-            record(sending, intend(sending, size=1))
-        sending.finish("cancelled")
-
-    def cancel(other: Store) -> None:
-        wait_until(lambda: not owners.ask_to_stop(other, job.number, "cancelled").is_running)
-
-    pid = child(location, run)
-    os.read(ready[0], 1)
-    assert at_once(location, cancel, cancel) == [0, 0]
-    assert status_of(pid) == 0
-    after = check(store, job.number)
-    assert (after.shown_state, after.sending) == ("cancelled", 0)
-    with pytest.raises(UsageError, match="was cancelled"):
-        owners.take(store, job.number)
 
 
 def test_a_cancel_that_is_killed_can_be_repeated(store: Store, location: str) -> None:
