@@ -23,40 +23,44 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from faults.sender import check
 from msgctl.config import profiles
-from msgctl.store import jobs, results
+from msgctl.store import jobs as store_jobs
 from msgctl.store.store import open_store
 from support.counting_server import CountingServer, counting
-from support.postgres import USER, Cluster, running
+from support.postgres import Cluster, running
 
 NUMBER = 40
 """Recipients of a job."""
+BATCH, CONCURRENCY = 2, 4
 ENDED = 120.0
 """Seconds in which every process has ended."""
 CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.environ['CLOCK_OFFSET'])\n"
 """Code that Python runs at its start, so that the clock of a machine is wrong."""
 
 
-class WrongError(AssertionError):
-    """Somebody was sent to twice, or is lost."""
-
-
 class Room:
-    """Three machines with a directory each, one store, and one service."""
+    """Three machines with a directory each, one store, and one service. ``kills`` counts killed processes."""
 
-    def __init__(self, directory: Path, store: str, server: CountingServer, dice: Random) -> None:
-        self.directory, self.store, self.server, self.dice = directory, store, server, dice
-        self.jobs = 0
+    def __init__(self, directory: Path, store: str | Cluster, server: CountingServer, seed: int) -> None:
+        if isinstance(store, Cluster):
+            self.cluster, store = store, store.url()
+        self.directory, self.store, self.server, self.dice = directory, store, server, Random(seed)
+        self.account = profiles.account(server.base_url, "3")
+        self.jobs = self.kills = 0
         (directory / "hooks").mkdir()
-        (directory / "hooks" / "sitecustomize.py").write_text(CLOCK)
+        self.plant("")
+
+    def plant(self, code: str) -> None:
+        """Have Python do something else at the start of the next processes, such as breaking msgctl."""
+        (self.directory / "hooks" / "sitecustomize.py").write_text(CLOCK + code)
 
     def start(self, machine: int, *arguments: str, store: str = "", offset: float = 0.0) -> subprocess.Popen[str]:
-        """Start msgctl on a machine."""
+        """Start msgctl on a machine whose clock is off by some seconds."""
         home = self.directory / f"machine-{machine}"
         home.mkdir(exist_ok=True)
         environ = {name: text for name, text in os.environ.items() if not name.startswith(("MSGCTL_", "XDG_"))}
@@ -69,43 +73,30 @@ class Room:
             "PYTHONPATH": str(self.directory / "hooks"),
             "CLOCK_OFFSET": str(offset),
         }
-        return subprocess.Popen(
-            [sys.executable, "-m", "msgctl", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environ,
-        )
+        command = [sys.executable, "-m", "msgctl", *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=environ)
 
-    def plant(self, code: str) -> None:
-        """Have Python do something else at the start of each process, such as breaking msgctl."""
-        with (self.directory / "hooks" / "sitecustomize.py").open("a") as file:
-            file.write(code)
-
-    @property
-    def account(self) -> str:
-        return profiles.account(self.server.base_url, "3")
-
-    def new_job(self) -> Job:
+    def new_job(self, number: int = NUMBER) -> Job:
         self.jobs += 1
-        return Job(self, self.jobs)
+        return Job(self, self.jobs, number)
 
 
 class Job:
     """A job under a name: the same command continues it on any machine."""
 
-    def __init__(self, room: Room, number: int) -> None:
+    def __init__(self, room: Room, job: int, number: int) -> None:
         self.room = room
-        self.name = f"job-{number}"
-        self.phones = [f"57300{number:04}{line:03}" for line in range(NUMBER)]
+        self.name = f"job-{job}"
+        self.phones = [f"57{3_000_000_000 + 40_000 * job + line}" for line in range(number)]
         self._file = room.directory / f"{self.name}.csv"
         self._file.write_text("\n".join(["phone", *self.phones]))
 
-    def begin(self, machine: int, store: str = "", *more: str) -> subprocess.Popen[str]:
+    def begin(self, machine: int, *more: str, store: str = "", offset: float | None = None) -> subprocess.Popen[str]:
         """Start or continue it, on a machine whose clock may be off."""
-        options = ("--name", self.name, "--batch-size", "2", "--concurrency", "4", "--yes", *more)
-        offset = self.room.dice.choice((0.0, 3600.0, -3600.0))
+        if offset is None:
+            offset = self.room.dice.choice((0.0, 3600.0, -3600.0))
+        options = ("--name", self.name, "--batch-size", str(BATCH), "--concurrency", str(CONCURRENCY), "--yes", *more)
         line = ("sms", "bulk", str(self._file), "-m", f"Text of {self.name}", *options)
         return self.room.start(machine, *line, store=store, offset=offset)
 
@@ -115,126 +106,106 @@ class Job:
 
     def wait(self, process: subprocess.Popen[str], number: int) -> bool:
         """Wait until this many recipients were sent to; return whether the process is still running."""
-        while process.poll() is None and sum(self.arrived().values()) < number:
+        while process.poll() is None and self.arrived().total() < number:
             time.sleep(0.005)
         return process.poll() is None
 
-    def finish(self) -> None:
-        """Continue it on other machines until it is done, and check it. Raises WrongError."""
+    def finish(self) -> store_jobs.Job:
+        """Continue it on other machines until it is done, and check it."""
         with closing(open_store(self.room.store)) as store:
             for machine in range(10):
-                job = jobs.named(store, self.room.account, self.name)
+                job = store_jobs.named(store, self.room.account, self.name)
                 if job is not None and job.state == "done":
-                    break
+                    check(store, job, self.phones, self.arrived())
+                    return job
                 end(self.begin(machine % 3))
-            else:
-                raise WrongError(f"{self.name} does not end")
-            results.check_counts(store, job)
-            query = "SELECT phone, outcome FROM result WHERE job = ? ORDER BY attempt"
-            outcomes: dict[str, str] = dict(store.db.rows(query, (job.number,)))
-        arrived = self.arrived()
-        for phone in self.phones:
-            outcome = outcomes.get(phone)
-            if arrived[phone] > 1 or outcome not in ("accepted", "unknown"):
-                raise WrongError(f"{phone} got {arrived[phone]} messages and is {outcome}")
-            if outcome == "accepted" and not arrived[phone]:
-                raise WrongError(f"{phone} is accepted, but got nothing")
+        raise AssertionError(f"{self.name} does not end")
 
 
-def end(process: subprocess.Popen[str], *, kill: bool = False) -> str:
-    """Wait for the end of a process, perhaps after a kill; return its standard error."""
+def end(process: subprocess.Popen[str], *, kill: bool = False) -> int:
+    """Wait for the end of a process, perhaps after a kill; return its exit code."""
     if kill:
         process.kill()
     _, err = process.communicate(timeout=ENDED)
-    if "Traceback" in err:
-        raise WrongError(err)
-    return err
+    assert "Traceback" not in err, err
+    return process.returncode
 
 
-def killed(room: Room) -> int:
-    """Kill the processes of a job at random moments; return how many kills there were."""
-    job, kills = room.new_job(), 0
+def killed(room: Room) -> None:
+    """Kill the processes of a job at random moments."""
+    job = room.new_job()
     for _ in range(room.dice.randint(4, 8)):
         process = job.begin(room.dice.randrange(3))
-        before = sum(job.arrived().values())
+        before = job.arrived().total()
         if room.dice.random() < 0.3:
             time.sleep(room.dice.uniform(0, 1.0))
         else:
             job.wait(process, before + room.dice.randint(1, 8))
             time.sleep(room.dice.uniform(0, 0.02))
-        kills += process.poll() is None
+        room.kills += process.poll() is None
         end(process, kill=True)
     job.finish()
-    return kills
 
 
 def due_on_three_machines(room: Room) -> None:
     """Schedule two jobs, and run the due ones on three machines at once."""
     scheduled = [room.new_job(), room.new_job()]
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 7200))
     for job in scheduled:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 7200))
-        end(job.begin(0, "", "--at", at))
+        end(job.begin(0, "--at", at))
     for process in [room.start(machine, "job", "run-due", offset=4 * 3600) for machine in range(3)]:
         end(process)
     for job in scheduled:
-        if len(job.arrived()) != NUMBER:
-            raise WrongError(f"{job.name} was sent to {len(job.arrived())} of {NUMBER} people")
+        assert len(job.arrived()) == NUMBER, f"{job.name} was sent to {len(job.arrived())} of {NUMBER} people"
         job.finish()
 
 
 # --- faults of PostgreSQL and of the network
 
 
-def stopped(room: Room, cluster: Cluster) -> None:
+def stopped(room: Room) -> None:
     """Stop a process, end its session, let another machine finish its job, and continue the process."""
     job = room.new_job()
     process = job.begin(0)
     if job.wait(process, room.dice.randint(1, 20)):
         process.send_signal(signal.SIGSTOP)
-        end_sessions(cluster)
+        room.cluster.disconnect()
         end(job.begin(1))
         process.send_signal(signal.SIGCONT)
     end(process)
     job.finish()
 
 
-def session_lost(room: Room, cluster: Cluster) -> None:
+def session_lost(room: Room) -> None:
     """End the session of a process that lives."""
     job = room.new_job()
     process = job.begin(0)
     if job.wait(process, room.dice.randint(1, 20)):
-        end_sessions(cluster)
+        room.cluster.disconnect()
         other = job.begin(1)
         end(process)
         end(other)
     job.finish()
 
 
-def database_killed(room: Room, cluster: Cluster) -> None:
+def database_killed(room: Room) -> None:
     """Kill all processes of the database, and start it again."""
     job = room.new_job()
     process = job.begin(0)
     job.wait(process, room.dice.randint(1, 20))
-    cluster.kill()
+    room.cluster.kill()
     time.sleep(room.dice.choice((0.0, 0.5)))
-    cluster.start()
+    room.cluster.start()
     end(process)
     job.finish()
 
 
-def network_cut(room: Room, cluster: Cluster) -> None:
+def network_cut(room: Room) -> None:
     """Cut the connection with the database during a commit, before or after it is stored."""
     job = room.new_job()
-    with cutting(cluster.port, room.dice.randint(3, 12), after=room.dice.random() < 0.5) as port:
-        end(job.begin(0, cluster.url(port=port)))
+    with cutting(room.cluster.port, room.dice.randint(3, 12), after=room.dice.random() < 0.5) as port:
+        end(job.begin(0, store=room.cluster.url(port=port)))
     job.finish()
-
-
-POSTGRESQL = (stopped, session_lost, database_killed, network_cut)
-
-
-def end_sessions(cluster: Cluster) -> None:
-    cluster.admin(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '{USER}'")
 
 
 @contextmanager
@@ -280,26 +251,23 @@ def main() -> int:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(counting(0.01))
-        cluster = stack.enter_context(running("fsync=on")) if given.store == "postgresql" else None
-        store = cluster.url() if cluster else str(directory / "store.sqlite3")
-        room = Room(directory, store, server, Random(given.seed))
-        tasks: list[Any] = [due_on_three_machines] * given.others
-        if cluster:
-            tasks += POSTGRESQL * given.others
-        while tasks or counts["kills"] < given.kills:
+        store: str | Cluster = str(directory / "store.sqlite3")
+        tasks = [due_on_three_machines] * given.others
+        if given.store == "postgresql":
+            store = stack.enter_context(running("fsync=on"))
+            tasks += [stopped, session_lost, database_killed, network_cut] * given.others
+        room = Room(directory, store, server, given.seed)
+        while tasks or room.kills < given.kills:
             task = tasks.pop() if tasks else killed
+            counts[task.__name__.replace("_", " ")] += 1
             try:
-                if task is killed:
-                    counts["kills"] += killed(room)
-                else:
-                    task(room, *([cluster] if task in POSTGRESQL else []))
-                    counts[task.__name__.replace("_", " ")] += 1
+                task(room)
             except AssertionError as error:
                 wrong += 1
                 print(f"{task.__name__} of job {room.jobs}: {error}", flush=True)
-            print(f"\r{dict(counts)}, {wrong} wrong ", end="", file=sys.stderr, flush=True)
+            print(f"\r{room.kills} kills, {dict(counts)}, {wrong} wrong ", end="", file=sys.stderr, flush=True)
     found = ", ".join(f"{name} {number}" for name, number in counts.items())
-    print(f"{given.store}: {found} in {room.jobs} jobs, {wrong} wrong, {time.monotonic() - started:.0f} s")
+    print(f"{given.store}: {room.kills} kills; {found}: {wrong} wrong, {time.monotonic() - started:.0f} s")
     return 1 if wrong else 0
 
 

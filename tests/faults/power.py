@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.disks import TRACED, Disk, calls
-from faults.sender import SETTINGS, arrived, check, new_job, send
+from faults.sender import SETTINGS, arrived, check, new_job, phones, send
 from msgctl.store import jobs
 from msgctl.store.sqlite import SQLite
 from msgctl.store.store import open_store
@@ -93,8 +93,8 @@ class Recorded:
                 return
             (job,) = found
             if job.state != "done":
-                send(store, job.number, arrivals)
-            check(store, job.number, arrivals, NUMBER)
+                job = send(store, job.number, arrivals)
+            check(store, job, phones(NUMBER), arrived(arrivals))
             assert SETTINGS.dump() == job.settings
 
 

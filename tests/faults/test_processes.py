@@ -1,19 +1,20 @@
-"""Real processes that are killed, stopped and disconnected while they send: the short version of `kills`."""
+"""Real processes that are killed, stopped or disconnected, or whose disk or clock fails: everyone gets one message."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from faults.kills import (
+    BATCH,
+    CONCURRENCY,
     Room,
-    WrongError,
     database_killed,
     due_on_three_machines,
     end,
@@ -25,6 +26,7 @@ from faults.kills import (
 from msgctl.store import jobs
 from msgctl.store.store import open_store
 from support.counting_server import counting
+from support.disks import mounted
 from support.postgres import Cluster, running
 
 pytestmark = pytest.mark.slow
@@ -43,39 +45,33 @@ results.lose = lose
 
 def test_killed_processes_are_continued_on_other_machines(location: str, tmp_path: Path) -> None:
     with counting(0.01) as server:
-        killed(Room(tmp_path, location, server, Random(3)))  # raises WrongError
+        killed(Room(tmp_path, location, server, 3))
 
 
 def test_a_second_send_after_a_kill_is_detected(tmp_path: Path) -> None:
     with counting(0.05) as server:
-        room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, Random(4))
+        room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 4)
         room.plant(RETRIED)
-        with pytest.raises(WrongError):
-            _kill_jobs(room, 5)
-
-
-def _kill_jobs(room: Room, number: int) -> None:
-    for _ in range(number):
-        killed(room)
+        with pytest.raises(AssertionError, match=r"got \d messages"):  # noqa: PT012
+            for _ in range(5):
+                killed(room)
 
 
 def test_run_due_on_three_machines_at_once_runs_each_job_once(location: str, tmp_path: Path) -> None:
     with counting(0.01) as server:
-        due_on_three_machines(Room(tmp_path, location, server, Random(5)))
+        due_on_three_machines(Room(tmp_path, location, server, 5))
 
 
 @pytest.mark.parametrize("fault", [stopped, session_lost, network_cut])
-def test_a_job_survives_a_lost_session(
-    cluster: Cluster, tmp_path: Path, fault: Callable[[Room, Cluster], None]
-) -> None:
+def test_a_job_survives_a_lost_session(cluster: Cluster, tmp_path: Path, fault: Callable[[Room], None]) -> None:
     cluster.empty()
     with counting(0.01) as server:
-        fault(Room(tmp_path, cluster.url(), server, Random(6)), cluster)
+        fault(Room(tmp_path, cluster, server, 6))
 
 
 def test_a_job_survives_a_database_that_is_killed(tmp_path: Path) -> None:
     with running("fsync=on") as cluster, counting(0.01) as server:
-        database_killed(Room(tmp_path, cluster.url(), server, Random(7)), cluster)
+        database_killed(Room(tmp_path, cluster, server, 7))
 
 
 MAX_IDLE = 60.0
@@ -89,7 +85,7 @@ def test_a_machine_that_is_silent_for_a_minute_loses_its_job_and_sends_nothing_m
 ) -> None:
     cluster.empty()
     with counting() as server, closing(open_store(cluster.url())) as store:
-        room = Room(tmp_path, cluster.url(), server, Random(8))
+        room = Room(tmp_path, cluster, server, 8)
         server.hold()
         job = room.new_job()
         silent = job.begin(0)
@@ -109,7 +105,66 @@ def test_a_machine_that_is_silent_for_a_minute_loses_its_job_and_sends_nothing_m
         job.finish()
         arrived = len(server.dispatches)
         silent.send_signal(signal.SIGCONT)
-        end(silent)
-        assert silent.returncode == 6
+        assert end(silent) == 6
         assert len(server.dispatches) == arrived
         job.finish()  # with the outcomes that it received late
+
+
+def test_a_clock_that_is_set_back_loses_no_recipient(tmp_path: Path) -> None:
+    with counting(0.05) as server:
+        room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 9)
+        job = room.new_job()
+        for number, seconds in enumerate((0, 7_200, 864_000_000), 1):  # in the end, before the job was created
+            process = job.begin(0, offset=-seconds)
+            assert job.wait(process, 8 * number)
+            end(process, kill=True)
+        end(job.begin(0, offset=-1_700_000_000))  # as if the clock's battery were empty
+        job.finish()
+
+
+def test_a_job_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    with counting(0.005) as server, mounted(tmp_path / "disk", "2m") as disk:
+        room = Room(tmp_path, str(disk.path / "store.sqlite3"), server, 10)
+        _survives(room, lambda: disk.resize("64m"))
+
+
+def test_a_job_at_the_file_size_limit_loses_nothing(tmp_path: Path) -> None:
+    with counting(0.005) as server:
+        room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 11)
+        room.plant("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))")
+        _survives(room, lambda: room.plant(""))
+
+
+def _survives(room: Room, make_space: Callable[[], None]) -> None:
+    job = room.new_job(3_000)
+    assert [end(job.begin(0)), end(job.begin(0))] == [3, 3]
+    assert 0 < len(job.arrived()) < len(job.phones)
+    make_space()
+    assert job.finish().unknown <= 4 * CONCURRENCY * BATCH
+
+
+def test_a_job_without_disk_space_sends_nothing(tmp_path: Path) -> None:
+    with counting() as server, mounted(tmp_path / "disk", "2m") as disk:
+        room = Room(tmp_path, str(disk.path / "store.sqlite3"), server, 12)
+        assert end(room.new_job(30_000).begin(0)) == 3
+        assert not server.dispatches
+
+
+def test_checking_states_can_be_killed_and_continued(tmp_path: Path) -> None:
+    with counting(0.01) as server:
+        server.state = lambda message: "queued" if message.endswith("0") else "delivered"
+        room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 13)
+        job = room.new_job(600)
+        job.finish()
+        killed = room.start(0, "job", "states", job.name)
+        server.wait_for_questions(300)
+        end(killed, kill=True)
+        assert len(server.questions) < 600
+        assert end(room.start(0, "job", "states", job.name)) == 0
+        asked = Counter(server.questions)
+        assert {server.phone_of(message) for message in asked} == {*job.phones}
+        # A message in a final state is not checked again, unless the kill came before the state was stored.
+        assert sum(times > 1 and not message.endswith("0") for message, times in asked.items()) <= 202
+        server.questions.clear()
+        assert end(room.start(0, "job", "states", job.name)) == 0
+        assert Counter(server.questions) == {message: 1 for message in asked if message.endswith("0")}
