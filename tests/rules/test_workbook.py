@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection
-from datetime import datetime
 from pathlib import Path
 from subprocess import PIPE
 
@@ -53,23 +52,27 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"PK\x03\x04\x14", "not a workbook"),
         (workbook(["name"], ["Ana"]), 'no column "phone"'),
         (workbook(), "no header"),
+        (of_xml("<worksheet><sheetData><row>"), "is not a workbook that can be read"),
+        (of_xml("<worksheet><sheetData><row r='x'/></sheetData></worksheet>"), "is not a workbook that can be read"),
+        (
+            of_xml(
+                '<!DOCTYPE x [<!ENTITY a "aaaa">]>'
+                "<worksheet><sheetData><row><c><v>&a;</v></c></row></sheetData></worksheet>"
+            ),
+            "is not a workbook that can be read",
+        ),
     ],
+    ids=["no phones", "empty", "cut", "row", "entities"],
 )
-def test_a_workbook_without_recipients_is_refused(content: bytes, expected: str) -> None:
+def test_a_workbook_that_is_damaged_or_has_no_recipients_is_refused(content: bytes, expected: str) -> None:
     assert expected in refused(content)
 
 
 def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     assert "[campaigns]'" in refused(workbook(["phone"], [ANA]))
-
-
-def test_dates_and_times_are_in_iso_8601() -> None:
-    found = read(workbook(["phone", "day"], [ANA, datetime(2026, 12, 1)], [LUIS, datetime(2026, 12, 1, 9, 30)]), None)
-    assert [row.values[1] for row in found.rows] == ["2026-12-01", "2026-12-01 09:30:00"]
 
 
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
@@ -90,12 +93,7 @@ def cell(reference: str) -> str:
     ("rows", "expected"),
     [
         (f'<row r="1">{cell("A1")}</row><row r="1048576">{cell("XFD1048576")}</row>', "has 17,179,869,184 cells"),
-        (f'<row r="1">{cell("A1")}</row><row>{cell("ZZ900000")}</row>', "has 631,800,000 cells"),
-        (
-            f'<row r="4294967295">{cell("A4294967295")}</row>',
-            "has a row 4,294,967,295; the last row of a sheet is 1,048,576",
-        ),
-        ("<row r='4294967295'><c><v>1</v></c></row>", "has a row 4,294,967,295"),
+        (f'<row r="4294967295">{cell("A4294967295")}</row>', "has a row 4,294,967,295; the last row of a sheet is"),
         # Without references, only the memory is limited.
         (f"<row>{'<c><v>1</v></c>' * 16384}</row>" + "<row><c><v>1</v></c></row>" * 5000, "needs more than 1,024 MiB"),
         (
@@ -103,12 +101,10 @@ def cell(reference: str) -> str:
             "more than 1,048,576 characters in row 1",
         ),
     ],
-    ids=["corners", "wide and long", "row of cells", "row", "no references", "long cell"],
+    ids=["corners", "row", "no references", "long cell"],
 )
 def test_a_sheet_that_needs_too_much_memory_is_refused(rows: str, expected: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(expected)) as caught:
-        read(of_rows(rows))
-    assert caught.value.hint == "Copy the recipients to a new workbook, or save them as CSV in UTF-8."
+    assert expected in refused(of_rows(rows))
 
 
 def test_a_row_of_1_048_576_characters_is_read() -> None:
@@ -117,10 +113,9 @@ def test_a_row_of_1_048_576_characters_is_read() -> None:
 
 
 def refusal(content: bytes) -> str:
-    """Return why a workbook is refused; an empty string if it is not."""
+    """Return why a workbook is refused before its rows are read; an empty string if it is not."""
     try:
-        for _ in workbook_process.read(io.BytesIO(content)):
-            pass
+        next(workbook_process.read(io.BytesIO(content)))
     except workbook_process.WorkbookError as error:
         return str(error)
     return ""
@@ -145,7 +140,8 @@ def test_cells_are_counted_in_the_whole_sheet() -> None:
 
 @pytest.mark.slow
 def test_a_sheet_of_ten_million_cells_is_read() -> None:
-    assert refusal(of_rows(f"<row r='1'>{cell('J1')}</row><row r='1000000'>{cell('A1000000')}</row>")) == ""
+    content = of_rows(f"<row r='1'>{cell('J1')}</row><row r='1000000'>{cell('A1000000')}</row>")
+    assert sum(1 for _ in workbook_process.read(io.BytesIO(content))) == 1_000_001
 
 
 @pytest.mark.slow
@@ -166,10 +162,8 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(part: str, begin: bytes,
 
 def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
     endless = source(workbook(["phone"], [ANA]) + bytes(72 * MIB))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="larger than 64 MiB, the limit for workbooks"):
         read_from(endless)
-    assert caught.value.message == "standard input is larger than 64 MiB, the limit for workbooks"
-    assert caught.value.hint == "Save it as CSV in UTF-8."
     assert endless.tell() < 67 * MIB, "the rest is not read"
 
 
@@ -296,9 +290,7 @@ def shop(*, hidden: Collection[int]) -> bytes:
 
 
 def test_hidden_rows_are_an_error_that_states_how_many() -> None:
-    assert refused(shop(hidden={3, 4, 5})) == (
-        "standard input has 2 rows that Excel hides, by hand or by a filter Show hidden rows in Excel, or delete them."
-    )
+    assert "has 2 rows that Excel hides, by hand or by a filter" in refused(shop(hidden={3, 4, 5}))
     assert "has 1 row that Excel hides" in refused(shop(hidden={1}))
     assert [row.line for row in read(shop(hidden={4})).rows] == [2, 3, 5]
 
@@ -310,9 +302,7 @@ def test_skip_hidden_leaves_out_hidden_rows(tool: Tool, service: Service) -> Non
     done = tool(*line, "--skip-hidden", stdin=shop(hidden={3}))
     assert (done.code, done.document["recipients"]) == (0, 2)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == [ANA, EVA]
-    assert (
-        "Left out 1 hidden row of standard input" in tool(*line[:-1], "--skip-hidden", "-n", stdin=shop(hidden={3})).err
-    )
+    assert "Left out 1 hidden row" in tool(*line[:-1], "--skip-hidden", "-n", stdin=shop(hidden={3})).err
 
 
 PEOPLE = Sheet([["phone", "name"], [ANA, "Ana"]])
@@ -323,9 +313,7 @@ HEADER = Sheet([["phone", "name"]])
 @pytest.mark.parametrize(
     "others",
     [
-        {"Notas": NOTES},
-        {"Vacía": Sheet([])},
-        {"Plantilla": HEADER},
+        {"Notas": NOTES, "Vacía": Sheet([]), "Plantilla": HEADER},
         {"Viejos": Sheet([["phone"], [LUIS]], state="hidden")},
         {"Viejos": Sheet([["phone"], [LUIS]], state="veryHidden")},
         {"Notas": Sheet(NOTES.rows, hidden={2})},
@@ -343,22 +331,19 @@ def test_the_error_for_several_sheets_with_recipients_or_none_lists_them() -> No
     assert 'None of the visible sheets of standard input has recipients: "Notas", "Plantilla"' in refused(none)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("<c><v>0.15</v></c>", "0.15"),
-        ("<c><v>41.5</v></c>", "41.5"),
-        ("<c><v>0.30000000000000004</v></c>", "0.3"),
-        ("<c><v>999999999999999</v></c>", "999999999999999"),
-        ('<c t="str"><v>12345678901234567890</v></c>', "12345678901234567890"),
-        ("<c t='inlineStr'><is><t>'+57</t></is></c>", "+57"),
-        ("<c t='inlineStr'><is><t>'tis</t></is></c>", "'tis"),
-    ],
-)
-def test_a_cell_is_read_as_its_value(value: str, expected: str) -> None:
-    header = "<row r='1'><c t='inlineStr'><is><t>phone</t></is></c><c t='inlineStr'><is><t>x</t></is></c></row>"
-    (row,) = read(of_rows(f"{header}<row r='2'><c><v>{ANA}</v></c>{value}</row>")).rows
-    assert row.values[1] == expected
+def test_a_cell_is_read_as_its_value() -> None:
+    cells = {
+        "<c><v>0.15</v></c>": "0.15",
+        "<c><v>41.5</v></c>": "41.5",
+        "<c><v>0.30000000000000004</v></c>": "0.3",
+        "<c><v>999999999999999</v></c>": "999999999999999",
+        '<c t="str"><v>12345678901234567890</v></c>': "12345678901234567890",
+        "<c t='inlineStr'><is><t>'+57</t></is></c>": "+57",
+        "<c t='inlineStr'><is><t>'tis</t></is></c>": "'tis",
+    }
+    header = "".join(f"<c t='inlineStr'><is><t>{name}</t></is></c>" for name in ("phone", *range(len(cells))))
+    (row,) = read(of_rows(f"<row r='1'>{header}</row><row r='2'><c><v>{ANA}</v></c>{''.join(cells)}</row>")).rows
+    assert row.values[1:] == tuple(cells.values())
 
 
 def test_formats_change_only_dates_times_and_durations() -> None:
@@ -388,16 +373,3 @@ def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
     reason = "a number of more than 15 digits has lost digits in Excel; enter it again as text"
     assert found.invalid == (2, "", reason, ())
     assert found.found[1] == (3, LUIS, (LUIS, "1"))
-
-
-@pytest.mark.parametrize(
-    "sheet",
-    [
-        '<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet><sheetData><row><c><v>&a;</v></c></row></sheetData></worksheet>',
-        "<worksheet><sheetData><row>",
-        "<worksheet><sheetData><row r='x'/></sheetData></worksheet>",
-    ],
-    ids=["entities", "cut", "row"],
-)
-def test_a_sheet_that_is_damaged_is_refused(sheet: str) -> None:
-    assert "is not a workbook that can be read" in refused(of_xml(sheet))
