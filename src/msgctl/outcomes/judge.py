@@ -134,9 +134,9 @@ _NO_DIGITS = re.compile("[^0-9]+")
 
 def _is_echo(request: RequestParts, value: Any) -> bool:
     """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
-    if not isinstance(value, str):
-        return False
-    return value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
+    return isinstance(value, str) and (
+        value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
+    )
 
 
 def _digits(text: str) -> str:
@@ -504,9 +504,9 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
                 described = described._replace(credits=_share(described.credits, len(named), place))
             if claimed.setdefault(phone, described).outcome != described.outcome:
                 claimed[phone] = RecipientOutcome(phone, UNKNOWN)
-        if len(named) > 1:
+        if named:
             lists.add((phone_text, verdict.outcome))
-        if not named:
+        else:
             stranger = verdict if verdict.outcome == REFUSED else verdict._replace(outcome=UNKNOWN)
             unclaimed.append(record.described(entry, stranger, None))
     outcomes = [claimed.get(phone) or RecipientOutcome(phone, UNKNOWN) for phone in phones]

@@ -182,8 +182,6 @@ class _Limit:
         self._left = MAX_NESTED
 
     def __call__(self, content: Object) -> Object:
-        if not any(isinstance(value, (dict, list)) for value in content.values()):
-            return content
         return {name: self._limited(value) for name, value in content.items()}
 
     def _limited(self, value: Any) -> Any:
