@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from msgctl import operations
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
+from msgctl.outcomes.record import MAX_METRICS, convert
 
 from .judging import ITEMS, OTHER, PHONE, outcome, outcomes, parsed, request
 
@@ -38,8 +40,12 @@ def test_entries_that_disagree_leave_their_recipient_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}), ({"id": "m100001"}, {"id": "m000000"})],
-    ids=["number and text", "id of zeros"],
+    [
+        ({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}),
+        ({"id": "m100001"}, {"id": "m000000"}),
+        ({"id": "Pedido_1"}, {"id": "Pedido_0"}),
+    ],
+    ids=["number and text", "id of zeros", "words"],
 )
 def test_an_entry_is_judged_by_itself_although_it_resembles_another(first: Any, second: Any) -> None:
     data = [{**first, "phone": PHONE}, {**second, "phone": OTHER}]
@@ -86,6 +92,7 @@ def test_an_entry_of_another_number_is_kept_for_its_id() -> None:
         ({"status": 1, "data": [{"state": "EN ESTUDIO", "phone": PHONE}]}, "EN ESTUDIO"),
         ({"status": "0"}, "0"),
         ({"status": 1, "msg": "Retrasado, sin confirmar"}, "Retrasado, sin confirmar"),
+        ({"status": 1, "msg": "sin confirmar", "data": [{"status": 1, "phone": PHONE}]}, "sin confirmar"),
         ({"status": 1, "error": "E7"}, None),
         ({"x": 1}, None),
     ],
@@ -107,13 +114,8 @@ def test_texts_of_the_profile_come_before_the_lists() -> None:
 
 
 def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
-    assert [reaches(state, "sent") for state in ("Enviado", "Message sent", "Leído", "En cola", "No enviado")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert all(reaches(state, "sent") for state in ("Enviado", "Message sent", "Leído"))
+    assert not any(reaches(state, "sent") for state in ("En cola", "No enviado"))
     assert not reaches("Enviado", "delivered")
 
 
@@ -157,6 +159,19 @@ def test_all_recipients_in_every_entry_are_judged_quickly() -> None:
     data.append({"status": "?", "phone": everyone})
     assert {*outcomes({"status": 1, "data": data}, phones=phones, values=[everyone])} == {"unknown"}
     assert time.process_time() - began < 5
+
+
+def test_arrays_in_the_fields_of_a_response_are_shown_up_to_a_limit() -> None:
+    document = parsed({"status": 1, "data": [{"id": "m1", "x": [1] * 20_000}, {"id": "m2", "x": [1] * 20_000}]})
+    first, second = convert(operations.SEND_SMS, document, [PHONE])["data"]
+    assert (len(first["x"]), second["x"]) == (20_000, "…")
+
+
+def test_statistics_have_at_most_20_000_metrics() -> None:
+    metrics = [{"country": {"property": "CO", "clicks": 1}}] * MAX_METRICS
+    assert len(convert(operations.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"]) == MAX_METRICS
+    with pytest.raises(ShapeError, match=r"more than 20,000 metrics$"):
+        convert(operations.URL_STATISTIC, {"urlShort": "s", "metrics": [*metrics, *metrics[:1]]})
 
 
 def test_a_document_with_too_many_values_is_not_read() -> None:

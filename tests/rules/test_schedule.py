@@ -86,17 +86,14 @@ def test_the_next_opening_follows_changes_of_the_local_clocks(zone: str, hours: 
     assert Window.parse(hours).next_open(utc(now), ZoneInfo(zone)) == utc(opening)
 
 
+REST = "tue wed thu fri sat sun"
+
+
 @pytest.mark.parametrize(
     ("days", "closed"),
     [
-        *[("mon-sat", "sun"), ("sat-thu", "fri"), ("Mon, wed-SUN", "tue"), ("fri-fri,sat-thu", ""), ("thu-tue", "wed")],
-        *[
-            ("lun-sab", "sun"),
-            ("Lun-Sáb", "sun"),
-            ("mie,jue,vie-mar", ""),
-            ("mie\u0301 - lun", "tue"),
-            ("dom-vie", "sat"),
-        ],
+        *[("mon-sat", "sun"), ("sat-thu", "fri"), ("Mon, wed-SUN", "tue"), ("fri-fri,sat-thu", ""), ("mon", REST)],
+        *[("Lun-Sáb", "sun"), ("mie,jue,vie-mar", ""), ("mie\u0301 - lun", "tue"), ("dom-vie", "sat")],
     ],
 )
 def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
@@ -104,20 +101,10 @@ def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
     assert [name for name, hours in zip(schedule.DAYS, week, strict=True) if hours is None] == closed.split()
 
 
-@pytest.mark.parametrize(
-    ("hours", "days"),
-    [
-        ("08:00-24:01", None),
-        ("08:60-19:00", None),
-        ("08:00-19:00", "monday"),
-        ("08:00-19:00", "mon-"),
-        ("08:00-19:00", ""),
-        ("us", None),
-    ],
-)
-def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
+@pytest.mark.parametrize("line", ["08:00-24:01", "08:60-19:00", "8-19 monday", "8-19 mon-", "8-19 ,", "us"])
+def test_other_windows_are_usage_errors(line: str) -> None:
     with pytest.raises(UsageError):
-        Window.parse(hours, days)
+        Window.parse(*line.split())
 
 
 def test_hours_need_no_minutes() -> None:
@@ -177,17 +164,14 @@ def test_a_day_and_a_week_begin_at_midnight(period: str, zone: str, begin: str) 
         ("2026-12-01 09:00", BOGOTA, "2026-12-01T14:00"),
         ("2026-12-01T09:00:30", MADRID, "2026-12-01T08:00:30"),
         ("2026-12-01 09:00", KOLKATA, "2026-12-01T03:30"),
-        ("2026-12-01 09:00-05:00", MADRID, "2026-12-01T14:00"),
-        ("2026-12-01 09:00+0530", None, "2026-12-01T03:30"),
+        ("2026-12-01 09:00+0530", MADRID, "2026-12-01T03:30"),
         ("2026-12-01T09:00Z", None, "2026-12-01T09:00"),
-        ("2026-12-01 09:00 Z", BOGOTA, "2026-12-01T09:00"),
         ("2026-12-01 9:00:00 -0500", None, "2026-12-01T14:00"),
         ("2027-11-07 01:30", NEW_YORK, "2027-11-07T05:30"),  # comes twice: the first
         # It is 7:00 in Bogota, 13:00 in Madrid and 17:30 in Kolkata.
         ("09:00", BOGOTA, "2026-11-21T14:00"),
         ("9:00", MADRID, "2026-11-22T08:00"),
         ("07:00", BOGOTA, "2026-11-22T12:00"),
-        ("09:00-05:00", MADRID, "2026-11-21T14:00"),
         ("00:30+14:00", BOGOTA, "2026-11-22T10:30"),
         ("23:00-14:00", BOGOTA, "2026-11-21T13:00"),
     ],
@@ -196,21 +180,16 @@ def test_at_is_a_local_time_or_has_an_offset(text: str, zone: str | None, moment
     assert parse_at(text, zone, NOW) == utc(moment)
 
 
-def test_today_is_the_day_in_the_time_zone() -> None:
-    """It is the next day in Kolkata."""
-    now = utc("2026-11-21T20:00")
-    assert parse_at("09:00", KOLKATA, now) == utc("2026-11-22T03:30")
+def test_a_time_is_on_the_next_day_that_has_it() -> None:
+    """It is the next day in Kolkata, and New York skips 2:30 on 2027-03-14."""
+    assert parse_at("09:00", KOLKATA, utc("2026-11-21T20:00")) == utc("2026-11-22T03:30")
+    assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
 
 
 def test_at_is_later_than_now() -> None:
     assert parse_at(f"{NOW + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}Z", None, NOW) == NOW + timedelta(seconds=1)
     with pytest.raises(UsageError, match="in the past"):
         parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
-
-
-def test_the_next_time_of_day_exists_on_that_day() -> None:
-    """New York skips 2:30 on 2027-03-14."""
-    assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
 
 
 def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,16 +211,7 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "2026-12-01 25:00",
-        "2027-03-14 02:30",
-        "9999-12-31 23:59",
-        "2026-12-01",
-        "25:00",
-        "tomorrow 09:00",
-        "mañana 09:00",
-        "9",
-    ],
+    ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "25:00", "tomorrow 09:00", "9"],
 )
 def test_at_refuses_other_values(text: str) -> None:
     """New York skips the second of them."""
@@ -262,7 +232,7 @@ def test_a_window_is_described_by_its_days_and_hours(hours: str, days: str | Non
     assert schedule.described(hours, days) == expected
 
 
-@pytest.mark.parametrize("text", ["0/day", "1/month", "1", "day", "1000001/day", "-1/day", "1.5/week"])
-def test_a_limit_per_person_is_a_number_per_day_or_week(text: str) -> None:
-    with pytest.raises(UsageError, match="--at-most must be 1 to"):
-        Frequency.parse(text)
+def test_a_limit_per_person_is_a_number_per_day_or_week() -> None:
+    for text in ("0/day", "1/month", "1", "day", "1000001/day", "-1/day", "1.5/week"):
+        with pytest.raises(UsageError, match="--at-most must be 1 to"):
+            Frequency.parse(text)
