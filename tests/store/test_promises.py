@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from msgctl.errors import UsageError
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, removal, results, upgrades
 from msgctl.store.queue import Limits
 from msgctl.store.results import RequestOutcome
@@ -134,6 +134,17 @@ def test_an_import_that_is_killed_leaves_its_name_free_or_a_complete_job(store: 
 LIMITS = [pytest.param(SMS, id="repeats"), pytest.param(Limits("sms", again=True, at_most=1), id="at most")]
 
 
+def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -> None:
+    job = published(store, [phone(each) for each in range(20)])
+
+    def work(other: Store) -> None:
+        with suppress(MsgctlError):
+            sent(other, job.number, size=2)
+
+    assert at_once(location, work, work, work, work) == [0] * 4
+    assert store.db.value("SELECT count(*) FROM result") == check(store, job.number).accepted == 20
+
+
 @pytest.mark.parametrize("limits", LIMITS)
 def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: str, limits: Limits) -> None:
     phones = [phone(each) for each in range(40)]
@@ -219,6 +230,25 @@ def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store,
 
 
 # --- cancels
+
+
+def test_a_job_that_another_process_cancels_while_it_runs_sends_nothing_more(store: Store, location: str) -> None:
+    job = published(store, [phone(each) for each in range(9)])
+    ready = os.pipe()
+
+    def run(other: Store) -> None:
+        sending = owners.take(other, job.number)
+        os.write(ready[1], b"1")
+        while not sending.job.stopping:
+            record(sending, intend(sending, size=1))
+        sending.finish("cancelled")
+
+    pid = child(location, run)
+    os.read(ready[0], 1)
+    wait_until(lambda: not owners.ask_to_stop(store, job.number, "cancelled").is_running)
+    assert status_of(pid) == 0
+    after = check(store, job.number)
+    assert (after.shown_state, after.sending, after.unknown) == ("cancelled", 0, 0)
 
 
 def test_a_cancel_that_is_killed_can_be_repeated(store: Store, location: str) -> None:

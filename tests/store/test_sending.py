@@ -91,6 +91,15 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
     assert max(sizes) == 2_000
 
 
+def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS]).number)
+    with suppress(ZeroDivisionError), sending.batch(SMS):
+        sending.intend(1)
+        raise ZeroDivisionError
+    assert jobs.get(opened(), sending.job.number).pending == 2
+    assert [each.phones for each in intend(sending)] == [[ANA, LUIS]]
+
+
 def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     since = store.now() - 1000
     limits = Limits("sms", at_most=2, since=since, over_limit="reached the limit of 2/day")
@@ -351,7 +360,7 @@ def test_a_batch_whose_commit_was_lost_is_pending_after_a_new_connection(store: 
 
 
 def test_credits_are_stored_as_millionths() -> None:
-    given = ("1", "0.5", "-1", "x", None, "NaN", "1e12")
-    assert [*map(results.millionths, given)] == [1_000_000, 500_000, None, None, None, None, None]
+    given = ("1", "0.5", "0.0", "-1", "x", None, "NaN", "1e12")
+    assert [*map(results.millionths, given)] == [1_000_000, 500_000, 0, None, None, None, None, None]
     assert results.as_credits(1_000_000) == 1
     assert results.as_credits(500_000) == 0.5
