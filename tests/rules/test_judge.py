@@ -28,34 +28,34 @@ def own_words() -> Iterator[None]:
     words.use({})
 
 
+def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return a response with an entry for each of two recipients."""
+    return {"data": [{**first, "phone": PHONE}, {**second, "phone": OTHER}]}
+
+
 def test_responses_are_judged() -> None:
     for item in ITEMS:
         assert outcome(item["operation"], item["http_status"], item["body"]) == item["expect"], item
 
 
-def test_entries_that_disagree_leave_their_recipient_unknown() -> None:
-    data = [{"status": "Enviado", "phone": PHONE}, {"status": "Rechazado", "phone": PHONE}]
-    assert outcomes({"status": 1, "data": data}) == ["unknown"]
-
-
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("body", "expected"),
     [
-        ({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}),
-        ({"id": "m100001"}, {"id": "m000000"}),
-        ({"id": "Pedido_1"}, {"id": "Pedido_0"}),
+        ({"status": 1, "data": [{"status": "Enviado", "phone": PHONE}]}, ["accepted", "unknown"]),
+        ({"status": 1, "phone": PHONE}, ["accepted", "unknown"]),
+        (
+            {"data": [{"status": status, "phone": PHONE} for status in ("Enviado", "Rechazado")]},
+            ["unknown", "unknown"],
+        ),
+        # Each entry is judged by itself, although it resembles another.
+        (two({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}), ["accepted", "unknown"]),
+        (two({"id": "m100001"}, {"id": "m000000"}), ["accepted", "unknown"]),
+        (two({"id": "Pedido_1"}, {"id": "Pedido_0"}), ["accepted", "unknown"]),
     ],
-    ids=["number and text", "id of zeros", "words"],
+    ids=range(6),
 )
-def test_an_entry_is_judged_by_itself_although_it_resembles_another(first: Any, second: Any) -> None:
-    data = [{**first, "phone": PHONE}, {**second, "phone": OTHER}]
-    assert outcomes({"data": data}, phones=(PHONE, OTHER)) == ["accepted", "unknown"]
-
-
-def test_a_recipient_without_an_entry_is_unknown() -> None:
-    data = [{"status": "Enviado", "phone": PHONE}]
-    assert outcomes({"status": 1, "data": data}, phones=[PHONE, OTHER]) == ["accepted", "unknown"]
-    assert outcomes({"status": 1, "phone": PHONE}, phones=[PHONE, OTHER]) == ["accepted", "unknown"]
+def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list[str]) -> None:
+    assert outcomes(body, phones=[PHONE, OTHER]) == expected
 
 
 def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None:

@@ -134,17 +134,14 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
 NOW = utc("2026-11-21T12:00")
 
 
-def test_a_closed_window_opens_in_the_time_zone_of_the_job() -> None:
+def test_a_window_is_in_the_time_zone_of_the_job_and_without_one_it_may_always_send() -> None:
     hours = SendingHours(Window.parse("08:00-09:00"), MADRID, NOW.timestamp)
     assert not hours.is_open()
     assert hours.closed_until(NOW.timestamp()) == utc("2026-11-22T07:00").timestamp()
     assert hours.closed_until(utc("2026-11-22T07:00").timestamp()) is None
-
-
-def test_without_a_window_a_job_may_always_send() -> None:
-    hours = SendingHours(None, None, NOW.timestamp)
-    assert hours.is_open()
-    assert hours.closed_until(NOW.timestamp()) is None
+    always = SendingHours(None, None, NOW.timestamp)
+    assert always.is_open()
+    assert always.closed_until(NOW.timestamp()) is None
 
 
 @pytest.mark.parametrize(
