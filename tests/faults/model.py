@@ -23,8 +23,8 @@ from typing import NamedTuple
 ANA, LUIS, KEY = range(3)
 NAMES = ("Ana", "Luis", "the key")
 JOB = (ANA, LUIS)
-DEAD, NO_RECIPIENTS = -1, -2
-"""The owner of something if its process was killed, and if it has none."""
+NOBODY, DEAD = -2, -1
+"""The owner of the key before its first send, and after its process was killed."""
 NEW, OLD = 1, 2
 """The ages of an opt-out. Intents from before a new one are valid, and have expired when it is old."""
 OUTCOMES = ("pending", "sending", "accepted", "unknown", "excluded")
@@ -68,17 +68,17 @@ class State(NamedTuple):
 
     rows: tuple[tuple[str, ...], ...] = (("pending",), ("pending",), ("pending",))
     totals: tuple[int, ...] = (2, 0, 0, 0, 0)
-    job_owner: int = NO_RECIPIENTS
-    key_owner: int = NO_RECIPIENTS
+    processes: tuple[Process, ...] = (Process(), Process())
+    has_dead_owner: bool = False
+    key_owner: int = NOBODY
     optout: int = 0
     is_resent: bool = False
-    processes: tuple[Process, ...] = (Process(), Process())
     arrived: tuple[tuple[int, int], ...] = ()
     faults: int = 0
 
-    def is_alive(self, owner: int) -> bool:
-        """Return whether the lock of an owner is held."""
-        return owner >= 0 and self.processes[owner].holds
+    def set_last(self, message: int, outcome: str) -> State:
+        """Change the outcome of the last attempt."""
+        return self.set_row(message, *self.rows[message][:-1], outcome)
 
     def set_row(self, message: int, *row: str) -> State:
         """Change the outcomes of a message and the totals, in one transaction."""
@@ -98,6 +98,11 @@ class State(NamedTuple):
         requests = tuple(sorted({*process.requests} - {*removed} | {*added}))
         return self.set_process(number, process._replace(requests=requests))
 
+    def next_epoch(self) -> State:
+        """Let every process have an old epoch."""
+        processes = tuple(process._replace(is_current=False) for process in self.processes)
+        return self._replace(processes=processes, has_dead_owner=False)
+
 
 class Protocol:
     """The transitions. Each yields the states that may follow; none if it is not possible now."""
@@ -109,16 +114,18 @@ class Protocol:
 
     def take(self, s: State, me: int) -> Iterator[State]:
         """Become the owner, if no owner is alive. The epoch grows: every other process has an old one now."""
-        if not s.processes[me].work and not s.is_alive(s.job_owner):
-            other = s.processes[1 - me]._replace(is_current=False)
-            s = self.lose(s).set_process(1 - me, other)
-            yield s.set_process(me, Process("job", holds=True, is_current=True))._replace(job_owner=me)
+        if not s.processes[me].work and not self.is_running(s):
+            yield self.lose(s).next_epoch().set_process(me, Process("job", holds=True, is_current=True))
+
+    def is_running(self, s: State) -> bool:
+        """Return whether the owner of the job is seen alive."""
+        return any(process.is_current and process.holds for process in s.processes)
 
     def lose(self, s: State) -> State:
         """Make requests in flight unknown: nobody waits for their responses. Only a person sends them again."""
         for message in JOB:
             if s.rows[message][-1] == "sending":
-                s = s.set_row(message, *s.rows[message][:-1], "unknown")
+                s = s.set_last(message, "unknown")
         return s
 
     def batch(self, s: State, me: int) -> Iterator[State]:
@@ -148,8 +155,7 @@ class Protocol:
         row = s.rows[request.message]
         if len(row) != request.attempt or row[-1] != "sending":
             return s  # stored before the connection was lost
-        outcome = request.phase if request.phase in ("accepted", "unknown") else "pending"
-        return s.set_row(request.message, *row[:-1], outcome)
+        return s.set_last(request.message, request.phase if request.phase in COUNTED else "pending")
 
     def intend(self, s: State) -> tuple[State, list[Request]]:
         """Store that the next recipient is about to get the message; leave out people who must not get it."""
@@ -158,7 +164,7 @@ class Protocol:
             if outcome != "pending":
                 continue
             if not (self.has_opted_out(s, message) or self.has_enough(s, message)):
-                return s.set_row(message, *earlier, "sending"), [Request(message, len(earlier) + 1, "intended")]
+                return s.set_last(message, "sending"), [Request(message, len(earlier) + 1, "intended")]
             s = s.set_row(message, *(earlier or ["excluded"]))  # in a resend, they keep the earlier outcome
         return s, []
 
@@ -203,36 +209,35 @@ class Protocol:
         """Give the job up, after the last response."""
         process = s.processes[me]
         if self.fence(process) and not process.requests:
-            yield self.lose(s).set_process(me, Process())._replace(job_owner=NO_RECIPIENTS)
+            yield self.lose(s).set_process(me, Process())
 
     def resend(self, s: State) -> Iterator[State]:
         """Give people with an unknown outcome another attempt, as a person has decided. The epoch grows."""
-        if s.is_resent or s.is_alive(s.job_owner):
-            return
-        s = self.lose(s)
-        unknown = [message for message in JOB if s.rows[message][-1] == "unknown"]
-        for message in unknown:
-            s = s.set_row(message, *s.rows[message], "pending")
-        if unknown:
-            processes = tuple(process._replace(is_current=False) for process in s.processes)
-            yield s._replace(processes=processes, job_owner=NO_RECIPIENTS, is_resent=True)
+        lost = self.lose(s)
+        unknown = [message for message in JOB if lost.rows[message][-1] == "unknown"]
+        if unknown and not s.is_resent and not self.is_running(s):
+            for message in unknown:
+                lost = lost.set_row(message, *lost.rows[message], "pending")
+            yield lost.next_epoch()._replace(is_resent=True)
 
     # --- the single send
 
     def begin(self, s: State, me: int) -> Iterator[State]:
-        """Take the key and store the intent. If its owner died, its outcome is unknown, and nothing is sent."""
-        if not s.processes[me].work and s.rows[KEY] == ("pending",):
-            yield self.claim(s, me)
+        """Take the key and store the intent. If its owner died, its outcome is unknown: only a person resends it."""
+        if s.processes[me].work:
+            return
+        if s.rows[KEY][-1] == "sending" and not self.is_sending_key(s):
+            s = s.set_last(KEY, "unknown")
+        if s.rows[KEY] == ("unknown",) and not s.is_resent:
+            s = s.set_row(KEY, "unknown", "pending")._replace(is_resent=True)
+        if s.rows[KEY][-1] == "pending":
+            intent = Request(KEY, len(s.rows[KEY]), "intended")
+            s = s.set_last(KEY, "sending")._replace(key_owner=me)
+            yield s.set_process(me, Process("key", holds=True, requests=(intent,)))
 
-    def begin_again(self, s: State, me: int) -> Iterator[State]:
-        """Send again under the key, as a person has decided with --resend-unknown."""
-        if not s.processes[me].work and not s.is_resent and self.settled(s).rows[KEY] == ("unknown",):
-            yield self.claim(self.settled(s).set_row(KEY, "unknown", "pending")._replace(is_resent=True), me)
-
-    def claim(self, s: State, me: int) -> State:
-        intent = Request(KEY, len(s.rows[KEY]), "intended")
-        s = s.set_row(KEY, *s.rows[KEY][:-1], "sending")._replace(key_owner=me)
-        return s.set_process(me, Process("key", holds=True, requests=(intent,)))
+    def is_sending_key(self, s: State) -> bool:
+        """Return whether the process of the single send is seen alive."""
+        return s.key_owner >= 0 and s.processes[s.key_owner].holds
 
     def end(self, s: State, me: int) -> Iterator[State]:
         """Store the outcome of the single send under its key."""
@@ -240,12 +245,6 @@ class Protocol:
         for request in process.phase("accepted", "unknown"):
             if process.work == "key":
                 yield self.record(s, request).set_process(me, Process())
-
-    def settled(self, s: State) -> State:
-        """Make a single send whose process has died unknown."""
-        if s.rows[KEY][-1] == "sending" and not s.is_alive(s.key_owner):
-            s = s.set_row(KEY, *s.rows[KEY][:-1], "unknown")
-        return s
 
     # --- everyone else
 
@@ -261,16 +260,13 @@ class Protocol:
 
     def half_a_second(self, s: State) -> Iterator[State]:
         """Time passes: intents of the job expire, even those of a suspended process."""
-        before, s = s, s._replace(optout=min(s.optout * 2, OLD))
+        later = s._replace(optout=min(s.optout * 2, OLD))
         for number, process in enumerate(s.processes):
-            intents = process.phase("intended") if process.work == "job" else []
-            if intents:
-                s = s.set_requests(number, intents, *map(self.aged, intents))
-        if s != before:
-            yield s
-
-    def aged(self, intent: Request) -> Request:
-        return intent._replace(phase="expired")
+            if process.work == "job":
+                intents = process.phase("intended")
+                later = later.set_requests(number, intents, *(each._replace(phase="expired") for each in intents))
+        if later != s:
+            yield later
 
     def lose_lock(self, s: State, me: int) -> Iterator[State]:
         """The session of a process with the store ends, although the process lives."""
@@ -279,10 +275,10 @@ class Protocol:
 
     def kill(self, s: State, me: int) -> Iterator[State]:
         """A process dies. Nobody gets the responses to its requests."""
-        if s.processes[me].work and s.faults < self.max_faults:
-            job_owner, key_owner = (DEAD if owner == me else owner for owner in (s.job_owner, s.key_owner))
-            s = s.set_process(me, Process())
-            yield s._replace(job_owner=job_owner, key_owner=key_owner, faults=s.faults + 1)
+        process = s.processes[me]
+        if process.work and s.faults < self.max_faults:
+            s = s._replace(has_dead_owner=s.has_dead_owner or process.is_current, faults=s.faults + 1)
+            yield s.set_process(me, Process())._replace(key_owner=DEAD if s.key_owner == me else s.key_owner)
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
         """Yield each possible transition with the next state. The number identifies the process."""
@@ -290,7 +286,7 @@ class Protocol:
             for after in shared(s):
                 yield shared.__name__, after
         job = (self.take, self.batch, self.send, self.reconnect, self.record_late, self.finish)
-        for transition in (*job, self.begin, self.begin_again, self.end, self.respond, self.lose_lock, self.kill):
+        for transition in (*job, self.begin, self.end, self.respond, self.lose_lock, self.kill):
             for me in (0, 1):
                 for after in transition(s, me):
                     yield f"{transition.__name__} {me + 1}", after
@@ -329,7 +325,7 @@ def broken(before: State, after: State) -> str:
 
 def is_done(s: State) -> bool:
     """Return whether every recipient has a result. A key whose process has died is unknown."""
-    is_sending = s.rows[KEY][-1] == "sending" and s.is_alive(s.key_owner)
+    is_sending = s.rows[KEY][-1] == "sending" and Protocol().is_sending_key(s)
     return not is_sending and all(s.rows[message][-1] not in ("pending", "sending") for message in JOB)
 
 
@@ -345,49 +341,44 @@ def explore(protocol: Protocol) -> tuple[int, Fault | None]:
 
     Nobody is lost if every recipient can still get a result from each state.
     """
-    first = State()
-    reached: dict[State, tuple[State, str] | None] = {_key(first): None}
+    waiting = deque([State()])
+    traces: dict[State, tuple[State, str] | None] = {State(): None}
     into: dict[State, list[State]] = {}
-    waiting = deque([first])
     while waiting:
         before = waiting.popleft()
         for name, after in protocol.steps(before):
             key = _key(after)
-            if key not in reached:
-                reached[key] = before, name
+            if key not in traces:
+                traces[key] = before, name
                 waiting.append(after)
             if promise := broken(before, after):
-                return len(reached), Fault(promise, [*_trace(reached, before), name])
+                return len(traces), Fault(promise, [*_trace(traces, before), name])
             into.setdefault(key, []).append(_key(before))
-    ending = [state for state in reached if is_done(state)]
+    ending = [state for state in traces if is_done(state)]
     can_end = {*ending}
     while ending:
-        for state in into.get(ending.pop(), ()):
-            if state not in can_end:
-                can_end.add(state)
-                ending.append(state)
-    stuck = next((state for state in reached if state not in can_end), None)
-    return len(reached), None if stuck is None else Fault("somebody never gets a result", _trace(reached, stuck))
+        earlier = {*into.get(ending.pop(), ())} - can_end
+        can_end |= earlier
+        ending += earlier
+    for state in traces.keys() - can_end:
+        return len(traces), Fault("somebody never gets a result", _trace(traces, state))
+    return len(traces), None
 
 
 def _key(s: State) -> State:
     """Return the same state for two that differ only in which process is which."""
     if s.processes[0] <= s.processes[1]:
         return s
-    other = {0: 1, 1: 0, DEAD: DEAD, NO_RECIPIENTS: NO_RECIPIENTS}
-    return s._replace(
-        processes=(s.processes[1], s.processes[0]),
-        job_owner=other[s.job_owner],
-        key_owner=other[s.key_owner],
-    )
+    key_owner = 1 - s.key_owner if s.key_owner >= 0 else s.key_owner
+    return s._replace(processes=s.processes[::-1], key_owner=key_owner)
 
 
-def _trace(reached: dict[State, tuple[State, str] | None], state: State) -> list[str]:
+def _trace(traces: dict[State, tuple[State, str] | None], state: State) -> list[str]:
     names: list[str] = []
-    while step := reached[_key(state)]:
+    while step := traces[_key(state)]:
         state, name = step
-        names.append(name)
-    return names[::-1]
+        names.insert(0, name)
+    return names
 
 
 if __name__ == "__main__":

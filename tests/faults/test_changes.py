@@ -1,7 +1,4 @@
-"""Changes of config.toml and of the history: a full disk or another process causes no loss of data.
-
-Jobs are in `jobs.test_crash`.
-"""
+"""Changes of config.toml and of the history: a full disk or another process causes no loss of data."""
 
 from __future__ import annotations
 

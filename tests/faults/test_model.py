@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.model import DEAD, JOB, KEY, Process, Protocol, Request, State, explore
+from faults.model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
 
 
 @pytest.mark.slow
@@ -31,7 +31,7 @@ class UnknownIsRetried(Protocol):
     def lose(self, s: State) -> State:
         for message in JOB:
             if s.rows[message][-1] == "sending":
-                s = s.set_row(message, *s.rows[message][:-1], "pending")
+                s = s.set_last(message, "pending")
         return s
 
 
@@ -50,8 +50,9 @@ class LostCommitIsSent(Protocol):
 
 
 class NoExpiry(Protocol):
-    def aged(self, intent: Request) -> Request:
-        return intent
+    def half_a_second(self, s: State) -> Iterator[State]:
+        if s.optout == NEW:
+            yield s._replace(optout=OLD)
 
 
 class NoOptOutsInAResend(Protocol):
@@ -66,7 +67,7 @@ class SingleSendsDoNotCount(Protocol):
 
 class LateOutcomeOfAnyAttempt(Protocol):
     def late(self, s: State, request: Request) -> State:
-        return s.set_row(request.message, *s.rows[request.message][:-1], "accepted")
+        return s.set_last(request.message, "accepted")
 
 
 class LostResponseIsGivenBack(Protocol):
@@ -82,7 +83,7 @@ class TotalsInAnotherTransaction(Protocol):
 class KeyOfADeadProcessIsFree(Protocol):
     def begin(self, s: State, me: int) -> Iterator[State]:
         if s.rows[KEY] == ("sending",) and s.key_owner == DEAD:
-            s = s.set_row(KEY, "pending")
+            s = s.set_last(KEY, "pending")
         return super().begin(s, me)
 
 
