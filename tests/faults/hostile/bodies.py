@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from contract.interface import RECORDS, Field
-from faults.hostile.exit_codes import Verdict
-
-SCALAR = "1"
+from faults.hostile.exit_codes import ERROR, NO_STATE, NOT_JSON, OTHER_JSON, RECORD, TEXTS, Codes
 
 
 def everything(text: Any) -> dict[str, Any]:
@@ -40,42 +39,41 @@ def body_of(text: Any) -> bytes:
         return json.dumps(everything(text)).encode()
 
 
-BODY = body_of(SCALAR)
+BODY = body_of("1")
 
 HTML = b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>"
 OBJECTS = b'{"status": {"value": 1}, "id": {"a": 1}, "state": [], "urlShort": {}, "data": [1]}'
-BODIES: dict[str, tuple[bytes, Verdict]] = {
-    "empty": (b"", Verdict.UNREADABLE),
-    "spaces": (b" \r\n\t", Verdict.UNREADABLE),
-    "text": (b"OK", Verdict.UNREADABLE),
-    "HTML": (HTML, Verdict.UNREADABLE),
-    "half a document": (b'{"status": 15', Verdict.UNREADABLE),
-    "two documents": (BODY * 2, Verdict.UNREADABLE),
-    "null": (b"null", Verdict.OTHER_JSON),
-    "a string": (b'"status"', Verdict.OTHER_JSON),
-    "a number": (b"1500", Verdict.OTHER_JSON),
-    "an array of numbers": (b"[1, 2]", Verdict.OTHER_JSON),
-    "another object": (b'{"result": "ok"}', Verdict.OTHER_JSON),
-    "null fields": (b'{"status": null, "id": null, "error": null}', Verdict.OTHER_JSON),
-    "only msg": (b'{"msg": "created"}', Verdict.OTHER_JSON),
-    "objects for values": (OBJECTS, Verdict.OTHER_JSON),
-    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', Verdict.ERROR),
-    "not UTF-8": (BODY.replace(b'"status": "1"', b'"status": "\xff\xfe"'), Verdict.UNREADABLE),
-    "UTF-16": (BODY.decode().encode("utf-16"), Verdict.UNREADABLE),
-    "NaN": (BODY[:-1] + b', "more": NaN}', Verdict.UNREADABLE),
-    "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], Verdict.READABLE),
-    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", Verdict.UNREADABLE),
+BODIES: dict[str, tuple[bytes, Codes]] = {
+    "empty": (b"", NOT_JSON),
+    "spaces": (b" \r\n\t", NOT_JSON),
+    "text": (b"OK", NOT_JSON),
+    "HTML": (HTML, NOT_JSON),
+    "half a document": (b'{"status": 15', NOT_JSON),
+    "two documents": (BODY * 2, NOT_JSON),
+    "null": (b"null", OTHER_JSON),
+    "a string": (b'"status"', OTHER_JSON),
+    "a number": (b"1500", OTHER_JSON),
+    "an array of numbers": (b"[1, 2]", replace(OTHER_JSON, state=NO_STATE)),
+    "another object": (b'{"result": "ok"}', OTHER_JSON),
+    "null fields": (b'{"status": null, "id": null, "error": null}', OTHER_JSON),
+    "only msg": (b'{"msg": "created"}', OTHER_JSON),
+    "objects for values": (OBJECTS, replace(TEXTS, state=NO_STATE)),
+    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', ERROR),
+    "not UTF-8": (BODY.replace(b'"status": "1"', b'"status": "\xff\xfe"'), NOT_JSON),
+    "UTF-16": (BODY.decode().encode("utf-16"), NOT_JSON),
+    "NaN": (BODY[:-1] + b', "more": NaN}', NOT_JSON),
+    "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], replace(RECORD, verify=5)),
+    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", NOT_JSON),
 }
 
-
-NUMBERS: dict[str, bytes] = {
-    "3,000 digits": b"9" * 3_000,
-    "an exponent that fills the memory": b"1e999999999",
-    "3,000 decimals": b"0." + b"3" * 3_000,
+NUMBERS = {
+    "3,000 digits": (b"9" * 3_000, replace(TEXTS, clicks=True)),
+    "an exponent that fills the memory": (b"1e999999999", TEXTS),
+    "3,000 decimals": (b"0." + b"3" * 3_000, TEXTS),
 }
 """Numbers for every value in a record."""
 
-TEXTS: dict[str, str] = {
+ODD_TEXTS: dict[str, str] = {
     "escape sequences": "\x1b[2J\x1b]0;title\x07\x1b]52;c;Y2F0\x07\x9b31m\x9d0;title\x9c\0\x7f\x85",
     "line ends and a forged error": "a\r\nError: forged\n{}\x0b\x0c\x1c\u2028b\u2029c",
     "direction marks": "\u202eabc\u2066\u2067\u2069\u061c\u200f\ufeff\u200b\u2060\u00ad\u180e\U000e0041\U000e007f",
@@ -86,8 +84,6 @@ TEXTS: dict[str, str] = {
     "2,000 characters": "x" * 2_000,
 }  # fmt: skip
 """Texts for every value in a record, and for the name of an unknown field."""
-OF_TEXTS = {"line ends and a forged error": Verdict.FAILED, "an empty text": Verdict.BLANK}
-"""The meaning of a record in which every value is one of these texts, if it is not `Verdict.TEXTS`."""
 
 
 def of_numbers(number: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from enum import Enum
+from dataclasses import dataclass
 
 from support.leaks import shows_key
 from support.request_lines import Line, prepare
@@ -16,96 +16,94 @@ TABLE, JSON, CSV = ("-o", "table"), ("--json",), ("-o", "csv")
 FORMS: tuple[Form, ...] = (TABLE, JSON, CSV)
 """The first two are for a terminal, the last one is for a pipe."""
 
+NO_STATE = -1
+"""The response has no delivery state yet: `state get` fails, and others continue."""
 _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 
 
-class Verdict(Enum):
-    """The meaning of a response, by the contract of the command line ("Responses")."""
+@dataclass(frozen=True)
+class Codes:
+    """The exit codes after a response: of a read, of a send or change, and of `2fa verify`.
 
-    READABLE = "2xx with the record"
-    TEXTS = "2xx with the record, and no number in it is plausible"
-    FAILED = "2xx with the record, and every text mentions an error"
-    BLANK = "2xx with the record, and every text is empty"
-    ERROR = "2xx with an error and no record"
-    OTHER_JSON = "2xx with another JSON document"
-    UNREADABLE = "2xx with something else than JSON"
-    NOT_WHOLE = "2xx with a body that is too large, or compressed"
-    REFUSED = "a status of refusal"
-    REFUSED_AND_ACCEPTED = "a status of refusal, with an accepted record"
-    TOO_MANY_AND_ACCEPTED = "429, with an accepted record"
-    DOUBT = "any other status"
-    UNAVAILABLE = "503"
-    LOST = "no whole response"
-    NOT_REACHED = "no connection that can be trusted, or no proxy; nothing was sent"
-    NO_HANDSHAKE = "the TLS handshake failed; nothing was sent"
+    The others are those of single reads, if they differ. ``clicks`` means that the response has a number of clicks.
+    """
 
+    read: int
+    send: int
+    verify: int
+    api: int | None = None
+    balance: int | None = None
+    state: int | None = None
+    clicks: bool = False
 
-OF_STATUS = {
-    Verdict.REFUSED: ({1}, {1}),
-    Verdict.REFUSED_AND_ACCEPTED: ({1}, {5}),
-    Verdict.TOO_MANY_AND_ACCEPTED: ({4}, {5}),
-    Verdict.UNREADABLE: ({1}, {5}),
-    Verdict.DOUBT: ({1, 4}, {5}),  # 4 for 408 and 5xx
-    Verdict.UNAVAILABLE: ({4}, {5}),
-    Verdict.LOST: ({1, 4}, {5}),  # 1 if the response was cut off, 4 if there was none
-    Verdict.NOT_WHOLE: ({1}, {5}),
-    Verdict.NOT_REACHED: ({4}, {4}),
-    Verdict.NO_HANDSHAKE: ({4}, {4}),
-}
-"""The exit codes of a read and of a send or change, if they do not depend on words."""
+    def of(self, line: Line, form: Form) -> int:
+        """Return the exit code of a command."""
+        if line.path.startswith("sandbox "):  # the server is never a sandbox
+            return 3
+        if line.sends_a_job or line.path == "url bulk":
+            return 6
+        if line.path == "url clicks":
+            return 0 if self.clicks else 6
+        if line.path.startswith("api"):
+            return 2 if form == CSV else self._read(self.api)
+        if line.path == "2fa verify":
+            return self.verify
+        if not line.reads:
+            return self.send
+        return self._of_read(line.path)
 
+    def _of_read(self, path: str) -> int:
+        balance, state = self._read(self.balance), self._read(self.state)
+        if path == "doctor":
+            return int(balance != 0)
+        if path == "balance check":  # more credits are needed
+            return balance or 6
+        if path.startswith(("balance", "profile add")):
+            return balance
+        if path == "job states":
+            return max(state, 0)
+        if path == "state get":
+            return abs(state)
+        if path == "state watch":  # no state is final, and it polls again if the service is not available
+            return 1 if state == 1 else 6
+        return self.read
 
-def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
-    """Return the possible exit codes of a command after a response."""
-    is_not_reached = verdict in (Verdict.NOT_REACHED, Verdict.NO_HANDSHAKE)
-    if line.path.startswith("sandbox "):  # the server there is never a sandbox
-        return {4} if is_not_reached else {3}
-    if line.path.startswith("api") and form == CSV:
-        return {2}
-    if line.path == "job states":
-        return codes(Line("state get", (), reads=True), verdict, form)
-    if line.sends_a_job:  # also `url bulk`, in which rows fail
-        return {6}
-    if line.path == "doctor":
-        return {0} if verdict is Verdict.READABLE else {1}
-    if line.path == "url clicks":  # a number is a count in one of the numbers of `bodies`
-        return {Verdict.READABLE: {0}, Verdict.TEXTS: {0, 6}}.get(verdict, {6})
-    if (
-        line.path == "state watch" and verdict is not Verdict.NOT_REACHED
-    ):  # it polls again if the service is not available
-        return {6 if code in (0, 4) else code for code in codes(Line("state get", (), reads=True), verdict, form)}
-    if verdict not in OF_STATUS:
-        return of_success(line, verdict)
-    if line.path.startswith("api") and verdict is Verdict.UNREADABLE:  # it prints any body
-        return {0}
-    if line.path == "2fa verify":
-        return {1, 4, 5}
-    of_read, of_send = OF_STATUS[verdict]
-    return of_read if line.reads else of_send
+    def _read(self, code: int | None) -> int:
+        return self.read if code is None else code
 
 
-def of_success(line: Line, verdict: Verdict) -> set[int]:
-    """Return the possible exit codes after a 2xx with JSON: no record of `bodies` is certain, except a balance."""
-    if line.path == "2fa verify":
-        return {1}
-    if not line.reads:
-        return {1} if verdict is Verdict.ERROR else {5}
-    if line.path.startswith(("balance", "profile add")):
-        readable = {6} if line.path == "balance check" else {0}
-        return readable if verdict is Verdict.READABLE else {1}
-    return {1} if verdict is Verdict.ERROR else {0, 1}
+RECORD = Codes(read=0, send=5, verify=1, clicks=True)
+"""A 2xx with a record whose numbers are plausible. No other value is certain."""
+TEXTS = Codes(read=0, send=5, verify=1, balance=1)
+OTHER_JSON = Codes(read=1, send=5, verify=1, api=0)
+ERROR = Codes(read=1, send=1, verify=1)
+"""A 2xx with an error and no record."""
+NOT_JSON = Codes(read=1, send=5, verify=5, api=0)
+INCOMPLETE = Codes(read=1, send=5, verify=5)
+"""A 2xx that is cut off, too large or compressed; another status without JSON."""
+NO_RESPONSE = Codes(read=4, send=5, verify=5)
+UNAVAILABLE = NO_RESPONSE
+"""408 and 5xx. An invalid status counts as 5xx (RFC 9110, section 15)."""
+REFUSED = Codes(read=1, send=1, verify=5)
+"""A refusal by its status, without JSON."""
+REFUSED_AND_ACCEPTED = Codes(read=1, send=5, verify=1)
+TOO_MANY_AND_ACCEPTED = Codes(read=4, send=5, verify=4)
+UNREADABLE = REFUSED_AND_ACCEPTED
+"""Another status with JSON."""
+SERVICE_ERROR = Codes(read=4, send=5, verify=1)
+"""520 with JSON that gives no reason."""
 
 
-def run_line(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
+def run_line(line: Line, tool: Tool, form: Form, *options: str) -> Outcome:
     tool.clock = Clock(tool.clock.now)  # a thread of an earlier run may still sleep on its clock
     if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
         prepare(os.environ["MSGCTL_BASE_URL"])
-    return line.run(tool, "--quiet", "--yes", "--no-color", *form, *more, screen=form != CSV)
+    return line.run(tool, "--yes", *form, *options, screen=form != CSV)
 
 
-def check(name: str, verdict: Verdict, line: Line, form: Form, outcome: Outcome) -> None:
+def check(name: str, code: int, line: Line, form: Form, outcome: Outcome) -> None:
     printed = f"{name}: {line.path} {' '.join(form)} ended with {outcome.code} and printed {outcome.err[:400]}"
-    assert outcome.code in codes(line, verdict, form), printed
+    assert outcome.code == code, printed
     assert "Traceback" not in outcome.err, printed
     assert "because of a bug" not in " ".join(outcome.err.split()), printed
     found = unsafe(outcome.out)

@@ -10,18 +10,32 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from conftest import KEY
-from faults.hostile.bodies import BODIES, BODY, HTML, NUMBERS, OF_TEXTS, TEXTS, body_of, of_numbers
-from faults.hostile.exit_codes import Verdict
+from faults.hostile.bodies import BODIES, BODY, HTML, NUMBERS, ODD_TEXTS, body_of, of_numbers
+from faults.hostile.exit_codes import (
+    INCOMPLETE,
+    NO_RESPONSE,
+    NOT_JSON,
+    RECORD,
+    REFUSED,
+    REFUSED_AND_ACCEPTED,
+    SERVICE_ERROR,
+    TEXTS,
+    TOO_MANY_AND_ACCEPTED,
+    UNAVAILABLE,
+    UNREADABLE,
+    Codes,
+)
 from support.service import Behaviour, drop, raw, reset, respond, then
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """A response, and its meaning."""
+    """A response, and the exit codes of the commands that get it. If it is for all, every command gets it."""
 
     name: str
     behaviour: Behaviour
-    verdict: Verdict
+    codes: Codes
+    is_for_all: bool = False
 
 
 LENGTH = b"Content-Length: %d\r\n" % len(BODY)
@@ -63,98 +77,91 @@ BROTLI = bytes.fromhex(
     "bffc07afc32f0110870500bad875"
 )
 
-ODD_HTTP: dict[str, tuple[Behaviour, Verdict]] = {
+ODD_HTTP: dict[str, tuple[Behaviour, Codes]] = {
     # Bytes that are not valid HTTP
-    "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), Verdict.LOST),
-    "HTTP/0.9, only a body": (raw(BODY), Verdict.LOST),
-    "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Verdict.LOST),
-    "a header without a colon": (headed(b"Connection close"), Verdict.LOST),
-    "a header line of 1 MB": (headed(b"X-Long: " + b"x" * 1_000_000), Verdict.LOST),
-    "100,000 headers": (flood(b"X-More: 1\r\n", 100_000, before=OK), Verdict.LOST),
-    "NUL in a header": (headed(b"X-Odd: a\0b", b"Content-Type: application/json\0"), Verdict.LOST),
-    "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), Verdict.LOST),
-    "endless interim responses": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 400), Verdict.LOST),
-    "every byte there is": (raw(bytes(range(256)) * 64), Verdict.LOST),
-    "JSON as something else": (headed(b"Content-Type: multipart/mixed; boundary=\x1b[31m"), Verdict.READABLE),
-    "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(ZEROS, 1)), Verdict.NOT_WHOLE),
-    "a bomb in deflate": (headed(b"Content-Encoding: deflate", body=zlib.compress(ZEROS, 1)), Verdict.NOT_WHOLE),
-    "a bomb in br": (headed(b"Content-Encoding: br", body=BROTLI), Verdict.NOT_WHOLE),
+    "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), NO_RESPONSE),
+    "HTTP/0.9, only a body": (raw(BODY), NO_RESPONSE),
+    "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), NO_RESPONSE),
+    "a header without a colon": (headed(b"Connection close"), NO_RESPONSE),
+    "a header line of 1 MB": (headed(b"X-Long: " + b"x" * 1_000_000), NO_RESPONSE),
+    "100,000 headers": (flood(b"X-More: 1\r\n", 100_000, before=OK), NO_RESPONSE),
+    "NUL in a header": (headed(b"X-Odd: a\0b", b"Content-Type: application/json\0"), NO_RESPONSE),
+    "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), NO_RESPONSE),
+    "endless interim responses": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 400), NO_RESPONSE),
+    "every byte there is": (raw(bytes(range(256)) * 64), NO_RESPONSE),
+    "JSON as something else": (headed(b"Content-Type: multipart/mixed; boundary=\x1b[31m"), RECORD),
+    "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(ZEROS, 1)), INCOMPLETE),
+    "a bomb in deflate": (headed(b"Content-Encoding: deflate", body=zlib.compress(ZEROS, 1)), INCOMPLETE),
+    "a bomb in br": (headed(b"Content-Encoding: br", body=BROTLI), INCOMPLETE),
     # Lengths of the body
-    "longer than its length": (sized(b"5"), Verdict.UNREADABLE),
-    "shorter than its length": (sized(b"9999"), Verdict.LOST),
-    "a huge length": (sized(b"9" * 17), Verdict.LOST),
-    "data after the body": (raw(OK + LENGTH + b"\r\n" + BODY + b"GET / HTTP/1.1\r\n\r\n" * 9), Verdict.READABLE),
+    "longer than its length": (sized(b"5"), NOT_JSON),
+    "shorter than its length": (sized(b"9999"), INCOMPLETE),
+    "a huge length": (sized(b"9" * 17), INCOMPLETE),
+    "data after the body": (raw(OK + LENGTH + b"\r\n" + BODY + b"GET / HTTP/1.1\r\n\r\n" * 9), RECORD),
     "chunks and a false length": (raw(OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n" + CHUNKS
-                                      + b"0\r\n\r\n"), Verdict.READABLE),
-    "no last chunk": (raw(CHUNKED + CHUNKS), Verdict.LOST),
-    "100,000 trailers": (flood(b"X: y\r\n", 100_000, CHUNKED + CHUNKS + b"0\r\n", b"\r\n"), Verdict.LOST),
+                                      + b"0\r\n\r\n"), RECORD),
+    "no last chunk": (raw(CHUNKED + CHUNKS), INCOMPLETE),
+    "100,000 trailers": (flood(b"X: y\r\n", 100_000, CHUNKED + CHUNKS + b"0\r\n", b"\r\n"), INCOMPLETE),
     # Connections that end, at every stage
-    "closed before the response": (drop, Verdict.LOST),
-    "reset before the response": (reset, Verdict.LOST),
-    "reset in the head": (then(raw(OK + LENGTH), reset), Verdict.LOST),
-    "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), Verdict.LOST),
-    "closed in the body of a refusal": (raw(HALF_A_REFUSAL), Verdict.DOUBT),
-    "reset in the body of a refusal": (then(raw(HALF_A_REFUSAL), reset), Verdict.DOUBT),
+    "closed before the response": (drop, NO_RESPONSE),
+    "reset before the response": (reset, NO_RESPONSE),
+    "reset in the head": (then(raw(OK + LENGTH), reset), NO_RESPONSE),
+    "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), INCOMPLETE),
+    "closed in the body of a refusal": (raw(HALF_A_REFUSAL), UNAVAILABLE),
+    "reset in the body of a refusal": (then(raw(HALF_A_REFUSAL), reset), UNAVAILABLE),
 }  # fmt: skip
 
 
 STATUSES = {
-    Verdict.READABLE: (201, 202, 206),
-    Verdict.UNREADABLE: (204,),
-    Verdict.REFUSED_AND_ACCEPTED: (402,),
-    Verdict.TOO_MANY_AND_ACCEPTED: (429,),
-    Verdict.DOUBT: (304, 408, 409, 999),
-    Verdict.UNAVAILABLE: (503,),
+    201: RECORD,
+    202: RECORD,
+    206: RECORD,
+    204: NOT_JSON,
+    402: REFUSED_AND_ACCEPTED,
+    429: TOO_MANY_AND_ACCEPTED,
+    304: INCOMPLETE,
+    408: UNAVAILABLE,
+    409: UNREADABLE,
+    503: UNAVAILABLE,
+    999: UNAVAILABLE,
 }
-REDIRECTS = {301: Verdict.REFUSED, 302: Verdict.DOUBT, 303: Verdict.DOUBT, 308: Verdict.REFUSED}
-
+REDIRECTS = {301: REFUSED, 302: INCOMPLETE, 303: INCOMPLETE, 308: REFUSED}
 
 # Heads that clients read differently, before a body that is complete (RFC 9112, sections 2, 6 and 7).
 LENGTHS = ("2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", "")
 CHUNK_SIZES = ("-1", "", "zz", "f" * 18, "7fffffffffffffff", "0x2", "1" * 70_000)
 CODINGS = ("Transfer-Encoding: gzip", "Transfer-Encoding: chunked, gzip", "none", ": empty")
 MALFORMED_HEADS = (
-    *(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n" for length in LENGTHS),
-    *(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n" for size in CHUNK_SIZES),
-    *(f"HTTP/1.1 200 OK\r\n{line}\r\nContent-Length: {len(BODY)}\r\n\r\n" for line in CODINGS),
-    *(f"{line}\r\nContent-Length: {len(BODY)}\r\n\r\n" for line in ("HTTP/1.1 1000 OK", "200", "{}")),
+    *((f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n", NO_RESPONSE) for length in LENGTHS),
+    *((f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n", INCOMPLETE) for size in CHUNK_SIZES),
+    *((f"HTTP/1.1 200 OK\r\n{line}\r\nContent-Length: {len(BODY)}\r\n\r\n", NO_RESPONSE) for line in CODINGS),
+    *((f"{line}\r\nContent-Length: {len(BODY)}\r\n\r\n", NO_RESPONSE) for line in ("HTTP/1.1 1000 OK", "200", "{}")),
 )
 
 
-def _heads() -> Iterator[Hostile]:
-    for head in MALFORMED_HEADS:
+def _all() -> Iterator[Hostile]:
+    for name, (behaviour, codes) in ODD_HTTP.items():
+        yield Hostile(name, behaviour, codes)
+    for head, codes in MALFORMED_HEADS:
         name = "the head " + ascii(head)[1:-1].replace("\\", "/")[:60]
-        yield Hostile(name, raw(head.encode("latin-1") + BODY), Verdict.LOST)
-
-
-def _statuses() -> Iterator[Hostile]:
-    for verdict, statuses in STATUSES.items():
-        for status in statuses:
-            yield Hostile(f"{status} with the record", respond(BODY, status), verdict)
+        yield Hostile(name, raw(head.encode("latin-1") + BODY), codes)
+    for status, codes in STATUSES.items():
+        yield Hostile(f"{status} with the record", respond(BODY, status), codes)
     for status in (500, 520):
-        yield Hostile(f"{status} with a page", respond(HTML, status, {"Content-Type": "text/html"}), Verdict.DOUBT)
-    for status, verdict in REDIRECTS.items():
+        yield Hostile(f"{status} with a page", respond(HTML, status, {"Content-Type": "text/html"}), UNAVAILABLE)
+    for status, codes in REDIRECTS.items():
         where = {"Location": f"https://other.example/?key={quote(KEY)}"}
-        yield Hostile(f"{status} to another host", respond(b"", status, where), verdict)
+        yield Hostile(f"{status} to another host", respond(b"", status, where), codes)
+    for name, (body, codes) in BODIES.items():
+        yield Hostile(f"{name}, as a body", respond(body), codes)
+    for name, (number, codes) in NUMBERS.items():
+        yield Hostile(f"{name}, in every number", respond(of_numbers(number)), codes, is_for_all=True)
+    for name, text in ODD_TEXTS.items():
+        yield Hostile(f"{name}, in every field", respond(body_of(text)), TEXTS, is_for_all=True)
+    texts = list(ODD_TEXTS.values())
+    record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
+    for status, codes in ((400, UNREADABLE), (520, SERVICE_ERROR)):
+        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), codes)
 
 
-def _bodies() -> Iterator[Hostile]:
-    for name, (body, verdict) in BODIES.items():
-        yield Hostile(f"{name}, as a body", respond(body), verdict)
-    for name, number in NUMBERS.items():
-        yield Hostile(f"{name}, in every number", respond(of_numbers(number)), Verdict.TEXTS)
-    for name, text in TEXTS.items():
-        yield Hostile(f"{name}, in every field", respond(body_of(text)), OF_TEXTS.get(name, Verdict.TEXTS))
-    for status in (400, 520):
-        texts = list(TEXTS.values())
-        record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
-        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), Verdict.DOUBT)
-
-
-RESPONSES: tuple[Hostile, ...] = (
-    *(Hostile(name, *entry) for name, entry in ODD_HTTP.items()),
-    *_heads(),
-    *_statuses(),
-    *_bodies(),
-)
-"""The responses that every command gets: never fewer than 60."""
+RESPONSES = tuple(_all())

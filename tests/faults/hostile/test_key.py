@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import tempfile
 from pathlib import Path
 from socket import socket
@@ -15,13 +14,23 @@ import pytest
 
 from conftest import KEY
 from faults.hostile.bodies import everything
-from faults.hostile.exit_codes import Verdict, codes
+from faults.hostile.exit_codes import (
+    FORMS,
+    INCOMPLETE,
+    NO_RESPONSE,
+    NOT_JSON,
+    SERVICE_ERROR,
+    TEXTS,
+    UNAVAILABLE,
+    Codes,
+    run_line,
+)
 from msgctl import operations as ops
-from support.examples import FIRST, Example, write_files
+from support.examples import FIRST, OF_EACH_KIND, write_files
 from support.leaks import files_with_key, shows_key, spellings_of
-from support.request_lines import Line, prepare
+from support.request_lines import Line
 from support.service import Behaviour, Received, Service, raw, respond
-from support.tool import Clock, Outcome, Tool
+from support.tool import Tool
 
 
 @pytest.fixture(autouse=True)
@@ -57,14 +66,6 @@ def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.M
     return {"outside", "config.toml"} if way == "standard input" else {"outside"}
 
 
-def run(tool: Tool, example: Example, *more: str) -> Outcome:
-    """Run an example; the key of `profile add` comes from standard input."""
-    if example.node.path == "profile add":
-        key = [] if "--key-command" in example.arguments or "--key-stdin" in example.arguments else ["--key-stdin"]
-        return tool(*example.arguments, *key, "--force", *more, stdin=KEY)
-    return example.run(tool, *more)
-
-
 CHANGING = ("profile add", "profile set", "profile use", "profile remove")
 FLAGS = (("-vv",), ("-vv", "--json"))
 
@@ -80,20 +81,17 @@ def test_no_command_shows_or_stores_the_key(
     server.received.clear()
     server.always(respond(ANY_RECORD))
     planted = plant(way, tool, server.base_url, home, monkeypatch)
-    for example in FIRST:
-        if example.node.path in CHANGING:  # they change what is planted, and have a test of their own
+    for example in OF_EACH_KIND if way == "command" else FIRST:
+        if example.node.path in CHANGING:  # they change the planted key
             continue
-        done = run(tool, example, *flags)
-        assert not shows_key(done.stdout), example.line
-        assert not shows_key(done.stderr), example.line
+        done = example.run(tool, *flags)
+        assert not shows_key(done.stdout + done.stderr), example.line
         assert files_with_key(home) == planted, example.line
         assert done.code in (0, 1, 6) or example.node.facts.performs is None, done.err
-    if "-n" not in flags:
-        # The sandbox commands ask the server of the environment whether it is a sandbox, and tell it nothing.
-        asked = [request for request in server.received if request.path != "/sandbox"]
-        assert {request.path for request in asked} == {f"/api/v1{each.path}" for each in ops.OPERATIONS}
-        assert {key_of(request) for request in asked} == {KEY}
-        assert {key_of(request) for request in server.received if request not in asked} <= {None}
+    if way == "environment":
+        # Only the check whether the server is a sandbox has no key.
+        keys = {(request.path.removeprefix("/api/v1"), key_of(request)) for request in server.received}
+        assert keys == {(operation.path, KEY) for operation in ops.OPERATIONS} | {("/sandbox", None)}
 
 
 def test_a_key_of_a_few_letters_is_not_shown_where_it_is_sent(
@@ -156,58 +154,17 @@ def test_a_bug_does_not_show_the_key(
 # --- responses that repeat the key
 
 VERBOSITIES = (("-v",), (), ("-q",))
-FORMS = (("-o", "table"), ("--json",), ("-o", "csv"))
-SAID = " and ".join(spellings_of(KEY).values())
-
-
-def run_line(line: Line, tool: Tool, turn: int) -> Outcome:
-    """Run a line; in turn, with every verbosity and every output format."""
-    tool.clock = Clock(tool.clock.now)  # a thread of an earlier run may still sleep on its clock
-    if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
-        prepare(os.environ["MSGCTL_BASE_URL"])
-    form = FORMS[turn // 3 % 3]
-    return line.run(tool, "--yes", *VERBOSITIES[turn % 3], *form, screen=form != FORMS[2])
+SPELLINGS = " and ".join(spellings_of(KEY).values())
 
 
 def in_escapes(body: bytes) -> bytes:
-    """Return JSON whose strings consist only of escapes."""
+    """Return JSON in which every character of the key is an escape."""
     units = KEY.encode("utf-16-be").hex()
     escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    text = body.decode().replace(json.dumps(KEY), f'"{escaped}"')
-    assert "awkward" not in text
-    return text.encode()
+    return body.replace(json.dumps(KEY).encode(), f'"{escaped}"'.encode())
 
 
-SUCCESSES = {
-    "in escapes": respond(in_escapes(json.dumps(everything(KEY)).encode())),
-    "in every spelling": respond(everything(SAID), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
-}
-
-
-@pytest.mark.parametrize("name", SUCCESSES)
-def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
-    name: str, lines: list[Line], server: Service, tool: Tool, home: Path
-) -> None:
-    server.always(SUCCESSES[name])
-    first = [*SUCCESSES].index(name)
-    masked = 0
-    for number, line in enumerate(lines):
-        for turn in range(first + number, first + number + 9, 4)[: 3 if line.reads else 1]:
-            # Each verbosity and each output format once, where nothing is sent
-            outcome = run_line(line, tool, turn)
-            shown = outcome.stdout + outcome.stderr
-            assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
-            is_elsewhere = line.path.startswith(("profile add", "sandbox "))
-            assert is_elsewhere or outcome.code in codes(line, Verdict.TEXTS, FORMS[turn // 3 % 3]), outcome.err
-            masked += b"***" in outcome.stdout
-        assert files_with_key(home) - {"config.toml"} == set(), line.path
-    assert masked > len(lines) // 2
-
-
-# --- responses that repeat the key: everything else
-
-
-def request_of(server: Service) -> Behaviour:
+def repeat_the_request(server: Service) -> Behaviour:
     """Return a refusal that repeats exactly what the caller sent."""
 
     def behave(connection: socket) -> None:
@@ -218,44 +175,44 @@ def request_of(server: Service) -> Behaviour:
     return behave
 
 
-def failures(server: Service) -> dict[str, Behaviour]:
-    page = f"<html>{SAID}</html>".encode()
-    where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}"}
-    return {
-        "the request": request_of(server),
-        "an error": respond({"error": SAID, "msg": {SAID: [SAID]}}, 520),
-        "a page": respond(page, 520),
-        "another record": respond({KEY: KEY, quote(KEY): [SAID]}),
-        "a redirect": respond(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
-        "a reason": raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()),
-        "a header": raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()),
-        "not HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
-        "less than announced": respond(page, 200, {"Content-Length": "100000"}),
-    }
-
-
-MEANINGS = {
-    "the request": Verdict.DOUBT,
-    "an error": Verdict.DOUBT,
-    "a page": Verdict.DOUBT,
-    "another record": Verdict.UNREADABLE,  # once masked, it has a field twice
-    "a redirect": Verdict.DOUBT,
-    "a reason": Verdict.DOUBT,
-    "a header": Verdict.DOUBT,
-    "not HTTP": Verdict.LOST,
-    "less than announced": Verdict.LOST,
+PAGE = f"<html>{SPELLINGS}</html>".encode()
+LOCATION = f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}"
+REPETITIONS: dict[str, tuple[Behaviour | None, Codes]] = {
+    "in escapes": (respond(in_escapes(json.dumps(everything(KEY)).encode())), TEXTS),
+    "in every spelling": (
+        respond(everything(SPELLINGS), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
+        TEXTS,
+    ),
+    "the request": (None, SERVICE_ERROR),
+    "an error": (respond({"error": SPELLINGS, "msg": {SPELLINGS: [SPELLINGS]}}, 520), SERVICE_ERROR),
+    "a page": (respond(PAGE, 520), UNAVAILABLE),
+    "another record": (respond({KEY: KEY, quote(KEY): [SPELLINGS]}), NOT_JSON),  # once masked, it has a field twice
+    "a redirect": (
+        respond(b"", 302, {"Location": LOCATION, "X-Key": SPELLINGS.encode().decode("latin-1")}),
+        INCOMPLETE,
+    ),
+    "a reason": (raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()), UNAVAILABLE),
+    "a header": (raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()), NO_RESPONSE),
+    "not HTTP": (raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()), NO_RESPONSE),
+    "less than announced": (respond(PAGE, 200, {"Content-Length": "100000"}), INCOMPLETE),
 }
-FAILURES = tuple(failures(Service.__new__(Service)))
 
 
-@pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_that_repeats_the_key_is_masked_and_stored_nowhere(
+@pytest.mark.parametrize("name", REPETITIONS)
+def test_a_response_that_repeats_the_key_is_masked_and_stored_nowhere(
     name: str, lines: list[Line], server: Service, tool: Tool, home: Path
 ) -> None:
-    server.always(failures(server)[name])
+    behaviour, codes = REPETITIONS[name]
+    server.always(behaviour or repeat_the_request(server))
+    masked = 0
     for number, line in enumerate(lines):
-        turn = FAILURES.index(name) + number
-        outcome = run_line(line, tool, turn)
-        assert outcome.code in codes(line, MEANINGS[name], FORMS[turn // 3 % 3]), (line.path, outcome.err)
-        assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
+        first = [*REPETITIONS].index(name) + number
+        # A result of a read in every output format and verbosity.
+        for turn in range(first, first + 9, 4 if codes == TEXTS and line.reads else 9):
+            form = FORMS[turn // 3 % 3]
+            outcome = run_line(line, tool, form, *VERBOSITIES[turn % 3])
+            assert outcome.code == codes.of(line, form), (line.path, outcome.err)
+            assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
+            masked += b"***" in outcome.stdout
         assert files_with_key(home) - {"config.toml"} == set(), line.path
+    assert (masked > len(lines) // 3) == (codes == TEXTS), "a result contains the masked key"
