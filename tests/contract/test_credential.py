@@ -32,42 +32,26 @@ def test_no_object_shows_the_key(service: Service) -> None:
 # --- keys that a command prints
 
 
-def with_command(server: Service, command: str, name: str = "main") -> None:
-    write_config(table(name, f"key_command = {json.dumps(command)}", base_url=server.base_url, key=None))
+def with_command(server: Service, command: str) -> None:
+    write_config(table("main", f"key_command = {json.dumps(command)}", base_url=server.base_url, key=None))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat {key}",
-        "awk '{{printf \"%s\\r\\n\", $0}}' {key}",
-        "echo a note >&2; cat {key}",
-    ],
-)
-def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service, home: Path, command: str) -> None:
+def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service, home: Path) -> None:
     (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
-    with_command(server, command.format(key=home / "key"))
-    done = tool("balance", "-p", "main")
-    assert done.code == 0, done.err
-    assert credentials(server) == ("1", KEY)
+    for command in ("awk '{{printf \"%s\\r\\n\", $0}}' {key}", "echo a note >&2; cat {key}"):
+        with_command(server, command.format(key=home / "key"))
+        done = tool("balance", "-p", "main")
+        assert done.code == 0, done.err
+        assert credentials(server) == ("1", KEY)
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("echo hidden-word; exit 7", "7"),
-        ("true", "no key"),
-        ("echo; echo hidden-word", "no key"),
-        ("printf 'hidden-word\\377\\n'", "UTF-8"),
-    ],
-)
-def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, command: str, expected: str) -> None:
-    with_command(server, command)
-    done = tool("balance", "-p", "main")
-    assert (done.code, server.received) == (3, [])
-    assert "main" in done.err
-    assert expected in done.err
-    assert "hidden-word" not in done.err
+def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service) -> None:
+    for command in ("echo hidden-word; exit 7", "true", "echo; echo hidden-word", "printf 'hidden-word\\377\\n'"):
+        with_command(server, command)
+        done = tool("balance", "-p", "main")
+        done.refused(3, "main")
+        assert "hidden-word" not in done.err
+    assert server.received == []
 
 
 def test_a_key_command_that_does_not_end_is_killed(
@@ -92,19 +76,14 @@ def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     assert credentials(server) == ("1", "key-of-ana")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_key_command_is_not_run_if_no_key_is_needed(tool: Tool, server: Service, home: Path) -> None:
+    with_command(server, f"touch {home}/ran; echo key")
+    for arguments in (
         ["balance", "-n"],
         ["sms", "send", "573001234567", "-m", "Hola", "-n"],
         ["profile", "list"],
         ["profile", "show", "main"],
         ["sms", "send", "not a number", "-m", "Hola"],
-    ],
-)
-def test_a_key_command_is_not_run_if_no_key_is_needed(
-    tool: Tool, server: Service, home: Path, arguments: list[str]
-) -> None:
-    with_command(server, f"touch {home}/ran; echo key")
-    tool("-p", "main", *arguments)
+    ):
+        tool("-p", "main", *arguments)
     assert not (home / "ran").exists()

@@ -1,10 +1,14 @@
-"""The whole command tree: every command has help, examples that work, and the options of its operation."""
+"""The whole command tree: every command has help, parsers, global options, and the options of its operation."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 from msgctl import operations as ops
+from msgctl.cli.parsers import parser_of
+from support.tool import Tool
 from support.tree import COMMANDS, NODES, arguments, options
 
 COMMON = set(
@@ -13,14 +17,16 @@ COMMON = set(
     --no-color -h --help -V --version
     """.split()
 )
+PARSED = frozenset("N S SECONDS DATE CC STATE KEY OUTCOME CHANNEL GROUP KIND LIMIT".split())
+"""Placeholders of numbers, times, dates, countries and choices."""
 
 
-PERFORMING = [node for node in COMMANDS if node.facts.performs and not node.facts.in_bulk]
-
-
-def test_every_operation_of_the_interface_is_reached_by_a_command() -> None:
-    reached = {node.path: node.facts.performs for node in PERFORMING}
-    assert [reached.get(operation.name) for operation in ops.OPERATIONS] == [*ops.OPERATIONS]
+def test_every_operation_of_the_interface_has_a_command_with_its_fields() -> None:
+    performing = {node.path: node for node in COMMANDS if node.facts.performs and not node.facts.in_bulk}
+    assert [performing[operation.name].facts.performs for operation in ops.OPERATIONS] == [*ops.OPERATIONS]
+    del performing["profile add"]  # it reads the balance of its own account
+    for node in performing.values():
+        assert {field.typed for field in node.facts.performs.fields} <= options(node) | set(arguments(node)), node.path
 
 
 def test_every_parameter_has_help_and_a_name_in_capitals() -> None:
@@ -38,9 +44,35 @@ def test_every_command_accepts_the_global_options() -> None:
         assert options(node) >= COMMON, node.path
 
 
-def test_a_command_offers_every_field_of_its_operation() -> None:
-    for node in PERFORMING:
-        operation = node.facts.performs
-        assert operation is not None
-        if node.path != "profile add":
-            assert {field.typed for field in operation.fields} <= options(node) | set(arguments(node)), node.path
+def test_options_with_a_number_a_time_a_date_or_a_choice_have_a_parser() -> None:
+    found = [
+        f"{node.path} {each.opts[-1]}"
+        for node in NODES
+        for each in node.command.params
+        if each.param_type_name == "option" and each.metavar in PARSED and not parser_of(each)
+    ]
+    # The country of a visit may be any text.
+    assert found == ["sandbox click --country"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("job resume x --rate 0", '--rate must be from 0.001 to 100,000, not "0"'),
+        ("job remove --before soon", '"soon" is not a date'),
+        ("balance check --min 1_0", '--min must be a whole number, 0 or more, not "1_0"'),
+    ],
+)
+def test_an_error_of_a_parser_is_a_usage_error(line: str, message: str, tool: Tool) -> None:
+    tool("-p", "sandbox", *line.split()).refused(2, f"Error: {message}")
+    error = tool("-p", "sandbox", "--json", *line.split()).error
+    assert (error["kind"], error["reason"], error["message"].startswith(message)) == ("usage", "usage", True)
+
+
+def test_completions_offer_only_choices_that_the_option_accepts(tool: Tool) -> None:
+    commands = {each["name"]: each for each in tool("commands", "--json").document["commands"]}
+    call = {each["names"][-1]: each for each in commands["2fa send-call"]["options"]}
+    assert call["--voice"]["choices"][0] == "Mariana"
+    assert "Marian" not in call["--voice"]["choices"]
+    serve = {each["names"][-1]: each for each in commands["sandbox serve"]["options"]}
+    assert serve["--port"]["default"] == "8520"

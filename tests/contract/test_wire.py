@@ -1,4 +1,4 @@
-"""Requests match the API: each parameter in its place, under its name, and nothing else.
+"""Requests match the API, and a dry run shows them without credentials and sends nothing.
 
 The command lines of `contract.interface` run against a real HTTP server, and what reached it is compared with
 the transcription of the interface.
@@ -6,16 +6,20 @@ the transcription of the interface.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from contract import interface
-from contract.interface import ENDPOINTS, LINES, PHONE, PLACES, Endpoint, Line
+from contract.interface import ENDPOINTS, LINES, PHONE, PLACES, Line
 from contract.wire import (
     AWKWARD,
+    CLIENT,
     CREDENTIALS,
     MANY_LINES,
+    MASKED,
     ONE_LINE,
     SPELLINGS,
     TRANSPORT_HEADERS,
@@ -27,40 +31,34 @@ from msgctl import __version__
 from support.service import Service, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.usefixtures("utc")
 
-each_line = pytest.mark.parametrize("line", LINES, ids=str)
-each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
-
-
-# --- The table of command lines leaves nothing of the interface out ---
-
-
-@each_endpoint
-def test_the_lines_have_all_parameters_of_an_endpoint_or_only_the_required_ones(endpoint: Endpoint) -> None:
-    required = {name for name, each in endpoint.own.items() if each.presence != "optional"}
-    given = [set(line.parameters) for line in endpoint.lines]
-    assert set().union(*given) == endpoint.own.keys()
-    assert required in given
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use the same dates wherever a test runs."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC0")
+        time.tzset()
+        yield
+    time.tzset()
 
 
-@each_line
-def test_the_lines_follow_the_rules_of_the_api(line: Line) -> None:
-    for parameter in line.endpoint.own.values():
-        value = line.parameters.get(parameter.name)
-        if value is None:
-            assert parameter.presence != "required"
-            assert parameter.rule("unless") in {"", *line.parameters}
-        else:
-            assert not parameter.values or value in parameter.values
-            assert not line.parameters.keys() & parameter.excludes
+def test_the_lines_have_all_parameters_of_an_endpoint_or_only_the_required_ones() -> None:
+    for endpoint in ENDPOINTS.values():
+        required = {name for name, each in endpoint.own.items() if each.presence != "optional"}
+        given = [set(line.parameters) for line in endpoint.lines]
+        assert set().union(*given) == endpoint.own.keys(), endpoint
+        assert required in given, endpoint
 
 
-# --- Requests ---
+@pytest.mark.parametrize("line", LINES, ids=str)
+def test_a_request_matches_the_api_and_is_shown_by_a_dry_run(line: Line, tool: Tool, service: Service) -> None:
+    shown = tool("--json", "-n", *line.command).document
+    table = tool(*line.command, "--dry-run", "-v")
+    assert (table.code, "***" in table.out) == (0, True)
+    assert not [each for each in SPELLINGS if each in table.out + table.err]
+    assert CLIENT not in (table.out + table.err).replace(PHONE, "")
+    assert (service.received, service.connections) == ([], 0)
 
-
-@each_line
-def test_a_request_matches_the_api_and_contains_nothing_more(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     assert (request.method, request.path) == (line.endpoint.method, interface.BASE_PATH + line.endpoint.path)
     assert [arrived(request, place) for place in PLACES] == [expected(line, place, CREDENTIALS) for place in PLACES]
@@ -74,6 +72,13 @@ def test_a_request_matches_the_api_and_contains_nothing_more(line: Line, tool: T
     whole = request.target + request.body.decode()
     assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1, "the key is sent once"
     assert not [value for value in request.headers.values() for spelling in SPELLINGS if spelling in value]
+
+    assert (shown["method"], shown["url"]) == (request.method, service.base_url + line.endpoint.path)
+    assert {name.lower(): value for name, value in shown["headers"].items()} == own
+    assert [sorted(shown.get(place, {}).items()) for place in PLACES] == [
+        expected(line, place, MASKED) for place in PLACES
+    ]
+    assert shown.keys() == {"method", "url", "headers", *(place for place in PLACES if arrived(request, place))}
 
 
 @pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
@@ -104,15 +109,28 @@ def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) 
     assert dict(service.received[0].form)["url-long"] == url
 
 
-@pytest.mark.parametrize("path", ["send", "store/order"])
-def test_a_template_body_is_sent_unchanged(path: str, tool: Tool, service: Service, tmp_path: Path) -> None:
+def test_a_template_body_is_sent_unchanged(tool: Tool, service: Service, tmp_path: Path) -> None:
     body = b'{ "phone":"573001234567",\r\n\t"body":["\\u00f1","\xc3\xb1"], "n": 1.0e+2, "n": 12345678901234567890 }\n'
     file = tmp_path / "body.json"
     file.write_bytes(body)
-    command = "send" if path == "send" else "order"
-    service.will(respond({"status": 1}), respond({"status": 1}))
-    assert tool("chatapp", command, "--template", "t", "--body", str(file)).code == 0
-    assert tool("chatapp", command, "--template", "t", "--body", "-", stdin=body).code == 0
-    for request in service.received:
+    service.always(respond({"status": 1}))
+    assert tool("chatapp", "send", "--template", "t", "--body", str(file)).code == 0
+    assert tool("chatapp", "order", "--template", "t", "--body", "-", stdin=body).code == 0
+    for request, path in zip(service.received, ("send", "store/order"), strict=True):
         assert request.path == f"{interface.BASE_PATH}/chatapp/{path}"
         assert (sorted(request.query), request.body) == ([*CREDENTIALS, ("template", "t")], body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"n": %s}' % (b"9" * 6000), id="more digits than Python reads"),
+        pytest.param(b'{"n": [0.10000000000000000005, 1e999, -0.0, 1E+2]}', id="numbers that no float holds"),
+        pytest.param(b'{"s": "\\ud800 \\u0000 \\u202e \\u001b[31m"}', id="escapes"),
+        pytest.param(b'{"a": %s1%s}' % (b"[" * 800, b"]" * 800), id="deep"),
+    ],
+)
+def test_a_dry_run_shows_a_template_body_with_every_digit(body: bytes, tool: Tool, service: Service) -> None:
+    outcome = tool("chatapp", "send", "--template", "t", "--body", "-", "-n", "--json", stdin=body)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert body.replace(b" ", b"") in outcome.stdout.replace(b" ", b"")

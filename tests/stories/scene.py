@@ -211,6 +211,7 @@ class Scene:
     @word(r"error (.*)")
     def error(self, fields: str) -> None:
         error = json.loads(self.err.splitlines()[-1])
+        assert error["exit_code"] == self.code
         assert fields_of(fields).items() <= {name: text_of(error[name]) for name in error}.items(), error
 
     @word(r"arrived(?: (nothing|\d+ requests?)(?: to (\S+))?)?")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from msgctl.errors import REASONS
 from stories.scene import Scene
 
 HERE = Path(__file__).parent
@@ -69,3 +72,12 @@ def test_story(path: Path, story: Story, responses: str, home: Path, monkeypatch
         scene.settle()
     finally:
         scene.close()
+
+
+def test_every_reason_of_an_error_is_in_a_story_with_its_exit_code() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in HERE.rglob("*.txt"))
+    found = set()
+    for before, line in pairwise(line for text in texts for line in text.splitlines()):
+        if match := re.match(r"error reason=(\w+) .*\bnothing_sent=", f"{line} "):
+            found.add((match[1], before.rpartition(" ")[2]))
+    assert found == {(name, meaning.partition(":")[0]) for name, meaning in REASONS.items()}

@@ -1,0 +1,217 @@
+"""`msgctl profile add` and `profile set`: saved and refused settings, and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import KEY
+from support.files import URL, config_file, table, write_config, written
+from support.leaks import shows_key
+from support.service import Service
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Tool
+from support.tree import COMMANDS
+
+ACCOUNT = ("--base-url", URL, "--client", "12345")
+ADD = ("profile", "add", "main", *ACCOUNT, "--key-stdin")
+SET = ("profile", "set", "main")
+SAVED = {"base_url": URL, "client": 12345, "key": KEY}
+MAIN = {"base_url": URL, "client": 1, "key": "stored-key"}
+
+
+def test_an_account_is_saved_in_a_private_file_and_printed_without_its_key(tool: Tool) -> None:
+    done = tool(*ADD, "--json", stdin=KEY)
+    assert done.document == {**SAVED, "name": "main", "default": True, "key": "stored"}
+    assert written()["profiles"]["main"] == SAVED
+    assert (config_file().stat().st_mode & 0o777, config_file().parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.parametrize("typed", [f"{KEY}\n", f"{KEY}\r\nanother line\n", " spaces count "])
+def test_the_first_line_of_standard_input_is_the_key(tool: Tool, typed: str) -> None:
+    assert tool(*ADD, stdin=typed).code == 0
+    assert written()["profiles"]["main"]["key"] == typed.partition("\n")[0].rstrip("\r")
+
+
+@pytest.mark.parametrize("typed", [b"", b"  \n", b"a\x1b[31mb\n", b"\xff\xfe\n", b"x" * 20_000])
+def test_an_invalid_key_is_refused(tool: Tool, typed: bytes) -> None:
+    tool(*ADD, stdin=typed).refused(2, "key")
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize("name", ["", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65])
+def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
+    done = tool("profile", "add", *ACCOUNT, "--key-stdin", "--", name, stdin=KEY)
+    done.refused(2)
+    assert "\x1b" not in done.err
+    assert not config_file().exists()
+
+
+def test_an_invalid_client_is_refused(tool: Tool) -> None:
+    for client in ("", "x", "-5", "1.5", "٣", str(2**63)):
+        tool("profile", "add", "main", "--base-url", URL, "--client", client, "--key-stdin", stdin=KEY).refused(2)
+    assert not config_file().exists()
+
+
+def test_no_option_takes_the_key(tool: Tool) -> None:
+    # `sandbox serve --key` is the key that the emulator accepts, which belongs to no account.
+    commands = [node.command for node in COMMANDS if node.names[0] != "sandbox"]
+    options = {name for command in commands for parameter in command.params for name in parameter.opts}
+    assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command"}
+    for arguments in (["--key", KEY], [f"--key={KEY}"], ["--key-stdin", KEY], [f"--key-stdin={KEY}"]):
+        done = tool("profile", "add", "main", *ACCOUNT, *arguments)
+        assert (done.code, shows_key(done.err)) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ((), ["--base-url", "--client", "--key-stdin"]),
+        (("--client", "1", "--key-stdin"), ["--base-url"]),
+        (("--base-url", URL, "--key-command", "pass"), ["--client"]),
+        (ACCOUNT, ["--key-stdin"]),
+    ],
+)
+def test_without_a_terminal_one_error_lists_all_missing_options(
+    tool: Tool, given: tuple[str, ...], missing: list[str]
+) -> None:
+    done = tool("profile", "add", "main", *given, stdin=KEY)
+    assert done.code == 2
+    assert [option for option in ("--base-url", "--client", "--key-stdin") if option in done.err] == missing
+    assert not config_file().exists()
+
+
+@in_a_terminal
+def test_on_a_terminal_missing_values_are_prompted_for_until_they_are_valid() -> None:
+    terminal = Terminal("profile", "add", "main")
+    terminal.answer("Base URL: ", b"service.example\n")
+    terminal.answer("Base URL: ", URL.encode() + b"\n")
+    terminal.answer("Client: ", b"twelve\n")
+    terminal.answer("Client: ", b"12\n")
+    terminal.answer("Key: ", KEY.encode() + b"\n")
+    assert terminal.end() == 0
+    assert not shows_key(terminal.shown)
+    assert written()["profiles"]["main"] == {**SAVED, "client": 12}
+
+
+@in_a_terminal
+def test_without_a_key_nothing_is_saved() -> None:
+    terminal = Terminal("profile", "add", "main", *ACCOUNT)
+    terminal.answer("Key: ", b"\n")
+    assert terminal.end() == 2
+    assert not config_file().exists()
+
+
+def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, server: Service, home: Path) -> None:
+    account = ("--base-url", server.base_url, "--client", "12345", "--key-command", f"touch {home}/ran")
+    done = tool("profile", "add", "main", *account, "--check", "-n", "--json")
+    assert done.document["url"] == f"{server.base_url}/balance"
+    assert (server.received, config_file().exists(), (home / "ran").exists()) == ([], False, False)
+
+
+# --- profile set
+
+
+@pytest.fixture
+def profile() -> None:
+    write_config(table("main", 'owner = "ops"') + table("other"))
+
+
+@pytest.mark.usefixtures("profile")
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        (["--base-url", "https://elsewhere.example/api/v1"], {"base_url": "https://elsewhere.example/api/v1"}),
+        (["--client", "9", "--voice", "mariana"], {"client": 9, "voice": "Mariana"}),
+        (["--timezone", "America/Bogota", "--store", "/srv/x"], {"timezone": "America/Bogota", "store": "/srv/x"}),
+    ],
+)
+def test_only_the_given_settings_change(tool: Tool, options: list[str], changed: dict[str, Any]) -> None:
+    done = tool(*SET, *options)
+    assert (done.code, done.out, done.err.endswith("Changed profile main\n")) == (0, "", True)
+    assert written()["profiles"] == {"main": {**MAIN, "owner": "ops", **changed}, "other": MAIN}
+
+
+@pytest.mark.usefixtures("profile")
+def test_an_invalid_change_is_refused_whole(tool: Tool) -> None:
+    before = config_file().read_bytes()
+    for options in (
+        ["--client", "x"],
+        ["--base-url", "http://service.example/api/v1"],
+        ["--timezone", "Bogota"],
+        ["--key-command", "pass", "--key-stdin"],
+        ["--word=RECEIVED"],
+        ["--word=deliverd=RECEIVED"],
+        ["--word=delivered=  "],
+        ["--store=mysql://db.example/x"],
+        ["--store="],
+    ):
+        tool(*SET, "--app-name", "Shop", *options).refused(2)
+    tool(*SET).refused(2)
+    assert config_file().read_bytes() == before
+
+
+@pytest.mark.usefixtures("profile")
+def test_a_key_and_a_key_command_replace_each_other(tool: Tool) -> None:
+    done = tool(*SET, "--key-stdin", stdin=f"{KEY}\n")
+    assert (done.code, shows_key(done.err)) == (0, False)
+    assert written()["profiles"]["main"] == {**MAIN, "owner": "ops", "key": KEY}
+    assert tool(*SET, "--key-command", "pass show sms").code == 0
+    without_key = {"base_url": URL, "client": 1, "owner": "ops"}
+    assert written()["profiles"]["main"] == {**without_key, "key_command": "pass show sms"}
+    assert tool(*SET, "--key-stdin", stdin=KEY).code == 0
+    assert written()["profiles"]["main"] == {**without_key, "key": KEY}
+
+
+@pytest.mark.usefixtures("profile")
+def test_words_are_added_and_removed_by_kind(tool: Tool) -> None:
+    words = ("--word", "delivered=RECEIVED", "--word", "accepted=EN ESTUDIO", "--word", "delivered=LISTO = OK")
+    done = tool(*SET, *words, "--json")
+    expected = {"delivered": ["RECEIVED", "LISTO = OK"], "accepted": ["EN ESTUDIO"]}
+    assert (done.document["words"], written()["profiles"]["main"]["words"]) == (expected, expected)
+    assert tool(*SET, "--word", "delivered=RECEIVED", "--word", "failed=NO").code == 0
+    assert written()["profiles"]["main"]["words"] == {**expected, "failed": ["NO"]}
+    assert tool(*SET, "--word", "delivered=", "--word", "failed=", "--client", "3").code == 0
+    assert written()["profiles"]["main"]["words"] == {"accepted": ["EN ESTUDIO"]}
+    assert tool(*SET, "--word", "accepted=").code == 0
+    assert "words" not in written()["profiles"]["main"]
+
+
+# --- the rest of the file
+
+FOREIGN = """
+version = 3
+schedule = 1979-05-27T07:32:00-08:00
+ratio = 0.1
+text = '''with "quotes" and \\\\'''
+
+[plugins.other]
+list = [1, "two", { three = 3.0 }]
+
+[[entries]]
+name = "é\\u0007"
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(*ADD, "--force"), ("profile", "use", "main"), ("profile", "remove", "main", "--yes"), (*SET, "--client", "5")],
+    ids=" ".join,
+)
+def test_unknown_settings_and_tables_are_kept(tool: Tool, arguments: tuple[str, ...]) -> None:
+    main = table("main", "allow_http = true", 'owner = "ops"', "[profiles.main.extra]", "a = 1")
+    other = table("other", "color = 'red'", "app_name = 'Shop'", "store = '/srv/x'")
+    path = write_config(FOREIGN.replace("[plugins", f"default_profile = 'other'\n{main}{other}\n[plugins", 1))
+    before = tomllib.loads(path.read_text())
+    assert tool(*arguments, stdin=KEY).code == 0
+    after = written()
+    assert [after.pop(name, "") for name in before if name not in ("profiles", "default_profile")] == [
+        before[name] for name in before if name not in ("profiles", "default_profile")
+    ]
+    assert after["profiles"]["other"] == before["profiles"]["other"]
+    kept = {"owner": "ops", "extra": {"a": 1}}
+    expected = {"add": {**SAVED, **kept}, "set": {**before["profiles"]["main"], "client": 5}, "remove": None}
+    assert after["profiles"].get("main") == expected.get(arguments[1], before["profiles"]["main"])
