@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,29 @@ settings.load_profile("any machine")
 
 KEY = "k3y/with +awkward&chars=%é\"'\\"
 """A key that looks different in a URL, in a form, in JSON, in HTML and in a shell."""
+
+
+POSTGRES = "TEST_POSTGRES"
+"""The variable with the directory of the PostgreSQL server that all processes of this run use."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Run two tests for each processor: a third of the time, a test waits for a process, a lock or a time limit."""
+    return 2 * (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[POSTGRES] = tempfile.mkdtemp(prefix="msgctl-postgres-", dir="/tmp")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        from support.postgres import stop_shared
+
+        stop_shared(Path(os.environ[POSTGRES]))
+        shutil.rmtree(os.environ[POSTGRES])
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -103,12 +127,11 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A PostgreSQL server for all tests of this process."""
-    from support.postgres import running
+def cluster(worker_id: str) -> Cluster:
+    """The PostgreSQL server of all tests, with a database for those of this process."""
+    from support.postgres import shared
 
-    with running() as cluster:
-        yield cluster
+    return shared(Path(os.environ[POSTGRES]), worker_id)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -182,20 +182,6 @@ def compare(server: Server, directory: Path, location: str) -> None:
     removal(tool)
 
 
-@contextlib.contextmanager
-def postgresql() -> Iterator[str]:
-    from support.postgres import Cluster
-
-    with tempfile.TemporaryDirectory() as name:
-        cluster = Cluster(Path(name), ("fsync=on", "shared_buffers=128MB"))
-        try:
-            cluster.start()
-            cluster.create()
-            yield cluster.url()
-        finally:
-            cluster.stop()
-
-
 def main(names: Sequence[str]) -> None:
     for name in names or ("sqlite",):
         print(f"{name} (seconds beside {FEW} jobs, beside {JOBS:,}, difference), load {os.getloadavg()[0]:.1f}:")
@@ -203,8 +189,10 @@ def main(names: Sequence[str]) -> None:
             if name == "sqlite":
                 compare(server, Path(directory), str(Path(directory, "store.sqlite3")))
             else:
-                with postgresql() as location:
-                    compare(server, Path(directory), location)
+                from support.postgres import running
+
+                with running("fsync=on", "shared_buffers=128MB") as cluster:
+                    compare(server, Path(directory), cluster.url())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from store.processes import child, status_of
 from support.commands import ALL, PHONE
 from support.jobs import of_phones
 from support.pooler import proxied
-from support.postgres import DATABASE, USER, Cluster
+from support.postgres import USER, Cluster
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -283,7 +283,7 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
     monkeypatch.setenv("PGPASSWORD", KEY)
     monkeypatch.setenv("PGSSLMODE", "disable")
     with proxied(postgres.port) as port:  # it refuses TLS
-        service = f"[prod]\nhost=0.0.0.0\nport={port}\ndbname={DATABASE}\nuser={USER}\n"
+        service = f"[prod]\nhost=0.0.0.0\nport={port}\ndbname={postgres.database}\nuser={USER}\n"
         services.write_text(service)
         assert "does not support SSL" in fault("postgresql:///?service=prod").message
         monkeypatch.setenv("PGSERVICE", "prod")

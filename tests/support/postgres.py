@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -26,7 +27,6 @@ SUPERUSER, USER, TLS_USER, README_USER = "admin", "app", "secure", "msgctl"
 ACCESS = f"""host all {SUPERUSER},{USER},{README_USER} 127.0.0.1/32 scram-sha-256
 hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
 """
-DATABASE = "messages"
 PATIENCE = 60.0
 """Maximum seconds for the server to start."""
 ACCOUNTS = ("postgres", "nobody")
@@ -36,13 +36,18 @@ ACCOUNTS = ("postgres", "nobody")
 class Cluster:
     """A server with a database and a user, whose password is `KEY`."""
 
-    def __init__(self, directory: Path, settings: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, settings: tuple[str, ...] = (), database: str = "messages") -> None:
         self._data = directory / "data"
         self._settings = settings
+        self.database = database
         self._user = next(each for each in ACCOUNTS if _exists(each)) if os.geteuid() == 0 else None
         self._server: subprocess.Popen[bytes] | None = None
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
+
+    def initialize(self) -> None:
+        """Create the files of the server."""
+        directory = self._data.parent
         directory.chmod(0o700)
         if self._user:
             shutil.chown(directory, self._user)
@@ -68,10 +73,10 @@ class Cluster:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
     def url(
-        self, user: str = USER, password: str = KEY, database: str = DATABASE, port: int = 0, tls: str = "disable"
+        self, user: str = USER, password: str = KEY, database: str = "", port: int = 0, tls: str = "disable"
     ) -> str:
         """Return the URL for a user."""
-        address = f"127.0.0.1:{port or self.port}/{database}?sslmode={tls}"
+        address = f"127.0.0.1:{port or self.port}/{database or self.database}?sslmode={tls}"
         return f"postgresql://{user}:{quote(password, safe='')}@{address}"
 
     def start(self) -> None:
@@ -107,22 +112,27 @@ class Cluster:
     def log(self) -> str:
         return (self._data.parent / "log").read_text(errors="replace")
 
-    def create(self) -> None:
-        """Create the users and the database, in which only `USER` may create a schema."""
+    def create_users(self) -> None:
         for user in (USER, TLS_USER):
             self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
-        self.admin(f"CREATE DATABASE {DATABASE} OWNER {USER}", database="postgres")
+
+    def create_database(self) -> None:
+        """Create the database, in which only `USER` may create a schema."""
+        self.admin(f"CREATE DATABASE {self.database} OWNER {USER}", database="postgres")
 
     def disconnect(self) -> None:
-        """End the sessions of the user."""
-        self.admin(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '{USER}'")
+        """End the sessions of the user in the database."""
+        self.admin(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+            f"WHERE usename = '{USER}' AND datname = '{self.database}'"
+        )
 
     def empty(self) -> None:
         """End the sessions of the user, and delete the tables."""
         self.disconnect()
         self.admin("DROP SCHEMA IF EXISTS msgctl CASCADE")
 
-    def admin(self, *statements: str, database: str = DATABASE) -> list[Any]:
+    def admin(self, *statements: str, database: str = "") -> list[Any]:
         """Execute statements with all rights, and return the rows of the last one."""
         with psycopg.connect(self.url(SUPERUSER, database=database), autocommit=True) as db:
             for each in statements:
@@ -171,9 +181,37 @@ def running(*settings: str) -> Iterator[Cluster]:
     """A server with these settings, such as ``fsync=on``, and an empty database."""
     with tempfile.TemporaryDirectory(prefix="msgctl-postgres-", dir="/tmp") as directory:
         cluster = Cluster(Path(directory), settings)
+        cluster.initialize()
         try:
             cluster.start()
-            cluster.create()
+            cluster.create_users()
+            cluster.create_database()
             yield cluster
         finally:
             cluster.stop()
+
+
+def shared(directory: Path, database: str) -> Cluster:
+    """Return the server in this directory, with a new database. The first process that calls this starts the server."""
+    cluster = Cluster(directory, database=database)
+    port = directory / "port"
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if port.exists():
+            cluster.port = int(port.read_text())
+        else:
+            cluster.initialize()
+            cluster.start()
+            cluster.create_users()
+            port.write_text(str(cluster.port))
+    cluster.create_database()
+    return cluster
+
+
+def stop_shared(directory: Path) -> None:
+    """Stop the server in this directory, if a process started it."""
+    server = directory / "data" / "postmaster.pid"
+    if server.exists():
+        os.kill(int(server.read_text().split()[0]), signal.SIGQUIT)
+        while server.exists():
+            time.sleep(0.02)
