@@ -56,10 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        from support.postgres import stop_shared
+        from support.postgres import Cluster
 
-        stop_shared(Path(os.environ[POSTGRES]))
-        shutil.rmtree(os.environ[POSTGRES])
+        directory = Path(os.environ[POSTGRES])
+        Cluster(directory).stop()
+        shutil.rmtree(directory)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,6 +27,13 @@ SUPERUSER, USER, TLS_USER, README_USER = "admin", "app", "secure", "msgctl"
 ACCESS = f"""host all {SUPERUSER},{USER},{README_USER} 127.0.0.1/32 scram-sha-256
 hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
 """
+SETTINGS = (
+    "listen_addresses='127.0.0.1'",
+    "unix_socket_directories=''",
+    "fsync=off",
+    "shared_buffers=16MB",
+    "ssl=on",
+)
 PATIENCE = 60.0
 """Maximum seconds for the server to start."""
 ACCOUNTS = ("postgres", "nobody")
@@ -34,32 +41,39 @@ ACCOUNTS = ("postgres", "nobody")
 
 
 class Cluster:
-    """A server with a database and a user, whose password is `KEY`."""
+    """A server in a directory, and a database of its user, whose password is `KEY`."""
 
-    def __init__(self, directory: Path, settings: tuple[str, ...] = (), database: str = "messages") -> None:
+    def __init__(self, directory: Path, database: str = "messages") -> None:
         self._data = directory / "data"
-        self._settings = settings
+        self._user = next(filter(_exists, ACCOUNTS)) if os.geteuid() == 0 else None
         self.database = database
-        self._user = next(each for each in ACCOUNTS if _exists(each)) if os.geteuid() == 0 else None
-        self._server: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
 
-    def initialize(self) -> None:
-        """Create the files of the server."""
+    @property
+    def _id(self) -> Path:
+        """The file that exists while the server runs; it begins with the ID of its process."""
+        return self._data / "postmaster.pid"
+
+    @property
+    def port(self) -> int:
+        return int(self._id.read_text().splitlines()[3])
+
+    def create(self, *settings: str) -> None:
+        """Create the files of the server, start it, and create its users."""
         directory = self._data.parent
+        password = directory / "password"
+        password.write_text(KEY, encoding="utf-8")
         directory.chmod(0o700)
         if self._user:
             shutil.chown(directory, self._user)
-        password = directory / "password"
-        password.write_text(KEY, encoding="utf-8")
-        if self._user:
             shutil.chown(password, self._user)
         self._run(
-            *(program("initdb"), "--pgdata", str(self._data), "--username", SUPERUSER, "--pwfile", str(password)),
+            *("initdb", "--username", SUPERUSER, "--pwfile", str(password)),
             *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
         )
-        password.unlink()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{setting}\n" for setting in (*SETTINGS, *settings, f"port={port}"))
         certificate = trustme.CA().issue_cert("127.0.0.1")
         certificate.private_key_pem.write_to_path(self._data / "server.key")
         certificate.cert_chain_pems[0].write_to_path(self._data / "server.crt")
@@ -67,8 +81,12 @@ class Cluster:
         if self._user:
             shutil.chown(self._data / "server.key", self._user)
         (self._data / "pg_hba.conf").write_text(ACCESS)
+        self.start()
+        for user in (USER, TLS_USER):
+            self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
 
-    def _run(self, *command: str) -> None:
+    def _run(self, name: str, *arguments: str) -> None:
+        command = (program(name), "--pgdata", str(self._data), *arguments)
         done = subprocess.run(command, user=self._user, capture_output=True, check=False, cwd="/", timeout=PATIENCE)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
@@ -80,41 +98,8 @@ class Cluster:
         return f"postgresql://{user}:{quote(password, safe='')}@{address}"
 
     def start(self) -> None:
-        settings = (
-            "listen_addresses=127.0.0.1",
-            "unix_socket_directories=",
-            "fsync=off",
-            "shared_buffers=16MB",
-            "ssl=on",
-        )
-        options = [part for each in (*settings, *self._settings) for part in ("-c", each)]
-        with (self._data.parent / "log").open("ab") as log:
-            self._server = subprocess.Popen(
-                [program("postgres"), "-D", str(self._data), "-p", str(self.port), *options],
-                user=self._user,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-            )
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                psycopg.connect(self.url(SUPERUSER, database="postgres")).close()
-            except psycopg.OperationalError:
-                assert self._server.poll() is None, self.log
-                assert time.monotonic() < deadline, self.log
-                time.sleep(0.05)
-            else:
-                return
-
-    @property
-    def log(self) -> str:
-        return (self._data.parent / "log").read_text(errors="replace")
-
-    def create_users(self) -> None:
-        for user in (USER, TLS_USER):
-            self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
+        """Start the server, and wait until it accepts connections."""
+        self._run("pg_ctl", "--wait", "--log", str(self._data.parent / "log"), "start")
 
     def create_database(self) -> None:
         """Create the database, in which only `USER` may create a schema."""
@@ -139,25 +124,21 @@ class Cluster:
                 cursor = db.execute(each)
             return cursor.fetchall() if cursor.description else []
 
-    def stop(self, number: int = signal.SIGQUIT) -> None:
-        """Stop the server: at once (SIGQUIT), or after its sessions have been ended (SIGINT)."""
-        if self._server:
-            with suppress(ProcessLookupError):
-                self._server.send_signal(number)
-            self._server.wait(PATIENCE)
-            self._server = None
+    def stop(self) -> None:
+        """Stop the server at once, if it runs."""
+        if self._id.exists():
+            self._run("pg_ctl", "--wait", "--mode", "immediate", "stop")
 
     def kill(self) -> None:
         """Kill all processes of the server, as a power cut does."""
-        assert self._server
-        children = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text().split()
-        for pid in (self._server.pid, *map(int, children)):
+        pid = int(self._id.read_text().split()[0])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._server.wait(PATIENCE)
-        self._server = None
-        (self._data / "postmaster.pid").unlink()
-        time.sleep(0.05)
+                os.kill(each, signal.SIGKILL)
+        while Path(f"/proc/{pid}").exists():
+            time.sleep(0.05)
+        self._id.unlink()
 
 
 def program(name: str) -> str:
@@ -180,11 +161,9 @@ def _literal(text: str) -> str:
 def running(*settings: str) -> Iterator[Cluster]:
     """A server with these settings, such as ``fsync=on``, and an empty database."""
     with tempfile.TemporaryDirectory(prefix="msgctl-postgres-", dir="/tmp") as directory:
-        cluster = Cluster(Path(directory), settings)
-        cluster.initialize()
+        cluster = Cluster(Path(directory))
         try:
-            cluster.start()
-            cluster.create_users()
+            cluster.create(*settings)
             cluster.create_database()
             yield cluster
         finally:
@@ -193,25 +172,10 @@ def running(*settings: str) -> Iterator[Cluster]:
 
 def shared(directory: Path, database: str) -> Cluster:
     """Return the server in this directory, with a new database. The first process that calls this starts the server."""
-    cluster = Cluster(directory, database=database)
-    port = directory / "port"
+    cluster = Cluster(directory, database)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if port.exists():
-            cluster.port = int(port.read_text())
-        else:
-            cluster.initialize()
-            cluster.start()
-            cluster.create_users()
-            port.write_text(str(cluster.port))
+        if not (directory / "data").exists():
+            cluster.create()
     cluster.create_database()
     return cluster
-
-
-def stop_shared(directory: Path) -> None:
-    """Stop the server in this directory, if a process started it."""
-    server = directory / "data" / "postmaster.pid"
-    if server.exists():
-        os.kill(int(server.read_text().split()[0]), signal.SIGQUIT)
-        while server.exists():
-            time.sleep(0.02)
