@@ -21,16 +21,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.jobs import KEY, TEXT, Server, responding
+from benchmarks.jobs import Server, environment, responding
 from msgctl.config import profiles
 from msgctl.jobs.settings import Settings
-from msgctl.store import jobs, owners, recipients
+from msgctl.store import jobs, recipients
 from msgctl.store.database import Database
 from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import RequestOutcome, RowOutcome
 from msgctl.store.store import Store, open_store
+from store.campaigns import sent
 
 FEW, JOBS, ROWS = 10, 2000, 1000
 REMOVED = 400
@@ -44,18 +44,13 @@ MOST = 0.1
 
 
 class Tool:
-    """Runs commands with a store of its own."""
+    """Runs commands with a separate store."""
 
     def __init__(self, server: Server, directory: Path, location: str) -> None:
-        self.directory = directory
-        self.location = location
-        self.server = server
-        self.base_url = f"http://127.0.0.1:{server.port}/api/v1"
+        self.server, self.directory, self.location = server, directory, location
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("MSGCTL_")}
-        environ |= {"HOME": str(self.directory), "XDG_STATE_HOME": str(self.directory), "MSGCTL_STORE": self.location}
-        environ |= {"MSGCTL_BASE_URL": self.base_url, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": KEY}
+        environ = environment(self.server, self.directory, self.location)
         command = [sys.executable, "-m", "msgctl", *arguments]
         return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
@@ -74,14 +69,7 @@ def fill(store: Store, base_url: str, number: int) -> None:
     people = [NewRecipient(line, f"{573_000_000_000 + 7 * line}", 1) for line in range(2, ROWS + 2)]
     recipients.add(store, first, [NewContent(1, json.dumps({"sms": "Hola"}), b"text", 1)], people)
     jobs.publish(store, first, state="active", digest=b"")
-    sending = owners.take(store, first)
-    with sending.batch(Limits("sms", again=True)):
-        intent = sending.intend(ROWS)
-    assert intent
-    rows = [RowOutcome("accepted", f"m{line}", "queued", 1_000_000) for line in intent.lines]
-    with sending.batch(Limits("sms", again=True)):
-        sending.record([RequestOutcome(intent, rows)])
-    sending.finish("done")
+    sent(store, first, limits=Limits("sms", again=True), size=ROWS)
     for start in range(1, number, TOGETHER):
         with store.db.transaction("copy"):
             for copy in range(start, min(start + TOGETHER, number)):
@@ -120,7 +108,7 @@ def measure(tool: Tool, round_: str) -> dict[str, float]:
     times: dict[str, float] = {}
     for number in range(RUNS):
         people.write_text("phone\n" + "".join(f"57{3_100_000_000 + each}\n" for each in range(3)))
-        tool.run("sms", "bulk", str(people), "-m", TEXT, "--at", _soon(), "--yes", "--quiet")
+        tool.run("sms", "bulk", str(people), "-m", "Hola", "--at", _soon(), "--yes", "--quiet")
         commands = {
             "sms bulk, 3 people": ("sms", "bulk", str(people), "-m", f"{round_} {number}", "--yes", "--quiet"),
             "job list": ("job", "list"),
@@ -149,15 +137,14 @@ def removal(tool: Tool) -> None:
     names = [line.split("\t")[0] for line in lines if line.endswith("done")]
     people = tool.directory / "many.csv"
     people.write_text("phone\n" + "".join(f"57{3_200_000_000 + each}\n" for each in range(100_000)))
-    tool.server.arrivals()
     options = ("--batch-size", "1", "--concurrency", "4", "--rate", "200", "--yes", "--quiet")
     sender = tool.start("sms", "bulk", str(people), "-m", "while others are removed", *options)
     time.sleep(8)
-    tool.server.times()
+    tool.server.arrivals()
     began = time.monotonic()
     tool.run("job", "remove", *names[:REMOVED], "--yes", "--quiet")
     seconds = time.monotonic() - began
-    times = [arrival for arrival, _ in tool.server.times()]
+    times = [arrival for arrival, _ in tool.server.arrivals()]
     sender.kill()
     sender.communicate()
     gap = max(after - before for before, after in pairwise(times))
@@ -167,11 +154,11 @@ def removal(tool: Tool) -> None:
 def compare(server: Server, directory: Path, location: str) -> None:
     tool = Tool(server, directory, location)
     with contextlib.closing(open_store(location)) as store:
-        fill(store, tool.base_url, FEW)
+        fill(store, tool.server.base_url, FEW)
     few = measure(tool, "few")
     began = time.monotonic()
     with contextlib.closing(open_store(location)) as store:
-        fill(store, tool.base_url, JOBS)
+        fill(store, tool.server.base_url, JOBS)
         if location != str(directory / "store.sqlite3"):
             store.db.change("ANALYZE")  # PostgreSQL does so by itself, but a minute later
     print(f"  {JOBS:,} jobs of {ROWS:,} recipients added in {time.monotonic() - began:.0f} s")
@@ -185,14 +172,15 @@ def compare(server: Server, directory: Path, location: str) -> None:
 def main(names: Sequence[str]) -> None:
     for name in names or ("sqlite",):
         print(f"{name} (seconds beside {FEW} jobs, beside {JOBS:,}, difference), load {os.getloadavg()[0]:.1f}:")
-        with responding() as server, tempfile.TemporaryDirectory() as directory:
-            if name == "sqlite":
-                compare(server, Path(directory), str(Path(directory, "store.sqlite3")))
-            else:
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(responding())
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            location = str(directory / "store.sqlite3")
+            if name == "postgresql":
                 from support.postgres import running
 
-                with running("fsync=on", "shared_buffers=128MB") as cluster:
-                    compare(server, Path(directory), cluster.url())
+                location = stack.enter_context(running("fsync=on", "shared_buffers=128MB")).url()
+            compare(server, directory, location)
 
 
 if __name__ == "__main__":

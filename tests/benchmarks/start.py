@@ -1,58 +1,34 @@
 """How long a short command takes, as multiples of a bare ``python -c pass`` or another tool in the same run.
 
-Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into an environment of its own, compiles
+Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into a separate environment, compiles
 everything, and serves the responses on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
 machine has its own milliseconds.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import venv
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.jobs import environment, peak, responding
+
 ROUNDS = 15
-ROOT = Path(__file__).parent.parent.parent
-BODY = b'{"status":1000}'
-MIB = 1024
+WARM_UP = 2
+ROOT = Path(__file__).resolve().parents[2]
 SEND = ("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello", "--json")
-MEMORY = """
-import os, sys
-quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0)]
-child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
-print(os.wait4(child, 0)[2].ru_maxrss)
-"""
-"""Runs a command from a small process, since a child is credited with the memory of its parent."""
-
-
-class Responder(BaseHTTPRequestHandler):
-    """Tells a balance."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(BODY)))
-        self.end_headers()
-        self.wfile.write(BODY)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 class Subject(NamedTuple):
-    """A command that is measured, what it is compared with, and the most that is wanted of it."""
+    """A command, the subject that it is compared with, and the goal of the ratio."""
 
     name: str
     command: Sequence[str]
@@ -60,30 +36,17 @@ class Subject(NamedTuple):
     against: str = "python -c pass"
 
 
-@contextmanager
-def serving() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Responder)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def installed(folder: Path) -> Path:
-    """The programs of a new environment with msgctl and httpie, all compiled."""
-    venv.create(folder, with_pip=True)
-    programs = folder / "bin"
+def installed(directory: Path) -> Path:
+    """Return the directory of the programs of a new environment with msgctl and httpie, all compiled."""
+    venv.create(directory, with_pip=True)
+    programs = directory / "bin"
     subprocess.run([programs / "pip", "install", "--quiet", "--compile", str(ROOT), "httpie"], check=True)
     return programs
 
 
-def subjects(programs: Path, port: int) -> list[Subject]:
-    """What is measured. The first is what the others are compared with."""
+def subjects(programs: Path, base_url: str) -> list[Subject]:
     msgctl, python = str(programs / "msgctl"), str(programs / "python")
-    url = f"http://127.0.0.1:{port}/api/v1/balance?client=1&key=0123456789"
+    url = f"{base_url}/balance?client=1&key=0123456789"
     return [
         Subject("python -c pass", [python, "-c", "pass"]),
         Subject("msgctl --version", [msgctl, "--version"], 1.8),
@@ -98,58 +61,29 @@ def subjects(programs: Path, port: int) -> list[Subject]:
     ]
 
 
-def run(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """Run a command to its end, with its output in a pipe; the time it took, in seconds."""
-    began = time.perf_counter()
-    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
-    return time.perf_counter() - began
-
-
-def memory(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """The peak of a command's memory, in MiB."""
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", MEMORY, *command], env=environment, capture_output=True, check=True
-    )
-    return int(done.stdout) / MIB
-
-
-def measured(wanted: Sequence[Subject], environment: Mapping[str, str]) -> dict[str, float]:
-    """The median of each, from rounds in which each runs once: what disturbs the machine disturbs all alike."""
+def medians(wanted: Sequence[Subject], environ: Mapping[str, str]) -> dict[str, float]:
+    """Return the median of each in seconds. Each runs once in a round: a disturbance disturbs all alike."""
     runs: dict[str, list[float]] = {each.name: [] for each in wanted}
-    for number in range(ROUNDS + 2):
+    for _ in range(WARM_UP + ROUNDS):
         for each in wanted:
-            seconds = run(each.command, environment)
-            if number >= 2:  # the first rounds warm up
-                runs[each.name].append(seconds)
-    return {name: statistics.median(several) for name, several in runs.items()}
+            began = time.perf_counter()
+            subprocess.run(each.command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+            runs[each.name].append(time.perf_counter() - began)
+    return {name: statistics.median(times[WARM_UP:]) for name, times in runs.items()}
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name, serving() as port:
-        folder = Path(name)
-        environment = environment_for(folder, port)
-        wanted = subjects(installed(folder / "environment"), port)
-        found = measured(wanted, environment)
+    with tempfile.TemporaryDirectory() as directory, responding() as server:
+        environ = environment(server, Path(directory))
+        wanted = subjects(installed(Path(directory) / "environment"), server.base_url)
+        seconds = medians(wanted, environ)
         for each in wanted:
-            ratio = found[each.name] / found[each.against]
+            ratio = seconds[each.name] / seconds[each.against]
             verdict = "" if each.most is None else f"wanted {each.most:g}  {'ok' if ratio <= each.most else 'TOO SLOW'}"
             print(
-                f"{each.name:24} {found[each.name] * 1000:7.1f} ms  {ratio:6.2f} x {each.against:15}"
-                f" {memory(each.command, environment):5.1f} MiB  {verdict}"
+                f"{each.name:24} {seconds[each.name] * 1000:7.1f} ms  {ratio:6.2f} x {each.against:15}"
+                f" {peak(each.command, environ)[0]:5.1f} MiB  {verdict}"
             )
-
-
-def environment_for(folder: Path, port: int) -> dict[str, str]:
-    """Variables that lead to the server."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHON"))}
-    return {
-        **kept,
-        "MSGCTL_CONFIG": str(folder / "config.toml"),
-        "MSGCTL_BASE_URL": f"http://127.0.0.1:{port}/api/v1",
-        "MSGCTL_CLIENT": "1",
-        "MSGCTL_KEY": "0123456789",
-        "XDG_STATE_HOME": str(folder / "state"),
-    }
 
 
 if __name__ == "__main__":
