@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
 import msgctl
@@ -15,12 +16,12 @@ from msgctl.cli.completion import FILES
 from msgctl.config import profiles
 from support.examples import JOB, write_job
 from support.programs import program
-from support.shells import Bash, Fish, Offers, Terminal, Zsh
 from support.terminal import in_a_terminal
 from support.tool import Tool
 from support.tree import NODES
 
-FOLDER = Path(__file__).parent.parent.parent / "completions"
+FOLDER = Path(__file__).parents[2] / "completions"
+RECORDER = Path(__file__).parent / "recorder.zsh"
 PROFILES = """
 default_profile = "main"
 [profiles.main]
@@ -31,7 +32,6 @@ key = "a-key"
 """
 
 pytestmark = in_a_terminal
-each_shell = pytest.mark.parametrize("shell", FILES)
 
 
 def env(folder: Path) -> dict[str, str]:
@@ -41,12 +41,13 @@ def env(folder: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(folder / "state"),
         "PATH": str(folder / "bin"),
         "LANG": "C.UTF-8",
+        "TERM": "dumb",
     }
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with profiles and a job, a folder `work` with some files, and msgctl as a program."""
+    """A home with profiles and a job, a directory `work` with some files, and msgctl as a program."""
     folder = tmp_path_factory.mktemp("home")
     for name in ("config/msgctl", "work", "bin"):
         (folder / name).mkdir(parents=True, mode=0o700)
@@ -68,99 +69,104 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Shells:
-    """The shells; zsh is started when it is first used."""
+class Terminal:
+    """A shell in a terminal, in which Ctrl-T prints the line that is being typed."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self._zsh: Zsh | None = None
+    def __init__(self, command: Sequence[str], home: Path, code: str) -> None:
+        self.child = pexpect.spawn(
+            command[0],
+            [*command[1:]],
+            env=env(home),
+            cwd=str(home / "work"),
+            dimensions=(500, 250),
+            timeout=30,
+            encoding="utf-8",
+        )
+        self.child.sendline(f"PS1=; {code}; printf '%s%s\\n' REA DY")
+        self.child.expect("READY\r?\n")
 
-    def offers(self, shell: str, *lines: str) -> list[Offers]:
-        """Return what a shell offers at a TAB after each line."""
-        more = (env(self._place), self._place / "work")
-        if shell == "bash":
-            return Bash(FOLDER / "msgctl.bash", *more).offers(lines)
-        if shell == "fish":
-            return Fish(FOLDER / "msgctl.fish", *more).offers(lines)
-        self._zsh = self._zsh or Zsh(FOLDER, *more)
-        return self._zsh.offers(lines)
-
-    def close(self) -> None:
-        if self._zsh:
-            self._zsh.close()
-
-
-@pytest.fixture(scope="module")
-def at(place: Path) -> Iterator[Shells]:
-    shells = Shells(place)
-    yield shells
-    shells.close()
+    def press(self, key: str, line: str) -> str:
+        """Return the line after a key."""
+        self.child.send(f"\x15{line}{key}\x14")
+        self.child.expect(r"<<(.*?)>>")
+        return str(self.child.match[1])
 
 
-@each_shell
+def bash(home: Path) -> Terminal:
+    """Start a bash in which Ctrl-O inserts everything that a TAB offers."""
+    code = (
+        f"source {FOLDER / 'msgctl.bash'}; bind 'set bell-style none'; bind '\"\\C-o\": insert-completions'; "
+        "show() { printf '<<%s>>\\n' \"$READLINE_LINE\"; }; bind -x '\"\\C-t\": show'"
+    )
+    return Terminal([program("bash"), "--norc", "-i"], home, code)
+
+
+def offered_by_bash(home: Path, lines: Sequence[str]) -> list[set[str]]:
+    terminal = bash(home)
+    shown = [terminal.press("\x0f", line).removeprefix(line[: line.rindex(" ")]) for line in lines]
+    terminal.child.close(force=True)
+    return [set(each.split()) for each in shown]
+
+
+def offered_by_zsh(home: Path, lines: Sequence[str]) -> list[set[str]]:
+    code = f"unsetopt beep prompt_sp; LISTMAX=0; source {RECORDER}; fpath=({FOLDER} $fpath); "
+    terminal = Terminal([program("zsh"), "-f", "-i"], home, code + "autoload -Uz compinit; compinit -u -D")
+    found = []
+    for line in lines:
+        terminal.press("\t", line)
+        terminal.child.expect("(.*)>>>\r?\n")
+        found.append(set(filter(None, terminal.child.match[1].splitlines())))
+    terminal.child.close(force=True)
+    return found
+
+
+def offered_by_fish(home: Path, lines: Sequence[str]) -> list[set[str]]:
+    code = "".join(f"complete -C '{line}'; echo ---\n" for line in lines)
+    command = [program("fish"), "--no-config", "-c", f"source {FOLDER / 'msgctl.fish'}\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env(home), cwd=home / "work")
+    assert done.stderr == ""
+    return [{line.partition("\t")[0] for line in part.splitlines()} for part in done.stdout.split("---\n")[:-1]]
+
+
+@pytest.mark.parametrize("shell", FILES)
 def test_msgctl_prints_the_script_of_the_repository(shell: str, tool: Tool) -> None:
     kept = (FOLDER / FILES[shell]).read_bytes()
     assert tool("completion", shell).stdout == kept, "write it again with: python -m msgctl.reference"
 
 
-OFFERED: dict[str, set[str]] = {
-    "msgctl ": set(NODES[0].command.list_commands(None)),
-    "msgctl --json -p main ": set(NODES[0].command.list_commands(None)),
-    "msgctl sms s": {"send", "segments"},
-    "msgctl call send 573001234567 --voice Mi": {"Mia", "Miguel"},
-    "msgctl -o ": {"table", "json", "csv", "tsv"},
-    "msgctl completion ": {"bash", "zsh", "fish"},
-    "msgctl -p ": {"main", "with.dot", "sandbox"},
-    "msgctl profile use ": {"main", "with.dot", "sandbox"},
-    "msgctl job show ": {JOB},
+SOME: Mapping[str, set[str]] = {
     "msgctl sms send --gs": {"--gsm7"},
+    "msgctl job show ": {JOB},
+    "msgctl sms bulk n": {"notice.txt"},
+}
+ALL: Mapping[str, set[str]] = {
+    "msgctl ": set(NODES[0].command.list_commands(None)),
+    "msgctl call send 573001234567 --voice Mi": {"Mia", "Miguel"},
+    "msgctl -p ": {"main", "with.dot", "sandbox"},
+    **SOME,
 }
 
 
-@each_shell
-def test_commands_and_values_are_offered(shell: str, at: Shells) -> None:
-    # msgctl finds the words; of zsh and fish, a line of each kind is enough.
-    lines = (
-        [*OFFERED] if shell == "bash" else ["msgctl sms s", "msgctl -p ", "msgctl job show ", "msgctl sms send --gs"]
-    )
-    for line, offers in zip(lines, at.offers(shell, *lines), strict=True):
-        assert set(offers) == OFFERED[line], line
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_files_are_offered(shell: str, at: Shells) -> None:
-    lines = ["msgctl sms send --message-file n", "msgctl sms bulk n"]
-    assert [set(offers) for offers in at.offers(shell, *lines)] == [{"notice.txt"}, {"notice.txt"}]
-
-
-def test_without_configuration_only_the_sandbox_is_offered(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "bin").symlink_to(place / "bin")
-    profiles, jobs = Shells(tmp_path).offers("bash", "msgctl profile show ", "msgctl job show ")
-    assert (set(profiles), set(jobs)) == ({"sandbox"}, set())
-
-
-@pytest.fixture
-def bash(place: Path) -> Iterator[Terminal]:
-    terminal = Terminal([program("bash"), "--norc", "-i"], env(place), place / "work")
-    terminal.prepare(
-        f"PS1=; source {FOLDER / 'msgctl.bash'}; bind 'set bell-style none'; "
-        "show() { printf '<<%s>>\\n' \"$READLINE_LINE\"; }; bind -x '\"\\C-t\": show'"
-    )
-    yield terminal
-    terminal.close()
+@pytest.mark.parametrize(
+    ("offered", "expected"),
+    [(offered_by_bash, ALL), (offered_by_zsh, SOME), (offered_by_fish, SOME)],  # msgctl itself finds the words
+)
+def test_commands_values_and_files_are_offered(
+    offered: Callable[[Path, Sequence[str]], list[set[str]]], expected: Mapping[str, set[str]], place: Path
+) -> None:
+    assert dict(zip(expected, offered(place, [*expected]), strict=True)) == expected
 
 
 TYPED = {
-    "msgctl bal": "msgctl balance ",
-    "msgctl sms send --gs": "msgctl sms send --gsm7 ",
     "msgctl call send 1 --voice Lu": "msgctl call send 1 --voice Lucia ",
     "msgctl sms segments < n": "msgctl sms segments < notice.txt ",
 }
 
 
-def test_a_tab_in_bash(bash: Terminal) -> None:
-    assert {line: bash.tab(line) for line in TYPED} == TYPED
+def test_a_tab_in_bash(place: Path) -> None:
+    terminal = bash(place)
+    assert {line: terminal.press("\t", line) for line in TYPED} == TYPED
+    terminal.child.close(force=True)
 
 
 def test_the_zsh_script_can_be_evaluated_and_autoloaded(place: Path) -> None:
@@ -171,14 +177,12 @@ def test_the_zsh_script_can_be_evaluated_and_autoloaded(place: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
-def test_completion_creates_no_file(place: Path, tmp_path: Path) -> None:
-    environment = {**env(tmp_path), "_MSGCTL_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
-    for words in ("msgctl job show", "msgctl profile use"):
-        done = subprocess.run(
-            [str(place / "bin/msgctl")],
-            env={**environment, "COMP_WORDS": f"{words} "},
-            capture_output=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
+@pytest.mark.parametrize(("words", "offered"), [("msgctl job show", "\n"), ("msgctl profile use", "sandbox\n")])
+def test_without_configuration_only_the_sandbox_is_offered_and_no_file_is_created(
+    words: str, offered: str, place: Path, tmp_path: Path
+) -> None:
+    variables = {"_MSGCTL_COMPLETE": "complete_bash", "COMP_WORDS": f"{words} ", "COMP_CWORD": "3"}
+    command = [str(place / "bin/msgctl")]
+    done = subprocess.run(command, env={**env(tmp_path), **variables}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, offered, "")
     assert [*tmp_path.iterdir()] == []

@@ -90,7 +90,7 @@ def test_a_code_is_found_among_other_messages(sandbox, code_for):
     send(sandbox, "/send-sms", sms="Hello")
     send(sandbox, "/2fa/send-sms", **{"app-name": "Shop"})
     send(sandbox, "/send-sms", sms="Welcome")
-    assert code_for("573001234567") == received(sandbox)[1]
+    assert code_for("573001234567") == received(sandbox)[-2]
 
 
 def test_a_code_of_an_earlier_test_is_ignored(sandbox, code_for):
