@@ -93,18 +93,14 @@ def test_the_commands_print_the_output_in_the_readme(shell: Shell) -> None:
     assert ran > 8
 
 
-def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_for_an_account_and_to_try_a_service_are_valid(
+    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
-    for line in block("account").text.splitlines():
+    for line in (block("account").text + block("try").text).splitlines():
         _, *arguments = shlex.split(line, comments=True)
         dry_run = [] if arguments[0] == "profile" else ["--dry-run"]
         done = tool(*arguments, *dry_run, terminal=True)
-        assert done.code == 0, done.err
-
-
-def test_the_commands_to_try_a_service_are_valid(service: Service, tool: Tool) -> None:
-    for line in block("try").text.splitlines():
-        done = tool(*shlex.split(line, comments=True)[1:], "--dry-run")
         assert done.code == 0, done.err
     assert service.received == []
 
