@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import ssl
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,6 @@ import trustme
 from msgctl import __version__
 from msgctl.http.network import tls_context
 from support.names import know_no_names
-from support.proxy import Proxy, proxying
 from support.service import Service, drop, raw, reset, respond, running
 from support.tool import Tool
 
@@ -290,24 +287,6 @@ def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-class Mute(Proxy):
-    """Ends every connection without a response."""
-
-    def opens(self, client: socket.socket) -> bool:
-        client.recv(65536)
-        return False
-
-
-def _greet(listener: socket.socket) -> None:
-    """Send the first message, which a TLS server never does."""
-    with suppress(OSError):
-        while True:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"220 hello\r\n")
-                connection.recv(65536)
-
-
 def network(tell: Teller, service: Service) -> None:
     with pytest.MonkeyPatch.context() as patch:
         know_no_names(patch)
@@ -315,13 +294,15 @@ def network(tell: Teller, service: Service) -> None:
         tell.run("balance")
         patch.setenv("HTTPS_PROXY", "ftp://proxy.example")
         tell.run("balance")
-        with proxying(service.port, 407) as proxy:
-            patch.setenv("HTTPS_PROXY", proxy.url)
+        with running() as proxy:
+            proxy.always(respond(status=407))
+            patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
             tell.run("balance", about="a proxy that refuses")
         patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
         tell.run("balance", about="no proxy there")
-        with proxying(service.port, proxy=Mute(service.port)) as proxy:
-            patch.setenv("HTTPS_PROXY", proxy.url)
+        with running() as proxy:
+            proxy.always(drop)
+            patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
             tell.run("balance", about="a proxy that hangs up")
         patch.delenv("HTTPS_PROXY")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -337,9 +318,9 @@ def network(tell: Teller, service: Service) -> None:
             assert secured.connections == 2, "a certificate is not tried again"
             secured.hang_up(3)
             tell.run("balance", about="closed during the TLS handshake")
-        with socket.create_server(("127.0.0.1", 0)) as plain:
-            threading.Thread(target=_greet, args=(plain,), daemon=True).start()
-            patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")
+        with running(blind=True) as plain:
+            plain.always(raw(b"220 hello\r\n"))
+            patch.setenv("MSGCTL_BASE_URL", plain.base_url.replace("http:", "https:"))
             tell.run("balance", about="a server without TLS")
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emoji import EMOJI_DATA
+from rich.cells import cell_len
 
-from golden.views import FOLDER, NOW, TERMINALS, Viewer
+from golden.views import FOLDER, NOW, TERMINALS, Terminal, Viewer
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
@@ -53,17 +55,12 @@ def balance(viewer: Viewer, service: Service) -> None:
     viewer.run("balance")
     viewer.run("balance", "check", "--min", "100000")
     viewer.run("-p", "sandbox", "sandbox", "credit", "500")
+    viewer.run("-p", "sandbox", "sandbox", "inbox", "573001234567")
 
 
 def block(viewer: Viewer, service: Service) -> None:
     service.always(respond({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
     viewer.run("block", "add", "573001239999", "--name", "Ana", "--yes")
-
-
-def call(viewer: Viewer, service: Service) -> None:
-    called = {**entry("e76ba6ddfcf240be", "queued", 1, SHORT, "573001234567", "state"), "voice": "Mia"}
-    service.always(respond({"id": DISPATCH, "status": "queued", "data": [called]}))
-    viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
 
 
 def states(viewer: Viewer, service: Service) -> None:
@@ -97,6 +94,9 @@ def errors(viewer: Viewer, service: Service) -> None:
     viewer.run("sms", "send", "12", "-m", SHORT)
     service.will(drop)
     viewer.run("sms", "send", "573001234567", "-m", SHORT)
+    service.always(respond({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
+    viewer.run("balance")
+    viewer.run("balance", "--json")
 
 
 def json(viewer: Viewer, service: Service) -> None:
@@ -175,17 +175,6 @@ def profiles(viewer: Viewer, _: Service) -> None:
     viewer.run("profile", "set", "main", "--country-code", "CO")
     viewer.run("profile", "list")
     viewer.run("profile", "show")
-
-
-def chatapp_send(viewer: Viewer, service: Service) -> None:
-    service.always(respond({"id": ID, "status": "sent", "phone": "573001234567", "name": "hello"}))
-    viewer.run("chatapp", "send", "573001234567", "Ana", "--template", "hello")
-
-
-def refusal(viewer: Viewer, service: Service) -> None:
-    service.always(respond({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
-    viewer.run("balance")
-    viewer.run("balance", "--json")
 
 
 def dry_run(viewer: Viewer, _: Service) -> None:
@@ -276,8 +265,8 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
 
 
 VIEWS: tuple[Show, ...] = (
-    *(sms_send, sms_mixed, balance, block, call, states, twofa, shorten, stats, history, inbox, doctor),
-    *(profiles, errors, json, chatapp_send, refusal, dry_run, job_list, job_show, job_end, job_report),
+    *(sms_send, sms_mixed, balance, block, states, twofa, shorten, stats, history, inbox, doctor),
+    *(profiles, errors, json, dry_run, job_list, job_show, job_end, job_report),
     *(sms_bulk, segments),
 )
 
@@ -310,28 +299,6 @@ def test_a_view_matches_its_file(show: Show, service: Service, monkeypatch: pyte
     assert shown == file.read_text()
 
 
-def test_a_long_table_keeps_its_columns(service: Service) -> None:
-    phones = [f"57300{number:07}" for number in range(1, 251)]
-    entries = [{"id": ID, "status": "queued", "credits": 1, "sms": f"Hello {each}", "phone": each} for each in phones]
-    service.always(respond({"id": ID, "status": 1, "data": entries}))
-    viewer = Viewer(TERMINALS[0])
-    viewer.run("sms", "send", ",".join(phones), "-m", "Hello")
-    lines = viewer.shown().splitlines()
-    rows = [line for line in lines if line.startswith("57300")]
-    assert [line.split()[0] for line in rows] == phones
-    assert len({line.index("○") for line in rows}) == 1
-    assert len([line for line in lines if line.startswith("Phone")]) == 1
-
-
-def test_a_long_table_has_room_for_the_widest_cell_of_all_rows() -> None:
-    rows = [{"name": "a", "end": "|"}] * 700 + [{"name": "a much longer name than the others", "end": "|"}]
-    viewer = Viewer(TERMINALS[0])
-    viewer.print(OwnResult(iter(rows), ("name", "end")))
-    lines = viewer.shown().splitlines()[2:]
-    assert len(lines) == len(rows)
-    assert {line.index("|") for line in lines} == {len(rows[-1]["name"]) + 2}
-
-
 def test_a_narrow_table_drops_optional_columns_reports_them_and_folds_the_rest() -> None:
     row = {"state": "sent", "phone": "573001234567", "voice": "Mia", "dispatch_id": "b387be2e83b51614"}
     columns = [*map(Column, ("state", "phone")), Column("voice", drop_order=1), Column("dispatch_id", drop_order=2)]
@@ -355,3 +322,49 @@ def test_a_narrow_table_drops_optional_columns_reports_them_and_folds_the_rest()
 )
 def test_a_word_of_the_service_has_the_sign_of_its_delivery_state(word: str, expected: str) -> None:
     assert shown(word, "delivery", NOW).plain == expected
+
+
+# --- columns are aligned with any cells
+
+CJK = ("谢谢您的订单", "ご注文の品", "주문이준비되었습니다", "ｆｕｌｌ", "ﾊﾝｶｸ", "é", "e\u0301", "नमस्ते", "ไทย")
+JOINED = (
+    "👨\u200d👩\u200d👧\u200d👦",
+    "👩\u200d💻",
+    "🏳\ufe0f\u200d🌈",
+    "🏴\u200d☠\ufe0f",
+    "🧑\u200d🤝\u200d🧑",
+    "🐈\u200d⬛",
+)
+TAGGED = [each for each in EMOJI_DATA if "\U000e007f" in each]
+"""Three flags, whose tags are shown as escapes: tags can hide a text."""
+WIDEST = "a cell as wide as any of them is"
+
+
+def test_every_sequence_is_aligned() -> None:
+    cells = [WIDEST, *(each for each in EMOJI_DATA if each not in TAGGED), *CJK]
+    assert len(TAGGED) == 3
+    viewer = Viewer(Terminal("", 80))
+    viewer.print(OwnResult([{"name": cell, "end": "|"} for cell in cells], ("name", "end")))
+    rows = viewer.shown().splitlines()[2:]
+    assert [row.removesuffix("|").rstrip() for row in rows] == cells
+    assert {cell_len(row) for row in rows} == {len(WIDEST) + 3}
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_wrapped_text_breaks_no_sequence(width: int) -> None:
+    words = ["".join([*JOINED, "👍🏽", "🇨🇴", "1\ufe0f\u20e3", cjk]) for cjk in CJK] * 3
+    viewer = Viewer(Terminal("", width))
+    viewer.print(OwnResult([{"phone": "573001234567", "text": " ".join(words)}, {"text": "b"}], ("phone", "text")))
+    lines = viewer.shown().splitlines()
+    assert max(map(cell_len, lines)) <= width
+    shown = "".join(line.replace("573001234567", "").strip() for line in lines)
+    assert all(word in shown.replace(" ", "") for word in words)
+
+
+def test_a_long_table_has_one_header_and_room_for_the_widest_cell_of_all_rows() -> None:
+    rows = [{"name": "a", "end": "|"}] * 700 + [{"name": "a much longer name than the others", "end": "|"}]
+    viewer = Viewer(TERMINALS[0])
+    viewer.print(OwnResult(iter(rows), ("name", "end")))
+    lines = viewer.shown().splitlines()[2:]
+    assert len(lines) == len(rows)
+    assert {line.index("|") for line in lines} == {len(rows[-1]["name"]) + 2}

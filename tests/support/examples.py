@@ -30,8 +30,6 @@ FILES = {
     "team.txt": "573001234567\n573007654321\n",
     "unsubscribed.txt": "573005550100\n573005550101\n",
     "body.json": '{"phone": "573001234567", "body": ["Ana", "8:00"]}',
-    "exchanges.jsonl": '{"method": "GET", "path": "/balance", "query": [], "form": [], "json": null, "status": 200, '
-    '"content_type": "application/json", "body": "{}"}\n',
     "order.json": '{"phone": "573001234567", "body": ["Ana", "1029"]}',
 }
 

@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -28,9 +27,7 @@ in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:Deprecatio
 class Terminal:
     """A command in a terminal of its own; ``shown`` is all that came to the screen."""
 
-    def __init__(
-        self, *arguments: str, columns: int = 80, stderr: int | None = None, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, *arguments: str, columns: int = 80, stderr: int | None = None) -> None:
         self._outer, self._inner = pty.openpty()
         os.set_blocking(self._outer, False)
         fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -42,7 +39,6 @@ class Terminal:
             stderr=self._inner if stderr is None else stderr,
             start_new_session=True,
             preexec_fn=partial(fcntl.ioctl, self._inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (it takes no lock)
-            env={**os.environ, **(env or {})},
         )
         self._end = os.pidfd_open(self.process.pid)
         self.shown = b""
