@@ -12,7 +12,7 @@ from msgctl import operations
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
-from msgctl.outcomes.record import MAX_METRICS, convert
+from msgctl.outcomes.record import MAX_METRICS, MAX_NESTED, convert
 
 from .judging import ITEMS, OTHER, PHONE, outcome, outcomes, parsed, request
 
@@ -22,7 +22,13 @@ SHORT = "12345"
 @pytest.fixture
 def own_words() -> Iterator[None]:
     words.use(
-        {"accepted": ["EN ESTUDIO", "0"], "refused": ["Vuelto"], "delivered": ["RECEIVED 01"], "verified": ["SI"]}
+        {
+            "accepted": ["EN ESTUDIO", "0"],
+            "refused": ["Vuelto"],
+            "delivered": ["RECEIVED 01"],
+            "failed": ["Vuelto"],
+            "verified": ["SI"],
+        }
     )
     yield
     words.use({})
@@ -51,8 +57,9 @@ def test_responses_are_judged() -> None:
         (two({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}), ["accepted", "unknown"]),
         (two({"id": "m100001"}, {"id": "m000000"}), ["accepted", "unknown"]),
         (two({"id": "Pedido_1"}, {"id": "Pedido_0"}), ["accepted", "unknown"]),
+        (two({"id": "10-abc-20"}, {"id": "10-bad-20"}), ["accepted", "unknown"]),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list[str]) -> None:
     assert outcomes(body, phones=[PHONE, OTHER]) == expected
@@ -111,6 +118,7 @@ def test_texts_of_the_profile_come_before_the_lists() -> None:
     assert outcomes({"status": "EN ESTUDIO otra vez"}) == ["unknown"]
     assert outcome("2fa verify", 200, {"status": "si"}) == "verified"
     assert classify("received 01") is Delivery.DELIVERED
+    assert classify("vuelto") is Delivery.FAILED
 
 
 def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
@@ -135,6 +143,11 @@ def test_a_hostile_response_is_judged_quickly(body: Any) -> None:
     began = time.process_time()
     assert outcomes(body) == ["unknown"]
     assert time.process_time() - began < 1
+
+
+def test_a_text_is_read_up_to_4_000_characters() -> None:
+    assert outcomes({"status": "enviado " * 500}) == ["accepted"]
+    assert outcomes({"status": "enviado " * 500 + "ok"}) == ["unknown"]
 
 
 def test_a_response_about_5000_recipients_is_judged() -> None:
@@ -162,9 +175,10 @@ def test_all_recipients_in_every_entry_are_judged_quickly() -> None:
 
 
 def test_arrays_in_the_fields_of_a_response_are_shown_up_to_a_limit() -> None:
-    document = parsed({"status": 1, "data": [{"id": "m1", "x": [1] * 20_000}, {"id": "m2", "x": [1] * 20_000}]})
-    first, second = convert(operations.SEND_SMS, document, [PHONE])["data"]
-    assert (len(first["x"]), second["x"]) == (20_000, "…")
+    fields = [[True] * (MAX_NESTED - 9), ["four"], [True], [True]]
+    document = {"status": 1, "data": [{"id": "m1", "x": value} for value in fields]}
+    entries = convert(operations.SEND_SMS, document, [PHONE])["data"]
+    assert [entry["x"] for entry in entries] == [*fields[:-1], "…"]
 
 
 def test_statistics_have_at_most_20_000_metrics() -> None:

@@ -177,6 +177,7 @@ def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
         phones.Reader("DE", sms=True).read("4915123456789")
     assert american.international("+57 300 123 4567") == "573001234567"
     assert american.international("Ana") == "Ana"
+    assert phones.Reader().international("+800 1234 5678") == "80012345678"  # of no country
 
 
 def test_the_country_of_a_number_agrees_with_libphonenumber() -> None:
