@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import trustme
 
 from conftest import KEY
 from msgctl.http.network import proxy_for
+from msgctl.http.transport import Transport
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
 from support.proxy import Proxy, proxying
-from support.service import Service, raw, respond, running
+from support.service import Service, certified, raw, respond, running
 from support.tool import Tool
 
 HOST = "service.invalid"
@@ -28,49 +28,25 @@ BOTH = each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
 
 
 @pytest.fixture
-def certified(service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A service behind TLS, whose certificate is for 127.0.0.1 and for ``HOST``."""
-    with secured(authority, monkeypatch, "127.0.0.1", HOST) as server:
+def tls_service(service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service behind TLS, under a name that only a proxy knows."""
+    with running(certified(authority, HOST)) as server:
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
         yield server
 
 
-@contextlib.contextmanager
-def secured(authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str) -> Iterator[Service]:
-    """A service behind TLS, for the names of its certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(context)
-    with running(context) as server:
-        patch.setenv("MSGCTL_BASE_URL", server.base_url)
-        yield server
+# --- TLS, and plain http
 
 
-# --- TLS
-
-
-@pytest.mark.usefixtures("trusted")
-@BOTH
-def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
-    command: Command, certified: Service, tool: Tool
-) -> None:
-    certified.will(respond(command.record))
-    assert tool(*command.line).code == 0
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+@pytest.mark.parametrize("content", [None, b"no certificate"])
 def test_an_unusable_ssl_cert_file_exits_with_3(
-    content: bytes | None, certified: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
+    content: bytes | None, tls_service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     file = tmp_path / "authority.pem"
     if content is not None:
         file.write_bytes(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    outcome = tool(*SMS)
-    assert outcome.code == 3
-    assert "SSL_CERT_FILE" in outcome.err
-    assert certified.connections == 0
-
-
-# --- plain http
+    tool(*SMS).refused(3, "SSL_CERT_FILE")
 
 
 @pytest.mark.parametrize(
@@ -85,14 +61,12 @@ def test_an_unusable_ssl_cert_file_exits_with_3(
 def test_plain_http_to_another_machine_is_refused_before_any_connection(
     url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
         raise AssertionError("a name was looked up or a connection was made")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setenv("MSGCTL_BASE_URL", url)
-    outcome = tool(*SMS)
-    assert outcome.code == 3
-    assert "base_url" in outcome.err.lower()
+    assert tool(*SMS).code == 3
 
 
 def test_a_profile_may_allow_plain_http(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
@@ -111,7 +85,7 @@ def test_a_profile_may_allow_plain_http(service: Service, monkeypatch: pytest.Mo
 # --- redirects
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 307])
 @BOTH
 def test_a_redirect_is_not_followed(command: Command, status: int, service: Service, tool: Tool) -> None:
     with running() as elsewhere:
@@ -123,10 +97,8 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
 
         service.will(redirect)
         outcome = tool(*command.line)
-        in_doubt = status in (302, 303) and command not in READS.values()
-        assert outcome.code == (5 if in_doubt else 1)
-        assert elsewhere.connections == 0
-        assert service.connections == 1
+        assert outcome.code == (5 if status == 302 and command.line == SMS else 1)
+        assert (elsewhere.connections, service.connections) == (0, 1)
         assert f"http://127.0.0.1:{elsewhere.port}" in outcome.err
         assert "awkward" not in outcome.err
 
@@ -137,9 +109,7 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
 def test_any_redirect_exits_with_1(location: str, service: Service, tool: Tool) -> None:
     service.will(raw(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")))
     outcome = tool("balance", "--no-color", terminal=True)
-    assert outcome.code == (5 if "\r" in location else 1)
-    assert "\x1b" not in outcome.err
-    assert "of its own" not in outcome.err
+    assert (outcome.code, "\x1b" in outcome.err) == (1, False)
 
 
 # --- proxies
@@ -147,15 +117,13 @@ def test_any_redirect_exits_with_1(location: str, service: Service, tool: Tool) 
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-@BOTH
 def test_https_goes_through_the_proxy_which_does_not_see_the_key(
-    command: Command, variable: str, certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+    variable: str, tls_service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
-    with proxying(certified.port) as proxy:
+    with proxying(tls_service.port) as proxy:
         monkeypatch.setenv(variable, proxy.url)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        certified.will(respond(command.record))
-        assert tool(*command.line).code == 0
+        tls_service.will(respond(SENDS["sms send"].record))
+        assert tool(*SMS).code == 0
         assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"]
         assert b"awkward" not in b"".join(proxy.asked)
 
@@ -163,14 +131,12 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
-    is_trusted: bool, certified: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
+    is_trusted: bool, tls_service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    (authority if is_trusted else trustme.CA()).issue_cert("127.0.0.1").configure_cert(context)
-    with proxying(certified.port, proxy=Proxy(certified.port, tls=context)) as proxy:
+    context = certified(authority if is_trusted else trustme.CA(), "127.0.0.1")
+    with proxying(tls_service.port, proxy=Proxy(tls_service.port, tls=context)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        certified.will(*[respond({"status": 1})] * is_trusted)
+        tls_service.will(*[respond({"status": 1})] * is_trusted)
         assert tool("balance").code == (0 if is_trusted else 4)
         assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"] * is_trusted
 
@@ -178,8 +144,11 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
 @pytest.mark.parametrize(
     ("base_url", "exception", "is_direct"),
     [
+        ("https://service.example/api/v1", "service.example", True),
+        ("https://service.example/api/v1", "other.example,service.example", True),
+        ("https://service.example/api/v1", ".example", True),
+        ("https://service.example/api/v1", "*", True),
         ("https://service.example/api/v1", "service.example:443", True),
-        ("https://service.example/api/v1", "service.example:80", False),
         ("HTTPS://service.example/api/v1", "service.example:80", False),
         ("https://service.example:8443/api/v1", "service.example:8443", True),
         ("https://service.example:8443/api/v1", "service.example:443", False),
@@ -197,60 +166,40 @@ def test_no_proxy_may_have_a_port_and_a_proxy_needs_no_scheme(
     assert (None if proxy is None else str(proxy.url)) == (None if is_direct else "http://proxy.example:3128")
 
 
-def test_an_unreachable_proxy_exits_with_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    with proxying(service.port) as gone:
-        url = gone.url
-    monkeypatch.setenv("HTTPS_PROXY", url)
-    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-    outcome = tool(*SMS)
-    assert outcome.code == 4
-    assert "HTTPS_PROXY" in outcome.err
-
-
-@pytest.mark.parametrize("exception", [HOST, f"{HOST}:443", f"other.example,{HOST}", ".invalid", "*"])
-def test_no_proxy_is_honoured(exception: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    with proxying(service.port) as proxy:
+def test_a_host_in_no_proxy_is_reached_directly(
+    tls_service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with proxying(tls_service.port) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("NO_PROXY", exception)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        monkeypatch.setenv("NO_PROXY", HOST)
         assert tool(*SMS).code == 4
         assert proxy.connections == 0
 
 
-VARIABLES = pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"])
-
-
-@VARIABLES
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "http_proxy"])
 @pytest.mark.parametrize("kind", ["http:", "socks5:"])
 def test_plain_http_never_uses_a_proxy(
     kind: str, variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     """A proxy would see the key."""
     write_config(table("main", "allow_http = true", base_url=f"http://{HOST}/api/v1"))
+    service.will(respond({"status": 1}))
     with proxying(service.port) as proxy:
         monkeypatch.setenv(variable, proxy.url.replace("http:", kind))
         assert tool("-p", "main", "balance").code == 4
+        assert tool("balance").code == 0, "this machine is reached directly"
         assert proxy.connections == 0
 
 
-@VARIABLES
-def test_this_machine_is_never_reached_through_a_proxy(
-    variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [("nonsense://x", 3), ("socks4://127.0.0.1:1", 3), ("http://", 3), ("http://[::1", 3), ("http://127.0.0.1:1", 4)],
+)
+def test_a_proxy_that_cannot_be_used_is_an_error_that_mentions_its_variable(
+    url: str, code: int, tls_service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
-    with proxying(service.port) as proxy:
-        monkeypatch.setenv(variable, proxy.url)
-        service.will(respond({"status": 1}))
-        assert tool("balance").code == 0
-        assert proxy.connections == 0
-
-
-@pytest.mark.parametrize("url", ["nonsense://x", "socks4://127.0.0.1:1", "http://", "http://[::1"])
-def test_an_invalid_proxy_exits_with_3(url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     monkeypatch.setenv("HTTPS_PROXY", url)
-    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-    outcome = tool(*SMS)
-    assert outcome.code == 3
-    assert "HTTPS_PROXY" in outcome.err
+    tool(*SMS).refused(code, "HTTPS_PROXY")
 
 
 # --- the time limit, and requests that must not be sent after it
@@ -267,23 +216,22 @@ def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: p
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
     before = set(threading.enumerate())
-    outcome = tool(*SMS, "--timeout", "0.3")
+    outcome = tool(*SMS, "--timeout", "0.1", "--json")
     released.set()
     for thread in set(threading.enumerate()) - before:
         thread.join(20)
-    assert outcome.code == 4
-    assert "nothing was sent" in outcome.err
+    assert (outcome.error["reason"], outcome.error["nothing_sent"]) == ("not_reached", True)
     assert service.received == []
 
 
-# --- what goes along
+# --- addresses and headers
 
 
 def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
     state = respond({"state": "sent", "id": "m"}, headers={"Set-Cookie": "session=1; Path=/"})
     service.will(state, state)
     assert tool("state", "get", "m1", "m2").code == 0
-    assert all("cookie" not in each.headers for each in service.received)
+    assert all("cookie" not in request.headers for request in service.received)
 
 
 @pytest.mark.parametrize(
@@ -302,8 +250,22 @@ def test_unusual_headers_do_no_harm(head: bytes, service: Service, tool: Tool) -
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}\n', b"")
 
 
+@pytest.mark.parametrize(
+    ("base_url", "host"),
+    [
+        ("https://Service.example:8443/api/v1", b"service.example:8443"),
+        ("https://ñandú.example", b"xn--and-6ma2c.example"),
+        ("http://[::1]:8000", b"[::1]:8000"),
+    ],
+)
+def test_the_base_url_may_have_a_port_an_ip_address_or_letters_beyond_ascii(base_url: str, host: bytes) -> None:
+    transport = Transport(base_url)
+    with contextlib.closing(transport):
+        assert dict(transport.request("GET", "/", {}, b"").headers)[b"Host"] == host
+
+
 def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{service.port}/behind/gateway/api/v1/")
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{service.port}/behind/gatewáy/api/v1/")
     service.will(respond({"status": 1}))
     assert tool("balance").code == 0
-    assert service.received[0].path == "/behind/gateway/api/v1/balance"
+    assert service.received[0].target.startswith("/behind/gatew%C3%A1y/api/v1/balance?")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import trustme
+
 Behaviour = Callable[[socket.socket], None]
 
 PATIENCE = 20.0
@@ -222,6 +224,13 @@ def _read(connection: socket.socket) -> Received | None:
     while len(body) < int(headers.get("content-length", "0")):
         body += connection.recv(65536)
     return Received(method, target, headers, body)
+
+
+def certified(authority: trustme.CA, name: str, **validity: Any) -> ssl.SSLContext:
+    """Return the TLS settings of a server with a certificate for a name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name, **validity).configure_cert(context)
+    return context
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import ssl
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import trustme
@@ -13,7 +12,7 @@ import trustme
 from conftest import KEY
 from faults.hostile.exit_codes import FORMS, JSON, check, run_line
 from support.request_lines import Line
-from support.service import Behaviour, drop, raw, reset, running
+from support.service import Behaviour, certified, drop, raw, reset, running
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("trusted")
@@ -30,12 +29,6 @@ def assert_nothing_is_sent(name: str, lines: list[Line], tool: Tool) -> None:
         check(name, 4, line, form, outcome)
         if form == JSON:
             assert (outcome.error["reason"], outcome.error["nothing_sent"]) == ("not_reached", True)
-
-
-def certified(authority: trustme.CA, name: str, **validity: Any) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name, **validity).configure_cert(context)
-    return context
 
 
 CONTEXTS: dict[str, Callable[[trustme.CA], ssl.SSLContext]] = {
