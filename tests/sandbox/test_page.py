@@ -135,6 +135,9 @@ def test_requests_are_listed_by_the_clock_of_the_sandbox(world: World) -> None:
     post(world, "/send-sms", phone=PHONE, sms="Hola")
     found = overview(world)
     assert found["requests"][0]["time"][:10] == found["messages"][0]["time"][:10] == "2027-01-01"
+    world.change("reset")
+    world.get("/balance")
+    assert overview(world)["requests"][0]["time"] < "2027"
 
 
 # --- in a browser
