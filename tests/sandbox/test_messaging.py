@@ -27,6 +27,7 @@ def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
     for path, more in WAYS:
         assert record(world.post(path, phone=PHONE, app_name="Shop", **more))["status"] == "blocked"
     assert world.inbox() == []
+    assert {message["code"] for message in record(world.ask("overview"))["messages"]} == {None}
 
 
 @pytest.mark.parametrize(

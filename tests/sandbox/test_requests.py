@@ -96,7 +96,9 @@ def test_credentials_are_accepted_only_in_their_place(world: World) -> None:
     assert refusal(in_json)[0] == "MISSING_PARAMETER"
 
 
-@pytest.mark.parametrize("body", [encoded({**SMS}).encode() + b"&phone=573001234568", b"phone=%ff", b"key=\xff"])
+@pytest.mark.parametrize(
+    "body", [encoded({**SMS}).encode() + b"&phone=573001234568", b"sms=%zz", b"phone=%ff", b"key=\xff"]
+)
 def test_a_form_has_each_parameter_once_in_percent_encoded_utf8(world: World, body: bytes) -> None:
     response = world.respond(SandboxRequest("POST", BASE_PATH + "/send-sms", "", FORM, body))
     assert refusal(response)[0] == "INVALID_PARAMETER"
