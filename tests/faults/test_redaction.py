@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 from hypothesis import given
@@ -43,16 +44,11 @@ def test_the_beginning_of_a_key_is_redacted_where_the_text_was_cut_off(cut: int)
             assert redacted == sent
 
 
-@pytest.mark.parametrize("size", [100, 4096])
-def test_a_long_key_is_redacted_even_if_it_was_cut_off(size: int) -> None:
-    key = ("long-key" * 512)[:size]
+def test_a_long_key_is_redacted_even_if_it_was_cut_off() -> None:
+    key, rest = "long-key" * 512, " the rest" * 500
     assert redact_body(f"<{key}>".encode(), key) == b"<***>"
-    for end in (10, size - 5):
+    for end in (10, len(key) - 5):
         assert redact_body(f"<{key[:end]}".encode(), key, is_cut=True) == b"<***"
-
-
-def test_the_text_after_a_long_key_is_kept_if_another_part_was_cut_off() -> None:
-    key, rest = "long-key" * 20, " the rest" * 500
     assert redact(f"<{key}>{rest}", key, is_cut=True) == f"<***>{rest}"
 
 
@@ -60,10 +56,6 @@ def test_a_key_with_many_backslashes_is_redacted_in_linear_time() -> None:
     key = "\\" * 20 + "x"
     assert redact("\\" * 200 + "y", key) == "\\" * 200 + "y"
     assert redact_body(json.dumps(f"<{key}>").encode(), key) == b'"<***>"'
-
-
-def test_the_end_of_a_complete_text_is_kept_even_if_the_key_begins_with_it() -> None:
-    assert redact(f"it begins with {KEY[:8]}", KEY) == f"it begins with {KEY[:8]}"
 
 
 @given(key=KEYS.filter(lambda key: not set(key) & set('"\\')), ascii_only=st.booleans())
@@ -79,22 +71,20 @@ def test_json_with_a_redacted_key_is_still_valid(key: str, ascii_only: bool) -> 
     "body", [b'\n{"a": 1.00,"a":[ "%s" ,1e5], "\\u00f1":"\\/"}', b"\xef\xbb\xbf[%s]", b"<p>\xff%s\0"]
 )
 def test_a_response_is_unchanged_except_for_the_key(body: bytes) -> None:
-    for other in (b"", b"k3y", b"another-key", b"%41 \\u0041 &#65;"):
+    for other in (b"", b"k3y", b"another-key", KEY[:8].encode(), b"%41 \\u0041 &#65;"):
         assert redact_body(body.replace(b"%s", other), KEY) == body.replace(b"%s", other)
     if b'"%s"' in body or b"<p>" in body:
         in_json = json.dumps(KEY)[1:-1].encode()
         assert redact_body(body.replace(b"%s", in_json), KEY) == body.replace(b"%s", MASK.encode())
 
 
-@pytest.mark.parametrize("spelling", spellings_of(KEY))
 @pytest.mark.parametrize("body", ['{{"status": {in_json}}}', "<p>{raw}</p>", "{raw}"])
-def test_the_key_is_redacted_in_a_body_of_any_kind(spelling: str, body: str) -> None:
-    raw = spellings_of(KEY)[spelling]
-    sent = body.format(raw=raw, in_json=json.dumps(f"the key: {raw}."))
-    redacted = redact_body(sent.encode(), KEY)
-    assert not shows_key(redacted)
-    assert MASK.encode() in redacted
-    assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
+def test_the_key_is_redacted_in_a_body_of_any_kind(body: str) -> None:
+    for spelling in spellings_of(KEY).values():
+        redacted = redact_body(body.format(raw=spelling, in_json=json.dumps(f"the key: {spelling}.")).encode(), KEY)
+        assert not shows_key(redacted)
+        assert MASK.encode() in redacted
+        assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
@@ -117,6 +107,7 @@ def test_a_number_or_punctuation_beside_the_key_does_not_hide_it(start: str) -> 
         ("monkey=12", "monkey=12"),
         ('{"client": 12, "Key": "12", "key": "123"}', '{"client": 12, "Key": "***", "key": "123"}'),
         ('{"key" : 12}', '{"key" : "***"}'),
+        ('{"a": 12, "b": "key=12"}', '{"a": 12, "b": "key=***"}'),
     ],
 )
 def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(sent: str, shown: str) -> None:
@@ -138,11 +129,7 @@ def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(sent: 
 def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: str) -> None:
     body = '{"key": 8675309, "a": %s, "b": 1}'
     assert redact_body((body % sent).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
-
-
-def test_a_number_as_the_key_is_redacted_everywhere_if_it_has_6_digits() -> None:
-    assert redact_body(b'{"a": 123456, "b": "123456"}', "123456") == b'{"a": "***", "b": "***"}'
-    assert redact_body(b'{"a": 12345, "b": "key=12345"}', "12345") == b'{"a": 12345, "b": "key=***"}'
+    assert redact_body(b'{"a": 123456}', "123456") == b'{"a": "***"}'
 
 
 def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,10 +142,15 @@ def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, mo
             assert (done.code, b"8675309" in done.stdout + done.stderr) == (code, False)
 
 
-@pytest.mark.parametrize("spelling", spellings_of(KEY))
-def test_the_text_around_the_key_is_shown(tool: Tool, service: Service, spelling: str) -> None:
-    sent = f"the key {spellings_of(KEY)[spelling]} is not of this account"
+def test_the_text_around_the_key_is_shown(tool: Tool, service: Service) -> None:
+    sent = f"the key {quote_plus(KEY)} is not of this account"
     service.will(respond({"error": "denied", "msg": sent}, 520), respond({"status": sent}))
     expected = f"the key {MASK} is not of this account"
     assert tool("balance", "--json").error["msg"] == expected
     assert tool("balance", "--json").document["status"] == expected
+
+
+def test_the_beginning_of_the_key_is_masked_where_a_response_was_cut_off(tool: Tool, service: Service) -> None:
+    for length in ({}, {"Content-Length": "99"}):
+        service.always(respond(b"the key is k3y/with", 400, length))
+        assert tool("balance", "--json").error["body"] == f"the key is {MASK if length else 'k3y/with'}"
