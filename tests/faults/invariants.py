@@ -6,7 +6,6 @@ beside its tables. Times are seconds since the history began.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from faults.machine import WrongError
@@ -67,6 +66,15 @@ class Question(NamedTuple):
     attempt: int
     outcome: str
     number: int
+
+
+class Facts(NamedTuple):
+    """What happened in a history."""
+
+    arrivals: list[Arrival]
+    plans: list[Plan]
+    events: list[Event]
+    questions: list[Question]
 
 
 TABLES = """
@@ -174,17 +182,10 @@ INVARIANTS = {
 """Queries that must return no row after a history."""
 
 
-def check(
-    store: Store,
-    arrivals: Sequence[Arrival],
-    plans: Sequence[Plan],
-    events: Sequence[Event],
-    questions: Sequence[Question],
-) -> None:
+def check(store: Store, facts: Facts) -> None:
     """Compare the store with what happened. Raises WrongError."""
-    facts = {"arrival": arrivals, "plan": plans, "event": events, "question": questions}
     with store.db.transaction():
-        for table, rows in facts.items():
+        for table, rows in zip(("arrival", "plan", "event", "question"), facts, strict=True):
             store.db.change(f"DELETE FROM {table}")
             store.db.insert(f"INSERT INTO {table}", rows)
     for wrong, query in INVARIANTS.items():

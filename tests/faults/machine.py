@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import queue
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, Protocol
 from unittest import mock
 
@@ -42,6 +44,9 @@ class Session(Protocol):
 
     def release_locks(self) -> None:
         """Lose the locks, although the session lives."""
+
+    def is_usable(self) -> bool:
+        """Make it as new for another process; return whether that is possible."""
 
 
 class Process:
@@ -126,7 +131,7 @@ class World:
             self.note(fault)
             self._suffer(process, fault)
         if fault in ("kill", "suspend") or self.random.random() > self._keeps_turn:
-            self._switch()
+            self._hub.switch()
         self._check_alive(task)
         return fault
 
@@ -148,7 +153,7 @@ class World:
         if task is None:
             return
         task.happened, task.until = happened, None if timeout is None else self.now + timeout
-        self._switch()
+        self._hub.switch()
         task.happened = None
         self._check_alive(task)
 
@@ -161,19 +166,15 @@ class World:
 
         def run() -> None:
             try:
-                self._check_alive(task)
-                target()
-            except Killed:
-                pass
+                with suppress(Killed):
+                    self._check_alive(task)
+                    target()
             except BaseException as error:  # noqa: BLE001 (`run` raises it)
                 self.failure = self.failure or error
             self._tasks.remove(task)
 
         task = Task(process, greenlet(run, self._hub))
         self._tasks.append(task)
-
-    def _switch(self) -> None:
-        self._hub.switch()
 
     def _check_alive(self, task: Task) -> None:
         if task.process.is_dead:
@@ -224,8 +225,8 @@ class World:
             "time.monotonic": lambda: self.now,
             "time.time": lambda: self.now + NOON,
             "time.sleep": self.sleep,
-            "msgctl.jobs.sending.Thread": lambda target, **_: _Thread(self, target),
-            "msgctl.jobs.sending.SimpleQueue": _Generic(lambda: _Queue(self)),
+            "msgctl.jobs.sending.Thread": lambda target, **_: SimpleNamespace(start=lambda: self.start(target)),
+            "msgctl.jobs.sending.SimpleQueue": lambda: _Queue(self),
             "msgctl.jobs.sending.Event": lambda: _Event(self),
         }
         with ExitStack() as stack:
@@ -234,41 +235,14 @@ class World:
             yield
 
 
-class _Generic:
-    """A function that may have a type in brackets before it is called."""
-
-    def __init__(self, create: Callable[[], Any]) -> None:
-        self._create = create
-
-    def __getitem__(self, _: object) -> _Generic:
-        return self
-
-    def __call__(self) -> Any:
-        return self._create()
-
-
-class _Thread:
-    def __init__(self, world: World, target: Callable[[], object]) -> None:
-        self._world, self._target = world, target
-
-    def start(self) -> None:
-        self._world.start(self._target)
-
-
-class _Event:
+class _Event(threading.Event):
     def __init__(self, world: World) -> None:
+        super().__init__()
         self._world = world
-        self._is_set = False
-
-    def is_set(self) -> bool:
-        return self._is_set
-
-    def set(self) -> None:
-        self._is_set = True
 
     def wait(self, timeout: float | None = None) -> bool:
         self._world.wait(self.is_set, timeout)
-        return self._is_set
+        return self.is_set()
 
 
 class _Queue:

@@ -1,7 +1,7 @@
 """Sessions with the store of a simulated process: a session may end, and a commit be lost on the way.
 
 With SQLite, these are the faults of a server, which a file does not have. With PostgreSQL, the server really ends the
-session. Idle sessions are used again, because to open one takes longer than a history.
+session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msgctl.store import schema
 from msgctl.store.database import Database, Row
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.sqlite import SQLite
-from msgctl.store.store import Store, open_store
+from msgctl.store.store import open_store
 from support.postgres import Cluster
 
 TABLES = re.findall(r"^CREATE TABLE (\w+)", schema.TABLES, re.MULTILINE)
@@ -41,6 +41,36 @@ def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> None:
     session.process.lose_connections()
 
 
+class Stores:
+    """A store that is empty at the start of each history. Idle sessions are used again: to open one takes longer."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.store = open_store(location)
+        self._idle: list[Any] = []
+
+    def connect(self, process: Process) -> Database:
+        session = self._idle.pop() if self._idle else self.create(process)
+        session.process = process
+        process.sessions.append(session)
+        return session
+
+    def create(self, process: Process) -> Any:
+        raise NotImplementedError
+
+    def disconnect(self, process: Process) -> None:
+        """End the sessions of a process that has ended, or make them as new for another one."""
+        self._idle += [session for session in process.sessions if session.is_usable()]
+
+    def empty(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.store.close()
+        for session in self._idle:
+            session.close()
+
+
 class SQLiteSession(SQLite):
     """A session with a file, as if it were a server."""
 
@@ -49,7 +79,7 @@ class SQLiteSession(SQLite):
         self.owners: set[int] = set()
         self.process = process
         self.is_open = self.is_lost = False
-        super().__init__(stores.path)
+        super().__init__(Path(stores.location))
         self.is_open = True
         SQLite.change(self, "PRAGMA synchronous = OFF")  # power cuts are proved elsewhere
 
@@ -91,42 +121,28 @@ class SQLiteSession(SQLite):
         self.is_lost = False
         self.locks |= self.owners
 
+    def is_usable(self) -> bool:
+        self.lose()
+        self.owners.clear()
+        self.is_lost = False
+        return True
 
-class SQLiteStores:
-    """A store in a file, which is empty at the start of each history."""
+
+class SQLiteStores(Stores):
+    """A store in a file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(str(path))
         self.locks: set[int] = set()
         """The owners that others see alive."""
-        self.store = open_store(path)
-        self._idle: list[SQLiteSession] = []
 
-    def connect(self, process: Process) -> Database:
-        if self._idle:
-            session = self._idle.pop()
-            session.process, session.is_lost = process, False
-        else:
-            session = SQLiteSession(self, process)
-        process.sessions.append(session)
-        return session
-
-    def disconnect(self, process: Process) -> None:
-        for session in process.sessions:
-            assert isinstance(session, SQLiteSession)
-            session.lose()
-            session.owners.clear()
-            self._idle.append(session)
+    def create(self, process: Process) -> SQLiteSession:
+        return SQLiteSession(self, process)
 
     def empty(self) -> None:
         with self.store.db.transaction():
             for table in (*TABLES, "sqlite_sequence"):
                 self.store.db.change(f"DELETE FROM {table}")
-
-    def close(self) -> None:
-        self.store.close()
-        for session in self._idle:
-            session.close()
 
 
 class PostgreSQLSession(PostgreSQL):
@@ -136,7 +152,7 @@ class PostgreSQLSession(PostgreSQL):
         self._stores = stores
         self.process = process
         self.is_open = self.is_lost = False
-        super().__init__(stores.url)
+        super().__init__(stores.location)
         self.is_open = True
 
     def _connect(self) -> Any:
@@ -193,7 +209,6 @@ class PostgreSQLSession(PostgreSQL):
         self.is_lost = False
 
     def is_usable(self) -> bool:
-        """Make it as new for another process; return whether that is possible."""
         is_idle = self._session.info.transaction_status is TransactionStatus.IDLE
         if self.is_lost or not is_idle:
             self.lose()
@@ -204,14 +219,15 @@ class PostgreSQLSession(PostgreSQL):
         return True
 
 
-class PostgreSQLStores:
-    """A store in a database, which is empty at the start of each history."""
+class PostgreSQLStores(Stores):
+    """A store in a database."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.url = cluster.url()
-        self.store: Store = open_store(self.url)
+        super().__init__(cluster.url())
         self._admin = psycopg.connect(cluster.url("admin"), autocommit=True)
-        self._idle: list[PostgreSQLSession] = []
+
+    def create(self, process: Process) -> PostgreSQLSession:
+        return PostgreSQLSession(self, process)
 
     def is_blocked(self, pid: int) -> bool:
         """Return whether a session waits for a lock."""
@@ -219,34 +235,12 @@ class PostgreSQLStores:
         return bool(row and row[0])
 
     def end_session(self, pid: int) -> None:
-        self._admin.execute("SELECT pg_terminate_backend(%s)", (pid,))
-        while self._admin.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone():
-            select.select([], [], [], 0.001)
-
-    def connect(self, process: Process) -> Database:
-        if self._idle:
-            session = self._idle.pop()
-            session.process = process
-        else:
-            session = PostgreSQLSession(self, process)
-        process.sessions.append(session)
-        return session
-
-    def disconnect(self, process: Process) -> None:
-        for session in process.sessions:
-            assert isinstance(session, PostgreSQLSession)
-            if session.is_usable():
-                self._idle.append(session)
+        self._admin.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
     def empty(self) -> None:
         tables = ", ".join(f"msgctl.{table}" for table in TABLES)
         self._admin.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())
 
     def close(self) -> None:
-        self.store.close()
+        super().close()
         self._admin.close()
-        for session in self._idle:
-            session.close()
-
-
-Stores = SQLiteStores | PostgreSQLStores

@@ -2,8 +2,8 @@
 
 Processes on several machines create, send, resume, resend, cancel and remove jobs, run the due ones, send under a key
 and add opt-outs, while they are killed, suspended and disconnected (see `machine`). Then the jobs are finished without
-faults, and `invariants` compares the store, in SQL, with what happened. Progress is kept in a file: the same command
-continues. With ``--store postgresql``, the sessions are those of a real server.
+faults, and `invariants` compares the store, in SQL, with what happened. ``--first`` plays a history again, or continues
+a run that was stopped. With ``--store postgresql``, the sessions are sessions with a real server.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults import invariants
-from faults.invariants import Arrival, Event, Plan, Question
+from faults.invariants import Arrival, Event, Facts, Plan, Question
 from faults.machine import HOUR, Process, World, WrongError
+from faults.sender import ACCOUNT, SETTINGS, Response
 from faults.sessions import PostgreSQLStores, SQLiteStores, Stores
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError, TurnedAwayError, UsageError
 from msgctl.http.client import Client
@@ -46,7 +47,6 @@ from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 from support.postgres import running
 
-ACCOUNT = "https://service.example/api/v1 1"
 PHONES = [f"57300{number:07}" for number in range(12)]
 TEXTS = {"short": 1, "long": 2}
 """The messages of all jobs, with their segments. A segment costs one credit."""
@@ -57,11 +57,6 @@ FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "s
 NOTES_OF_TRACE = 400
 TOGETHER = 500
 """The histories between two notes of the progress."""
-
-
-class Response(NamedTuple):
-    outcomes: list[RecipientOutcome]
-    body: bytes = b"{}"
 
 
 class Service:
@@ -125,9 +120,7 @@ class History:
         self.world = World(seed, stores.connect)
         self.dice = self.world.random
         self.service = Service(self.world)
-        self.plans: list[Plan] = []
-        self.events: list[Event] = []
-        self.questions: list[Question] = []
+        self.facts = Facts(self.service.arrivals, [], [], [])
 
     def play(self) -> None:
         """Play the history. Raises WrongError, and what msgctl lets through."""
@@ -171,16 +164,16 @@ class History:
 
     def _happened(self, what: str, job: int = 0, phone: str = "") -> None:
         self.world.note(f"{what} {job or phone}")
-        self.events.append(Event(what, self.world.now, job, phone))
+        self.facts.events.append(Event(what, self.world.now, job, phone))
 
     # --- the commands
 
     def _create(self, store: Store) -> None:
         """Import and publish a job; under the name of another one, with the same rows."""
         dice = self.dice
-        settings = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {}, timezone="UTC")
         settings = replace(
-            settings,
+            SETTINGS,
+            timezone="UTC",
             batch_size=dice.choice((1, 1, 3)),
             concurrency=dice.choice((1, 2, 4)),
             max_credits=dice.choice((None, None, 3, 6)),
@@ -191,7 +184,7 @@ class History:
         )
         number = jobs.create(store, NewJob(ACCOUNT, "main", "sms bulk", settings.dump()))
         name = dice.choice((None, None, "monday", "tuesday"))
-        self.plans.append(_plan(number, name, settings))
+        self.facts.plans.append(_plan(number, name, settings))
         rows_dice = random.Random(name) if name else dice
         phones = rows_dice.sample(PHONES, rows_dice.randint(3, 9))
         contents = [
@@ -247,23 +240,24 @@ class History:
         outcome = self.dice.choice(("refused", "unknown"))
         count = owners.resendable(store, number, [outcome])
         if count:
-            self.questions.append(Question(number, jobs.get(store, number).attempt + 1, outcome, count))
+            self.facts.questions.append(Question(number, jobs.get(store, number).attempt + 1, outcome, count))
             if owners.resend(store, number, [outcome], expected=count):
                 self._send(store, number, "active")
 
     def _cancel(self, store: Store) -> None:
-        number = self._choose(store)
-        while (job := owners.ask_to_stop(store, number, "cancelled")).is_running:
-            self.world.sleep(0.5)
-        if job.state == "cancelled":
-            self._happened("cancelled", number)
+        self._stop(store, "cancelled")
 
     def _pause(self, store: Store) -> None:
+        self._stop(store, "paused")
+
+    def _stop(self, store: Store, state: str) -> None:
+        """Ask for the end of a job, as a person does who has watched it for a while."""
         number = self._choose(store)
-        while (job := owners.ask_to_stop(store, number, "paused")).is_running:
+        self.world.sleep(self.dice.choice((0.0, 0.1, 1.0)))
+        while (job := owners.ask_to_stop(store, number, state)).is_running:
             self.world.sleep(0.5)
-        if job.state not in ENDED:
-            self._happened("paused", number)
+        if job.state == state or (state == "paused" and job.state not in ENDED):
+            self._happened(state, number)
 
     def _remove(self, store: Store) -> None:
         number = self._choose(store)
@@ -363,9 +357,7 @@ class Simulation:
         history = History(seed, self._stores)
         try:
             history.play()
-            invariants.check(
-                self._stores.store, history.service.arrivals, history.plans, history.events, history.questions
-            )
+            invariants.check(self._stores.store, history.facts)
         except Exception as error:  # noqa: BLE001 (reported with the seed)
             trace = "\n".join(history.world.trace[-NOTES_OF_TRACE:])
             return f"seed {seed}: {type(error).__name__}: {error}\n{trace}"
@@ -387,47 +379,37 @@ def simulating(store: str = "sqlite") -> Iterator[Simulation]:
         yield Simulation(stores)
 
 
-def play_some(store: str, seed: int, numbers: range) -> list[int]:
-    """Play some histories, print what is wrong, and return the numbers of those that are."""
-    wrong = []
+def play_some(store: str, seed: int, numbers: range) -> int:
+    """Play some histories, print what is wrong, and return how many are."""
+    wrong = 0
     with simulating(store) as simulation:
         for number in numbers:
             if fault := simulation.play(f"{seed}-{number}"):
                 print(fault, flush=True)
-                wrong.append(number)
+                wrong += 1
     return wrong
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first history")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--processes", type=int, default=1, help="how many play histories at once")
-    parser.add_argument("--only", type=int, help="play one history, and print its trace if it is wrong")
-    parser.add_argument("--progress", type=Path, help="the file of the progress")
     given = parser.parse_args()
-    if given.only is not None:
-        return len(play_some(given.store, given.seed, range(given.only, given.only + 1)))
-    path = given.progress or Path(tempfile.gettempdir()) / f"msgctl-histories-{given.store}-{given.seed}.json"
-    progress: dict[str, Any] = {"played": 0, "wrong": []}
-    if path.exists():
-        progress = json.loads(path.read_text())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the other processes and the server end, too
-    started, first = time.monotonic(), progress["played"]
-    starts = range(first, given.histories, TOGETHER)
-    parts = [range(start, min(start + TOGETHER, given.histories)) for start in starts]
+    started, wrong, end = time.monotonic(), 0, given.first + given.histories
+    parts = [range(start, min(start + TOGETHER, end)) for start in range(given.first, end, TOGETHER)]
     with multiprocessing.get_context("fork").Pool(given.processes) as pool:
-        for part, wrong in zip(parts, pool.imap(partial(play_some, given.store, given.seed), parts), strict=True):
-            progress = {"played": part.stop, "wrong": progress["wrong"] + wrong}
-            path.write_text(json.dumps(progress))
-            print(f"\r{part.stop:,} histories", end="", file=sys.stderr, flush=True)
+        for part, number in zip(parts, pool.imap(partial(play_some, given.store, given.seed), parts), strict=True):
+            wrong += number
+            print(f"\r{part.stop:,} histories, {wrong} wrong", end="", file=sys.stderr, flush=True)
         pool.close()
         pool.join()
-    played, number = progress["played"], len(progress["wrong"])
     took = time.monotonic() - started
-    print(f"{given.store}: {played:,} histories, {number} wrong ({played - first:,} of them in {took:.0f} s)")
-    return 1 if number else 0
+    print(f"{given.store}: {given.histories:,} histories, {wrong} wrong, {took:.0f} s")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

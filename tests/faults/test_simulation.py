@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from unittest import mock
 
@@ -16,12 +16,10 @@ from msgctl.jobs.requests import Outcome, send
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
 from msgctl.store.database import Database
-from msgctl.store.jobs import Job
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.results import NEWEST, add_to_counts
 from msgctl.store.schema import STATES
 from msgctl.store.sending import Sending
-from msgctl.store.store import Store
 from support.postgres import Cluster
 
 HISTORIES = 50
@@ -58,8 +56,7 @@ def test_histories_on_a_server_break_no_promise(server: Simulation) -> None:
 
 
 def _no_fence(sending: Sending) -> None:
-    epoch = sending._db.value("SELECT epoch FROM job WHERE number = ?", (sending.job.number,))
-    sending.job.epoch = epoch
+    sending.job.epoch = sending._db.value("SELECT epoch FROM job WHERE number = ?", (sending.job.number,))
     _real_fence(sending)
 
 
@@ -78,35 +75,7 @@ def _unknown_is_not_sent(*given: object) -> Outcome:
     return outcome
 
 
-_load = Settings.load
-
-
-def _without_canary(text: str) -> Settings:
-    return replace(_load(text), canary=None)
-
-
-def _remove_everything(store: Store, jobs: Sequence[int], *, everything: bool = False) -> None:
-    del everything
-    _real_delete(store, jobs, everything=True)
-
-
-_real_delete = removal._delete
-
-
-def _everyone(*_: object) -> tuple[str, list[str]]:
-    return f"FROM result WHERE job = ? AND {NEWEST}", []
-
-
-def _schedule(store: Store, number: int, state: str) -> Job:
-    return _ask_to_stop(store, number, "scheduled" if state == "paused" else state)
-
-
-_ask_to_stop = owners.ask_to_stop
-
-
-def _find_no_name(*_: object) -> Job | None:
-    return None
-
+_real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
 
 FAULTS = {
     "no fence": ("msgctl.store.sending.Sending._fence", _no_fence),
@@ -118,15 +87,27 @@ FAULTS = {
     "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: set()),
     "--at-most is ignored": ("msgctl.store.people.messages_since", lambda *_: {}),
     "credits are ignored": ("msgctl.jobs.limits.Budget.allows", lambda _, size, cost: size),
-    "the canary is ignored": ("msgctl.jobs.settings.Settings.load", _without_canary),
+    "the canary is ignored": (
+        "msgctl.jobs.settings.Settings.load",
+        lambda text: replace(_real_load(text), canary=None),
+    ),
     "windows do not close": ("msgctl.jobs.schedule.SendingHours.is_open", lambda _: True),
     "cancelled jobs are resumed": ("msgctl.store.owners._check_not_cancelled", lambda _: None),
-    "a pause is forgotten": ("msgctl.store.owners.ask_to_stop", _schedule),
+    "a pause is forgotten": (
+        "msgctl.store.owners.ask_to_stop",
+        lambda store, number, state: _real_stop(store, number, state.replace("paused", "scheduled")),
+    ),
     "jobs that have not ended are removed": ("msgctl.store.removal.ENDED", STATES),
-    "a removal forgets whom a job reached": ("msgctl.store.removal._delete", _remove_everything),
+    "a removal forgets whom a job reached": (
+        "msgctl.store.removal._delete",
+        lambda store, numbers, **_: _real_delete(store, numbers, everything=True),
+    ),
     "a removal keeps the rows": ("msgctl.store.removal._delete", lambda *_, **__: None),
-    "a resend reaches everyone": ("msgctl.store.owners._selected", _everyone),
-    "names are ignored": ("msgctl.store.jobs.named", _find_no_name),
+    "a resend reaches everyone": (
+        "msgctl.store.owners._selected",
+        lambda *_: (f"FROM result WHERE job = ? AND {NEWEST}", []),
+    ),
+    "names are ignored": ("msgctl.store.jobs.named", lambda *_: None),
 }
 """What is broken in msgctl, and its replacement."""
 
