@@ -88,13 +88,6 @@ def test_a_job_has_the_outcome_of_a_single_send(
     assert found == single
 
 
-def test_an_array_of_states_is_printed_unchanged(service: Service, tool: Tool) -> None:
-    body = b'[{"state":"Enviado","id":"m1" , "credits":1.10}]'
-    service.always(respond(body))
-    assert (done := tool("state", "get", "m1", "--json")).code == 0
-    assert done.stdout == body + b"\n"
-
-
 def test_a_response_may_repeat_a_long_message_with_every_character_escaped(service: Service, tool: Tool) -> None:
     phones = [str(573_001_000_000 + number) for number in range(100)]
     message = "😀" * 550

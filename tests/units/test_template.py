@@ -20,7 +20,6 @@ ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "
 @pytest.mark.parametrize(
     ("text", "result"),
     [
-        ("Hello", "Hello"),
         ("", ""),
         ("Hello {name}, until {Due date}.", "Hello Ana, until 1 May."),
         ("{ name\t}", "Ana"),
@@ -35,10 +34,6 @@ ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "
 )
 def test_columns_are_filled_in(text: str, result: str) -> None:
     assert Template.parse(text, COLUMNS).fill(ROW) == result
-
-
-def test_a_value_is_not_a_template() -> None:
-    assert Template.parse("{a}{b}", ["a", "b"]).fill(Row(1, "57300", ("{b}", "{{}"))) == "{b}{{}"
 
 
 @pytest.mark.parametrize(
