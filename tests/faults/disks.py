@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -195,9 +194,6 @@ class Disk:
         """Write a disk that a power cut may leave now."""
         shutil.rmtree(path, ignore_errors=True)
         _write(self.root, random, path)
-
-    def copy(self) -> Disk:
-        return deepcopy(self)
 
 
 def _read(path: Path) -> Directory:

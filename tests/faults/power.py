@@ -22,7 +22,7 @@ from unittest import mock
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from faults.disks import TRACED, Disk, calls
+from faults.disks import TRACED, Call, Disk, calls
 from faults.sender import SETTINGS, arrived, check, new_job, phones, send
 from msgctl.store import jobs
 from msgctl.store.sqlite import SQLite
@@ -33,76 +33,61 @@ NUMBER = 24
 DISKS_PER_JOB = 100
 
 
-def strace(log: Path) -> list[str]:
-    """Return the strace command prefix that logs a command's file changes."""
-    options = ("-f", "-y", "-xx", "-s", "10000000", "--seccomp-bpf", "-e", f"trace={TRACED}")
-    return ["strace", *options, "-o", str(log)]
-
-
 def play(directory: Path) -> None:
     """Create a store and send a job: what is traced."""
-    location = str(directory / "disk" / "store.sqlite3")
-    with closing(open_store(location)) as store:
+    with closing(open_store(str(directory / "disk" / "store.sqlite3"))) as store:
         send(store, new_job(store, NUMBER), directory / "arrivals")
 
 
-class Recorded:
-    """A job that was recorded, in a directory with its ``disk`` and the ``arrivals`` at the service.
+def record(directory: Path, *, without_sync: bool) -> list[tuple[int, str, Call]]:
+    """Run a job under strace; return the calls that change files."""
+    log = directory / "log"
+    options = ("-f", "-y", "-xx", "-s", "10000000", "--seccomp-bpf", "-e", f"trace={TRACED}", "-o", str(log))
+    command = ["strace", *options, sys.executable, __file__, "--play", str(directory)]
+    subprocess.run([*command, "--without-sync"] if without_sync else command, check=True, timeout=300)
+    return [*calls(log)]
 
-    With ``without_sync``, the store does not wait for the disk: then the promise is broken.
-    """
 
-    def __init__(self, directory: Path, *, without_sync: bool = False) -> None:
-        self._directory = directory
-        (directory / "disk").mkdir(mode=0o700)
-        self._before = Disk(directory / "disk")
-        log = directory / "log"
-        command = [*strace(log), sys.executable, __file__, "--play", str(directory)]
-        subprocess.run([*command, "--without-sync"] if without_sync else command, check=True, timeout=300)
-        self.events = [*calls(log)]
-
-    def cut(self, number: int, seed: str) -> str:
-        """Cut the power at some places, each in another way, and resume the job; return what is wrong, if anything."""
-        dice, disk, notes = Random(seed), self._before.copy(), b""
-        covered: dict[int, int] = {}
-        arrivals = str(self._directory / "arrivals")
-        place = 0
-        for end in sorted(dice.randint(0, len(self.events)) for _ in range(number)):
-            for thread, phase, call in self.events[place:end]:
-                if phase == "begin":
-                    covered[thread] = disk.begin(call)
-                    if call.name == "write" and call.path == arrivals:
-                        notes += call.data
-                else:
-                    disk.do(call, covered[thread])
-            place = end
-            disk.write(dice, self._directory / "disk")
-            (self._directory / "arrivals").write_bytes(notes)
-            try:
-                self._resume()
-            except Exception as error:  # noqa: BLE001 (reported with its place)
-                return f"cut {end} of {len(self.events)}, seed {seed}: {type(error).__name__}: {error}"
-        return ""
-
-    def _resume(self) -> None:
-        arrivals, path = self._directory / "arrivals", self._directory / "disk" / "store.sqlite3"
-        with closing(open_store(path)) as store:
-            found = jobs.listed(store)
-            if not found:
-                assert not arrived(arrivals), "the job is lost, but it has sent"
-                return
-            (job,) = found
-            if job.state != "done":
-                job = send(store, job.number, arrivals)
-            check(store, job, phones(NUMBER), arrived(arrivals))
+def resume(directory: Path) -> None:
+    """Send a job to its end after a power cut, and check it."""
+    arrivals = directory / "arrivals"
+    with closing(open_store(directory / "disk" / "store.sqlite3")) as store:
+        for job in jobs.listed(store):
+            done = job if job.state == "done" else send(store, job.number, arrivals)
+            check(store, done, phones(NUMBER), arrived(arrivals))
             assert SETTINGS.dump() == job.settings
+            return
+    assert not arrived(arrivals), "the job is lost, but it has sent"
 
 
 def build(number: int, seed: str, *, without_sync: bool = False) -> str:
-    """Record a job, and build this many disks; return what is wrong, if anything."""
+    """Record a job, cut the power at this many places, and resume the job each time; return what is wrong, if anything.
+
+    Each cut loses other writes. With ``without_sync``, the store does not wait for the disk: the promise is broken.
+    """
+    dice, arrivals, place = Random(seed), b"", 0
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=memory) as directory:
-        return Recorded(Path(directory), without_sync=without_sync).cut(number, seed)
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        directory = Path(name)
+        (directory / "disk").mkdir(mode=0o700)
+        disk, covered = Disk(directory / "disk"), dict[int, int]()
+        events = record(directory, without_sync=without_sync)
+        for end in sorted(dice.randint(0, len(events)) for _ in range(number)):
+            for thread, phase, call in events[place:end]:
+                if phase == "end":
+                    disk.do(call, covered[thread])
+                    continue
+                covered[thread] = disk.begin(call)
+                if call.name == "write" and call.path == str(directory / "arrivals"):
+                    arrivals += call.data
+            place = end
+            disk.write(dice, directory / "disk")
+            (directory / "arrivals").write_bytes(arrivals)
+            try:
+                resume(directory)
+            except Exception as error:  # noqa: BLE001 (reported with its place)
+                return f"cut {end} of {len(events)}, seed {seed}: {type(error).__name__}: {error}"
+    return ""
 
 
 _change = SQLite.change
@@ -119,12 +104,9 @@ def main() -> int:
     parser.add_argument("--without-sync", action="store_true", help="show that a broken msgctl is found out")
     parser.add_argument("--play", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.without_sync and given.play:
-        with mock.patch.object(SQLite, "change", _without_sync):
-            play(given.play)
-        return 0
     if given.play:
-        play(given.play)
+        with mock.patch.object(SQLite, "change", _without_sync if given.without_sync else _change):
+            play(given.play)
         return 0
     if shutil.which("strace") is None:
         print("strace is not installed: no disk was built")

@@ -88,54 +88,24 @@ class KeyOfADeadProcessIsFree(Protocol):
 
 
 ERRORS: dict[type[Protocol], tuple[str, str]] = {
-    NoFence: (
-        "Ana is in flight, and nobody waits for the response",
-        "take 1, lose_lock 1, take 2, batch 1",
-    ),
-    IntentAfterTheRequest: (
-        "Ana was sent to and is pending",
-        "take 1, batch 1, send 1",
-    ),
-    UnknownIsRetried: (
-        "Ana was sent to and is pending",
-        "take 1, batch 1, send 1, lose_lock 1, take 2",
-    ),
-    ForgottenIntent: (
-        "Ana is in flight, and nobody waits for the response",
-        "take 1, batch 1, lose_lock 1, take 2",
-    ),
-    LostCommitIsSent: (
-        "Ana was sent to and is pending",
-        "take 1, batch 1, send 1",
-    ),
-    NoExpiry: (
-        "Ana was sent to after her opt-out",
-        "take 1, batch 1, opt_out, half_a_second, send 1",
-    ),
+    NoFence: ("Ana is in flight, and nobody waits for the response", "take 1, lose_lock 1, take 2, batch 1"),
+    IntentAfterTheRequest: ("Ana was sent to and is pending", "take 1, batch 1, send 1"),
+    UnknownIsRetried: ("Ana was sent to and is pending", "take 1, batch 1, send 1, lose_lock 1, take 2"),
+    ForgottenIntent: ("Ana is in flight, and nobody waits for the response", "take 1, batch 1, lose_lock 1, take 2"),
+    LostCommitIsSent: ("Ana was sent to and is pending", "take 1, batch 1, send 1"),
+    NoExpiry: ("Ana was sent to after her opt-out", "take 1, batch 1, opt_out, half_a_second, send 1"),
     NoOptOutsInAResend: (
         "Ana was sent to after her opt-out",
         "take 1, batch 1, opt_out, half_a_second, lose_lock 1, resend, take 2, batch 2, send 2",
     ),
-    SingleSendsDoNotCount: (
-        "Luis was sent to beyond the limit",
-        "opt_out, take 1, begin 2, batch 1",
-    ),
+    SingleSendsDoNotCount: ("Luis was sent to beyond the limit", "opt_out, take 1, begin 2, batch 1"),
     LateOutcomeOfAnyAttempt: (
         "Ana is accepted and got nothing",
         "take 1, batch 1, send 1, respond 1, lose_lock 1, resend, record_late 1",
     ),
-    LostResponseIsGivenBack: (
-        "the key was sent to and is pending",
-        "begin 1, send 1, respond 1, end 1",
-    ),
-    TotalsInAnotherTransaction: (
-        "the totals differ from the rows",
-        "take 1, batch 1, reconnect 1",
-    ),
-    KeyOfADeadProcessIsFree: (
-        "the key was sent to twice",
-        "begin 1, send 1, kill 1, begin 1, send 1",
-    ),
+    LostResponseIsGivenBack: ("the key was sent to and is pending", "begin 1, send 1, respond 1, end 1"),
+    TotalsInAnotherTransaction: ("the totals differ from the rows", "take 1, batch 1, reconnect 1"),
+    KeyOfADeadProcessIsFree: ("the key was sent to twice", "begin 1, send 1, kill 1, begin 1, send 1"),
 }
 """The promise that each error breaks, and the shortest way to it."""
 
