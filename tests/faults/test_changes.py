@@ -1,194 +1,103 @@
-"""Changes of config.toml and of the history: a full disk or another process causes no loss of data."""
+"""A full disk, a read-only disk or another process: no profile and no record of a send is lost."""
 
 from __future__ import annotations
 
+import contextlib
 import stat
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
-from support.tool import Outcome, Tool
+from support.tool import Tool
 
 ANA, LUIS = "573001234567", "573007654321"
-ADD = ("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "3", "--key-stdin")
-KEY = b"the-key\n"
+ACCOUNT = ("--base-url", "https://service.example/api/v1", "--client", "3", "--key-stdin")
+ADD = ("profile", "add", "new", *ACCOUNT)
+SEND = ("sms", "send", LUIS, "-m", "Hola")
 TESTS = Path(__file__).parents[1]
+Fault = Callable[[Disk], contextlib.AbstractContextManager[None]]
 ENDED = 60
 """Seconds after which every process has ended."""
 
 
-class World:
-    """A home folder with a profile and a sent message, and the server that received it."""
-
-    def __init__(self, home: Path, server: CountingServer, patch: pytest.MonkeyPatch) -> None:
-        home.mkdir()
-        for variable, value in {"HOME": home, "XDG_CONFIG_HOME": home / "config", "XDG_STATE_HOME": home}.items():
-            patch.setenv(variable, str(value))
-        self.home, self.server = home, server
-        assert self.run("sms", "send", ANA, "-m", "Hola").code == 0
-        assert self.run("profile", "add", "main", *ADD[3:]).code == 0
-        server.dispatches.clear()
-
-    def run(self, *arguments: str, stdin: bytes = KEY) -> Outcome:
-        return Tool()(*arguments, stdin=stdin)
-
-    def profiles(self) -> list[str]:
-        found = tomllib.loads((self.home / "config" / "msgctl" / "config.toml").read_text(encoding="utf-8"))
-        assert {each["key"] for each in found["profiles"].values()} == {"the-key"}
-        return sorted(found["profiles"])
-
-    def history(self) -> list[tuple[str, str]]:
-        found: list[dict[str, str]] = self.run("history", "--json").document
-        return [(entry["phone"], entry["outcome"]) for entry in found]
-
-    def strays(self) -> list[Path]:
-        """Return files that no command will ever use again."""
-        kept = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
-        kept |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
-        return [path for path in self.home.rglob("*") if path.is_file() and path.name not in kept]
-
-
-class Change(NamedTuple):
-    """A command that changes a file; ``views`` are the only contents that the file may have, from before to after. For
-    a message, the middle one is "unknown".
-    """
-
-    arguments: tuple[str, ...]
-    file: str
-    view: Callable[[World], Any]
-    views: tuple[Any, ...]
-
-    @property
-    def sends(self) -> bool:
-        return self.arguments[0] == "sms"
-
-
-_SENT = (ANA, "accepted")
-CHANGES = {
-    "add a profile": Change((*ADD, "--force"), "config/msgctl", World.profiles, (["main"], ["main", "new"])),
-    "record a send": Change(
-        ("sms", "send", LUIS, "-m", "Hola"),
-        "store.sqlite3",
-        World.history,
-        ([_SENT], [_SENT, (LUIS, "unknown")], [_SENT, (LUIS, "accepted")]),
-    ),
-}
-each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-
-NewWorld = Callable[..., World]
-
-
 @pytest.fixture
-def new_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewWorld]:
-    made = iter(range(100_000))
+def counter(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
+    """A server, and the environment that points to it."""
     with counting() as server:
-        for variable, value in {"BASE_URL": server.base_url, "CLIENT": "12345", "KEY": "the-key"}.items():
-            monkeypatch.setenv(f"MSGCTL_{variable}", value)
-        yield lambda below=tmp_path: World(below / f"home-{next(made)}", server, monkeypatch)
+        for name, value in {"BASE_URL": server.base_url, "CLIENT": "12345", "KEY": "the-key"}.items():
+            monkeypatch.setenv(f"MSGCTL_{name}", value)
+        yield server
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    with mounted(tmp_path / "disk", "4m") as disk:
+def disk(home: Path, counter: CountingServer, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """A small disk with the configuration and the store: a profile, and a sent message."""
+    with mounted(home / "disk", "4m") as disk:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(disk.path))
+        monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
+        assert tool("sms", "send", ANA, "-m", "Hola").code == 0
+        assert tool("profile", "add", "main", *ACCOUNT, stdin=b"the-key").code == 0
+        counter.dispatches.clear()
         yield disk
 
 
-def assert_whole(change: Change, world: World, done: Outcome) -> None:
-    """Check that the file is private, and as before or as it should be; then that the next command works."""
-    for path in world.home.rglob("*"):
-        if "msgctl" in path.parts:
-            assert not stat.S_IMODE(path.lstat().st_mode) & 0o077, path
-    allowed = change.views
-    if change.sends:
-        allowed = change.views[-2:] if world.server.arrived() else change.views[:-1]
-    if "The result is not stored" in done.err:
-        allowed = change.views[:-1]
-    elif done.code == 0:
-        allowed = change.views[-1:]
-    assert change.view(world) in allowed
-    again = world.run(*change.arguments)
-    assert (again.code, "Warning" in again.err) == (0, False), again.err
-    assert world.strays() == []
+def contents(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the stored profiles and the history. Checks that files are private, and that no other file was left."""
+    kept = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
+    kept |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
+    for path in (folder / "msgctl").rglob("*"):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+        assert path.is_dir() or path.name in kept
+    profiles = tomllib.loads((folder / "msgctl" / "config.toml").read_text(encoding="utf-8"))["profiles"]
+    assert {profile["key"] for profile in profiles.values()} == {"the-key"}
+    history = [(entry["phone"], entry["outcome"]) for entry in Tool()("history", "--json").document]
+    return sorted(profiles), sorted(history)
 
 
-def assert_told(change: Change, done: Outcome) -> None:
-    """Check that a failed command prints one error, with the file and a hint."""
-    assert "Traceback" not in done.err
-    assert "because of a bug" not in done.err
-    lines = [line for line in done.err.splitlines() if line.startswith(("Error:", "Warning:"))]
-    assert done.code == (3 if any(line.startswith("Error:") for line in lines) else 0)
-    if lines:
-        (line,) = lines
-        assert change.file in line
-        assert done.err.partition(line)[2].count("\n") == 2, "there is a hint"
-
-
-@each_change
-def test_a_full_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
-    world = new_world(disk.path)
+@contextlib.contextmanager
+def full(disk: Disk) -> Iterator[None]:
     disk.fill()
-    done = world.run(*change.arguments)
-    assert_told(change, done)
-    assert "space" in done.err
+    yield
     disk.clear()
-    assert_whole(change, world, done)
 
 
-@each_change
-def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
-    world = new_world(disk.path)
-    with disk.read_only():
-        done = world.run(*change.arguments)
-    assert_told(change, done)
-    assert done.code == 3
-    assert change.view(world) == change.views[0]
-    assert_whole(change, world, done)
+@pytest.mark.parametrize("fault", [full, Disk.read_only])
+@pytest.mark.parametrize("command", [ADD, SEND], ids=["add a profile", "send"])
+def test_a_disk_that_cannot_be_written_is_reported_and_loses_nothing(
+    command: tuple[str, ...], fault: Fault, disk: Disk, counter: CountingServer, tool: Tool
+) -> None:
+    with fault(disk):
+        done = tool(*command, stdin=b"the-key")
+    done.refused(3, "config" if command == ADD else "store.sqlite3", "space" if fault is full else "permissions")
+    assert counter.dispatches == []
+    assert contents(disk.path) == (["main"], [(ANA, "accepted")])
+    again = tool(*command, stdin=b"the-key")
+    assert (again.code, "Warning" in again.err) == (0, False), again.err
+    profiles, history = contents(disk.path)
+    assert profiles == (["main", "new"] if command == ADD else ["main"])
+    assert history == [(ANA, "accepted"), *([(LUIS, "accepted")] if command == SEND else [])]
 
 
 @pytest.mark.parametrize(
-    "arguments", [("-p", "sandbox", "sms", "send", LUIS), ("sms", "bulk", "-", "--yes")], ids=" ".join
+    "arguments", [("-p", "sandbox", *SEND), ("sms", "bulk", "-", "--yes", "-m", "Hola")], ids=["sandbox", "job"]
 )
+@pytest.mark.parametrize("fault", [full, Disk.read_only])
 def test_nothing_is_sent_if_its_record_cannot_be_kept(
-    arguments: tuple[str, ...], disk: Disk, new_world: NewWorld
+    arguments: tuple[str, ...], fault: Fault, disk: Disk, counter: CountingServer, tool: Tool
 ) -> None:
-    world = new_world(disk.path)
-    with disk.read_only():
-        world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "nothing was sent")
-    disk.fill()
-    assert world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).code == 3
-    assert not world.server.arrived()
+    with fault(disk):
+        error = tool(*arguments, "--json", stdin=f"phone\n{LUIS}\n").error
+    assert (error["exit_code"], error["nothing_sent"]) == (3, True)
+    assert counter.dispatches == []
 
 
 # --- several processes
-
-
-def at_once(lines: Sequence[Sequence[str]], meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Run several processes, which must succeed without a warning."""
-    with ExitStack() as stack:
-        processes = []
-        for line in lines:
-            command = [sys.executable, "-m", "msgctl", *line]
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            assert process.stdin is not None
-            process.stdin.write(KEY)
-            processes.append(process)
-        meanwhile()
-        for process in processes:
-            _, printed = process.communicate(timeout=ENDED)
-            assert (process.returncode, b"Warning" in printed) == (0, False), printed
-
 
 THIRTY = """
 import os, sys
@@ -206,22 +115,23 @@ sys.exit(any(os.wait()[1] for _ in range(30)))
 """
 
 
-def test_thirty_profiles_added_at_once_are_all_saved(new_world: NewWorld) -> None:
-    world = new_world()
-    subprocess.run([sys.executable, "-c", THIRTY, *ADD[3:]], cwd=TESTS, timeout=ENDED, check=True)
-    assert world.profiles() == sorted(["main", *(f"new{number}" for number in range(30))])
-    assert world.strays() == []
+def test_thirty_profiles_added_at_once_are_all_saved(disk: Disk) -> None:
+    subprocess.run([sys.executable, "-c", THIRTY, *ACCOUNT], cwd=TESTS, timeout=ENDED, check=True)
+    assert contents(disk.path)[0] == sorted(["main", *(f"new{number}" for number in range(30))])
 
 
-def test_simultaneous_sends_are_all_recorded(new_world: NewWorld) -> None:
-    world = new_world()
+def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: CountingServer) -> None:
     phones = [f"57300111110{number}" for number in range(3)]
-
-    def respond() -> None:
-        world.server.wait_for(len(phones))
-        world.server.release()
-
-    world.server.hold()
-    at_once([["sms", "send", phone, "-m", "Hola"] for phone in phones], respond)
-    assert sorted(world.history()) == sorted([_SENT, *((phone, "accepted") for phone in phones)])
-    assert world.strays() == []  # if two close it at once, the next one deletes the log
+    counter.hold()
+    commands = [[sys.executable, "-m", "msgctl", "sms", "send", phone, "-m", "Hola"] for phone in phones]
+    with contextlib.ExitStack() as stack:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        processes = [stack.enter_context(subprocess.Popen(command, **streams)) for command in commands]
+        for process in processes:
+            stack.callback(process.kill)
+        counter.wait_for(len(phones))
+        counter.release()
+        for process in processes:
+            printed = process.communicate(timeout=ENDED)[1]
+            assert (process.returncode, b"Warning" in printed) == (0, False), printed
+    assert contents(disk.path)[1] == sorted((phone, "accepted") for phone in (ANA, *phones))
