@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,46 +128,6 @@ def stats(viewer: Viewer, service: Service) -> None:
     viewer.run("url", "stats", "offers", "--since", "today")
 
 
-def history(viewer: Viewer, _: Service) -> None:
-    names = ("time", "phone", "outcome", "state", "status", "command", "credits", "id", "message")
-    values = [
-        ("2026-11-14T15:04:11Z", "573001234567", "accepted", "delivered", "queued", "sms send", "1", ID, "Hello"),
-        ("2026-11-21T22:41:23Z", "573001234567", "accepted", None, "queued", "sms send", "1", ID, SHORT),
-        ("2026-11-21T22:41:23Z", "573001230002", "refused", None, "rejected", "sms send", "0", None, SHORT),
-        ("2026-11-21T22:46:23Z", "573001234567", "unknown", None, None, "call send", None, None, SHORT),
-        ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
-    ]
-    rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in values]
-    viewer.print(OwnResult(rows, HISTORY_FIELDS, Layout.HISTORY))
-
-
-def inbox(viewer: Viewer, _: Service) -> None:
-    rows: list[dict[str, Any]] = [
-        {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
-        {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
-    ]
-    viewer.print(OwnResult(rows, INBOX_COLUMNS, Layout.INBOX))
-
-
-def doctor(viewer: Viewer, _: Service) -> None:
-    file = "~/.config/msgctl/config.toml"
-    found = [
-        ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
-        ("file", "warning", f"{file} is readable by other users (mode 0644)", f"chmod 600 {file}"),
-        (
-            "profile",
-            "failed",
-            "There is no profile yet",
-            "Add a profile: msgctl profile add NAME. Or try: msgctl -p sandbox balance",
-        ),
-        ("base URL", "skipped", "not checked: profile failed", ""),
-        ("credentials", "skipped", "not checked: profile failed", ""),
-    ]
-    viewer.print(
-        OwnResult([dict(zip(DOCTOR_FIELDS, each, strict=True)) for each in found], DOCTOR_FIELDS, Layout.CHECKS)
-    )
-
-
 def profiles(viewer: Viewer, _: Service) -> None:
     viewer.forget_the_service()
     account = ("--base-url", "https://service.example/api/v1", "--client", "12345")
@@ -243,18 +204,6 @@ def job_end(viewer: Viewer, _: Service) -> None:
     viewer.print(OwnResult(later, JOB_FIELDS, Layout.JOB_RUN, hints=STEPS))
 
 
-def job_report(viewer: Viewer, _: Service) -> None:
-    values = [
-        (2, "573001234567", "accepted", ID, "queued", "delivered", "1", None, "Ana"),
-        (3, "12", "invalid", None, None, None, None, "too short for a phone number", "Luis"),
-        (4, "573001234567", "duplicate", None, None, None, None, "duplicate of line 2", "Ana"),
-        (5, "573001230009", "unknown", None, None, None, None, "msgctl ended before the response arrived", "María"),
-        (12400, "573001230010", "refused", None, None, None, "0", "BLOCKED", "José"),
-    ]
-    rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in values]
-    viewer.print(OwnResult(rows, (*COLUMNS, "name"), Layout.REPORT))
-
-
 def sms_bulk(viewer: Viewer, _: Service) -> None:
     file = Path("customers.csv")
     rows = [f"573001234{number:03},Ana\n" for number in range(100, 105)]
@@ -264,9 +213,34 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, "--skip-invalid", typed="y\n")
 
 
+RESULTS: dict[str, tuple[Sequence[str], Layout]] = {
+    "history": (HISTORY_FIELDS, Layout.HISTORY),
+    "inbox": (INBOX_COLUMNS, Layout.INBOX),
+    "doctor": (DOCTOR_FIELDS, Layout.CHECKS),
+    "job_report": ((*COLUMNS, "name"), Layout.REPORT),
+}
+"""The fields and layout of the results in `results/`."""
+
+
+def result(name: str) -> Show:
+    """Return a function that shows the result in a csv file."""
+
+    def show(viewer: Viewer, _: Service) -> None:
+        with (FOLDER.parent / "results" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            rows: list[dict[str, Any]] = [
+                {name: cell or None for name, cell in row.items()} for row in csv.DictReader(file)
+            ]
+        for row in rows:
+            row.update({"line": int(row["line"])} if "line" in row else {})
+        viewer.print(OwnResult(rows, *RESULTS[name]))
+
+    show.__name__ = name
+    return show
+
+
 VIEWS: tuple[Show, ...] = (
-    *(sms_send, sms_mixed, balance, block, states, twofa, shorten, stats, history, inbox, doctor),
-    *(profiles, errors, json, dry_run, job_list, job_show, job_end, job_report),
+    *(sms_send, sms_mixed, balance, block, states, twofa, shorten, stats, *map(result, RESULTS)),
+    *(profiles, errors, json, dry_run, job_list, job_show, job_end),
     *(sms_bulk, segments),
 )
 

@@ -20,9 +20,10 @@ from .test_page import in_browser
 PAGE = files("msgctl.reference").joinpath("pages/sandbox.txt").read_text(encoding="utf-8")
 ROOT = Path(__file__).parents[2]
 
-SHOP = '''
-import os, shutil, threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+SHOP = """
+import shutil, threading
+from urllib.parse import parse_qsl
+from wsgiref.simple_server import make_server
 from playwright.sync_api import sync_playwright
 
 STEPS = {
@@ -30,38 +31,25 @@ STEPS = {
     "/send": '<form action=/check method=post><label>Code <input name=code></label><button>Sign in</button></form>',
     "/check": "Welcome",
 }
-
-
-class Shop(BaseHTTPRequestHandler):
-    """A program that sends a code to a phone, and lets in who knows it."""
-
-    account = {}
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(STEPS.get(self.path, "").encode())
-
-    def do_POST(self):
-        name, _, value = self.rfile.read(int(self.headers["Content-Length"])).decode().partition("=")
-        Shop.account |= {name: value, "app-name": "Shop"}
-        operation = {"/send": "send-sms", "/check": "verification-code"}[self.path]
-        urlopen(f"{Shop.account['base_url']}/2fa/{operation}", urlencode(Shop.account).encode())
-        self.do_GET()
-
-    def log_message(self, *_):
-        pass
+OPERATIONS = {"/send": "send-sms", "/check": "verification-code"}
 
 
 @pytest.fixture
 def shop(sandbox):
-    Shop.account = dict(sandbox)
-    server = HTTPServer(("127.0.0.1", 0), Shop)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    form = {**sandbox, "app-name": "Shop"}
+
+    def respond(environ, start_response):
+        path = environ["PATH_INFO"]
+        if path in OPERATIONS:
+            form.update(parse_qsl(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])).decode()))
+            urlopen(f"{form['base_url']}/2fa/{OPERATIONS[path]}", urlencode(form).encode())
+        start_response("200 OK", [("Content-Type", "text/html")])
+        return [STEPS.get(path, "").encode()]
+
+    with make_server("127.0.0.1", 0, respond) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 @pytest.fixture
@@ -70,7 +58,7 @@ def page():
         chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield chromium.new_page()
         chromium.close()
-'''
+"""
 
 CODES = """
 import threading

@@ -17,6 +17,11 @@ WAYS = [
 """The operations that send a code."""
 
 
+def test_an_sms_costs_a_credit_per_segment_and_number(world: World) -> None:
+    world.sms(f"{PHONE},{OTHER}", "x" * 161)
+    assert world.credits == 996
+
+
 def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
     world.credit(0)

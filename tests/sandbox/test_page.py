@@ -220,32 +220,6 @@ def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, worl
 
 
 @in_browser
-@pytest.mark.parametrize("hash", ["#%", f"#+{PHONE}"])
-def test_a_typed_hash_chooses_the_phone_of_its_digits(page: Any, world: World, hash: str) -> None:
-    post(world, "/send-sms", phone=PHONE, sms="Hola")
-    url = page.url
-    page.goto("about:blank")
-    page.goto(url + hash)
-    page.get_by_text("Hola", exact=True).wait_for()
-
-
-@in_browser
-def test_a_narrow_window_has_tabs(page: Any, world: World) -> None:
-    page.set_viewport_size({"width": 400, "height": 900})
-    post(world, "/send-sms", phone=PHONE, sms="Hola")
-    post(world, "/url/short", name="offers", url_long="https://example.com/")
-    page.get_by_text("Hola", exact=True).wait_for()
-    page.locator("#credits", has_text="999").wait_for()
-    assert not page.locator("#url-list").is_visible()
-    assert not page.locator("#request-list").is_visible()
-    page.get_by_role("tab", name="URLs").click()
-    page.locator("#url-list").get_by_text("leads to https://example.com/").wait_for()
-    page.get_by_role("tab", name="Requests").click()
-    page.locator("#request-list").get_by_text("/url/short").wait_for()
-    assert not page.locator("#list").is_visible()
-
-
-@in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_it_fits_its_window(page: Any, world: World, scheme: str, width: int) -> None:
