@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import sqlite3
 import ssl
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,9 @@ import trustme
 
 from msgctl import __version__
 from msgctl.http.network import tls_context
+from msgctl.store import owners
+from msgctl.store.jobs import last
+from msgctl.store.store import open_store
 from support.names import know_no_names
 from support.service import Service, drop, raw, reset, respond, running
 from support.tool import Tool
@@ -211,6 +217,43 @@ def results(tell: Teller, service: Service) -> None:
     tell.run(*job, "--batch-size", "1", "--concurrency", "1", about="five failures in a row")
 
 
+def store(tell: Teller, service: Service) -> None:
+    job = ("sms", "bulk", "people.csv", "-m", "x", "--yes", "--batch-size", "1", "--concurrency", "1")
+    Path("people.csv").write_text(f"phone\n{PHONE}\n573007654321\n573009999999\n")
+    Path("local.csv").write_text("phone\n3001234567\n3007654321\n")
+    tell.run("sms", "bulk", "local.csv", "-m", "x", "--yes")
+    tell.run("optout", "add", PHONE, "573007654321")
+    tell.run("sms", "send", PHONE, "-m", "x")
+    tell.run("sms", "send", PHONE, "573007654321", "-m", "x")
+    tell.run(*job)
+    tell.run("optout", "remove", PHONE, "573007654321")
+    tell.run(*job, "--max-credits", "0")
+    tell.run("job", "resume", "--last", "--max-credits", "2", "--yes", about="no response")
+    service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
+    tell.run(*job, "--again", "--name", "today", "--at-most", "1/day", "--max-credits", "1")
+    tell.run("job", "report", "today", "--only", "excluded", "-o", "csv", is_whole=True)
+    tell.run("job", "resume", "today", "--max-credits", "1", "--yes", about="spent")
+    tell.run("sms", "bulk", "local.csv", "-m", "x", "--country-code", "CO", "--yes", "--name", "today")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "a-machine")
+        path = next(Path("state").rglob("store.sqlite3"))
+        with closing(open_store(path)) as other:
+            owners.take(other, found.number if (found := last(other)) else 0)
+            for command in ("resume", "resend --only unknown", "remove"):
+                tell.run("job", *command.split(), "today", "--yes", about="it is running")
+            tell.run("job", "show", "today", about="it is running")
+        tell.run("job", "cancel", "today", "--yes")
+        tell.run("job", "resume", "today", "--yes")
+        tell.run("job", "remove", "today", "--yes")
+        tell.run(*job, "--name", "today")
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            tell.run("--timeout", "0.1", "sms", "send", PHONE, "-m", "x", about="another program locks the store")
+        for location in ("postgresql://bob:a/b@host/db", "mysql://host/db", "people.csv"):
+            patch.setenv("MSGCTL_STORE", location)
+            tell.run("sms", "send", PHONE, "-m", "x", about=location)
+
+
 def phones(tell: Teller, service: Service) -> None:
     for number in ("call", "()", "12", "+999123456789", "3001234567", "612345678901", "6015551234567", "881234567"):
         tell.run("sms", "send", number, "-m", "x", "--dry-run", "-q", "-o", "tsv", "--fields", "path")
@@ -341,6 +384,7 @@ ROOMS: tuple[Callable[[Teller, Service], None], ...] = (
     times,
     jobs,
     results,
+    store,
     phones,
     responses,
     network,

@@ -24,7 +24,7 @@ def phone(number: int) -> str:
 def imported(store: Store, phones: Sequence[str], *, message: str = "Hola", account: str = ACCOUNT) -> int:
     """Import a job that sends one message; return its number."""
     number = jobs.create(store, NewJob(account, "main", "sms bulk"))
-    rows = [NewRecipient(line, each, 1, "[]") for line, each in enumerate(phones, 2)]
+    rows = [NewRecipient(line, each, 1, "[]") for line, each in enumerate(phones, 1)]
     recipients.add(store, number, [NewContent(1, f'{{"sms": "{message}"}}', message.encode(), 1)], rows)
     return number
 

@@ -68,6 +68,18 @@ def _counted(method: Callable[..., Any], remaining: list[int]) -> Callable[..., 
     return counted
 
 
+def before_lock(store: Store, change: Callable[[], object]) -> None:
+    """Let another process change the store right before the next transaction of this one begins."""
+    begin = store.db.begin
+
+    def begin_late(lock: str) -> None:
+        store.db.begin = begin  # type: ignore[method-assign]
+        change()
+        begin(lock)
+
+    store.db.begin = begin_late  # type: ignore[method-assign]
+
+
 def status_of(pid: int) -> int:
     """Wait for a process, and return its exit status."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from msgctl.store import upgrades
 from msgctl.store.owners import take
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
-from store.processes import child, status_of
+from store.processes import before_lock, child, status_of
 from support.commands import ALL, PHONE
 from support.jobs import of_phones
 from support.pooler import proxied
@@ -100,11 +101,12 @@ def test_released_steps_never_change() -> None:
     assert digests[: len(RELEASED)] == [*RELEASED]
 
 
-def test_an_upgrade_is_applied_with_its_record_or_not_at_all(store: Store) -> None:
+def test_an_upgrade_is_applied_once_with_its_record_or_not_at_all(store: Store, opened: Callable[[], Store]) -> None:
     steps = (*upgrades.STEPS, "CREATE TABLE added (number INTEGER PRIMARY KEY AUTOINCREMENT)")
     with pytest.raises(ConfigurationError):
         upgrades.upgrade(store.db, (*steps, "CREATE TABLE again (number INTEGER); nonsense"))
     assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == "1"
+    before_lock(store, partial(upgrades.upgrade, opened().db, steps))
     upgrades.upgrade(store.db, steps)
     upgrades.upgrade(store.db, steps)
     assert store.db.value("SELECT count(*) FROM added") == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import StoreNotReachedError
+from msgctl.errors import ConditionError, StoreNotReachedError
 from msgctl.store import history, once, owners, people, removal
 from msgctl.store.once import DIED, Begun, Key, Result, Single
 from msgctl.store.results import RowOutcome
@@ -66,6 +66,8 @@ def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
 
 def test_a_process_that_seemed_dead_stores_the_true_outcome(store: Store, opened: Callable[[], Store]) -> None:
     started = begun(store)
+    with pytest.raises(ConditionError, match=f"Another process on {store.machine} is sending under this key"):
+        once.begin(opened(), single(), KEY._replace(max_wait=0.01))
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (started.job,))  # as if its lock was lost
     once.settle_dead(opened(), ACCOUNT)
     once.end(store, started, ACCEPTED, DONE)

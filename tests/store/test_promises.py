@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.errors import MsgctlError, UsageError
+from msgctl.errors import ConditionError, MsgctlError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, removal, results, upgrades
 from msgctl.store.queue import Limits
 from msgctl.store.results import RequestOutcome
 from msgctl.store.store import Store, open_store
 from store.campaigns import ACCOUNT, ANA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
-from store.processes import child, killed_everywhere, status_of, wait_until
+from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
 
 ENDED = 2
 """The exit status of a process whose work was refused."""
@@ -109,6 +109,15 @@ def test_a_name_that_processes_publish_at_once_belongs_to_one_job(store: Store, 
     assert len(jobs.listed(store)) == 1
 
 
+def test_a_name_that_another_process_publishes_first_belongs_to_its_job(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    number = imported(store, [ANA])
+    before_lock(store, partial(published, opened(), [ANA], name="day"))
+    job, is_new = jobs.publish(store, number, state="active", digest=b"Hola", name="day")
+    assert (job.name, job.number != number, is_new) == ("day", True, False)
+
+
 def test_an_import_that_is_killed_leaves_its_name_free_or_a_complete_job(store: Store, location: str) -> None:
     def work(other: Store, n: int) -> None:
         jobs.publish(other, imported(other, [ANA, LUIS]), state="active", digest=b"1", name=f"day-{n}")
@@ -190,6 +199,21 @@ def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(store: Store, locat
         missing = {*phones} - {*sends}
         assert len(missing) <= check(store, first).unknown
     assert not missing
+
+
+def test_a_job_that_another_process_takes_first_is_not_changed(store: Store, opened: Callable[[], Store]) -> None:
+    job, other = published(store, [ANA]), opened()
+    for change in (
+        owners.take,
+        partial(owners.resend, outcomes=["refused"]),
+        partial(owners.change_settings, settings="{}"),
+        partial(owners.schedule, settings="{}", due=1),
+    ):
+        before_lock(store, partial(owners.take, other, job.number))
+        with pytest.raises(ConditionError) as error:
+            change(store, job.number)
+        assert error.value.reason == "running_elsewhere"
+        store.db.change("UPDATE job SET owner = NULL WHERE number = ?", (job.number,))
 
 
 # --- resends
