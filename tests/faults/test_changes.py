@@ -123,11 +123,12 @@ def test_thirty_profiles_added_at_once_are_all_saved(disk: Disk) -> None:
 def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: CountingServer) -> None:
     phones = [f"57300111110{number}" for number in range(3)]
     counter.hold()
-    commands = [[sys.executable, "-m", "msgctl", "sms", "send", phone, "-m", "Hola"] for phone in phones]
     with contextlib.ExitStack() as stack:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        processes = [stack.enter_context(subprocess.Popen(command, **streams)) for command in commands]
-        for process in processes:
+        processes = []
+        for phone in phones:
+            command = [sys.executable, "-m", "msgctl", "sms", "send", phone, "-m", "Hola"]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            processes.append(stack.enter_context(process))
             stack.callback(process.kill)
         counter.wait_for(len(phones))
         counter.release()

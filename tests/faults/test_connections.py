@@ -21,8 +21,20 @@ from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import Response
 from support.commands import PHONE, SENDS
-from support.proxy import proxying
-from support.service import Behaviour, Service, certified, drip, drop, hang_up, raw, respond, running, silent, then
+from support.service import (
+    Behaviour,
+    Service,
+    certified,
+    drip,
+    drop,
+    hang_up,
+    proxying,
+    raw,
+    respond,
+    running,
+    silent,
+    then,
+)
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
@@ -213,11 +225,12 @@ def test_the_certificate_behind_a_proxy_is_from_the_service(monkeypatch: pytest.
 
 
 def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    with running() as service, proxying(service.port, 407) as proxy:
+    with running() as proxy:
+        proxy.always(respond(status=407))
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:p%40ss@"))
         with calling(URL) as client, pytest.raises(NotReachedError, match="responded with 407") as refused:
             perform(client, SEND)
-        assert b"\r\nProxy-Authorization: Basic YW5hOnBAc3M=\r\n" in proxy.asked[0]
+        assert proxy.received[0].headers["proxy-authorization"] == "Basic YW5hOnBAc3M="
     assert not refused.value.retryable
     assert "p@ss" not in str(refused.value)
     assert "p%40ss" not in str(refused.value)

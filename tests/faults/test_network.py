@@ -17,8 +17,7 @@ from msgctl.http.network import proxy_for
 from msgctl.http.transport import Transport
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
-from support.proxy import Proxy, proxying
-from support.service import Service, certified, raw, respond, running
+from support.service import Service, certified, proxying, raw, respond, running
 from support.tool import Tool
 
 HOST = "service.invalid"
@@ -124,8 +123,8 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
         monkeypatch.setenv(variable, proxy.url)
         tls_service.will(respond(SENDS["sms send"].record))
         assert tool(*SMS).code == 0
-        assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"]
-        assert b"awkward" not in b"".join(proxy.asked)
+        assert [(request.method, request.target) for request in proxy.received] == [("CONNECT", f"{HOST}:443")]
+        assert "awkward" not in str(proxy.received)
 
 
 @pytest.mark.usefixtures("trusted")
@@ -134,11 +133,11 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
     is_trusted: bool, tls_service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     context = certified(authority if is_trusted else trustme.CA(), "127.0.0.1")
-    with proxying(tls_service.port, proxy=Proxy(tls_service.port, tls=context)) as proxy:
+    with proxying(tls_service.port, context) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         tls_service.will(*[respond({"status": 1})] * is_trusted)
         assert tool("balance").code == (0 if is_trusted else 4)
-        assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"] * is_trusted
+        assert len(proxy.received) == is_trusted
 
 
 @pytest.mark.parametrize(

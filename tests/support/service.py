@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import ssl
 import threading
@@ -112,6 +113,34 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
     return behave
 
 
+def tunnel(port: int) -> Behaviour:
+    """Open a tunnel to a port of this machine, as a proxy does, whatever the requested host."""
+
+    def behave(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+        forward(connection, port)
+
+    return behave
+
+
+def forward(client: socket.socket, port: int) -> None:
+    """Forward data in both directions until one ends, in one thread: OpenSSL must not read and write at once."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as service:
+        others = {client: service, service: client}
+        while ready := _readable(client, service):
+            for source in ready:
+                chunk = source.recv(65536)
+                if not chunk:
+                    return
+                others[source].sendall(chunk)
+
+
+def _readable(*sockets: socket.socket) -> list[socket.socket]:
+    """Return the sockets that have data, after waiting for it; a TLS socket may have decrypted data."""
+    decrypted: list[socket.socket] = [each for each in sockets if isinstance(each, ssl.SSLSocket) and each.pending()]
+    return decrypted or select.select(sockets, [], [], PATIENCE)[0]
+
+
 class Service:
     """Responds to requests with the behaviours of `will` in turn; then always with the behaviour of `always`.
 
@@ -138,8 +167,12 @@ class Service:
         return port
 
     @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    @property
     def base_url(self) -> str:
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/api/v1"
+        return f"{self.url}/api/v1"
 
     @property
     def unused(self) -> int:
@@ -243,3 +276,11 @@ def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bo
         assert service.unused == 0, f"{service.unused} responses were not requested"
     finally:
         service.stop()
+
+
+@contextlib.contextmanager
+def proxying(port: int, tls: ssl.SSLContext | None = None) -> Iterator[Service]:
+    """A proxy for the time of a test, whose tunnels lead to a port of this machine."""
+    with running(tls) as proxy:
+        proxy.always(tunnel(port))
+        yield proxy
