@@ -72,15 +72,6 @@ def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -
         assert re.search(rf"^│ {re.escape(name)} +[A-Z]", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("line", "same"),
-    [("", "--help"), ("help", "--help"), ("sms", "sms --help"), ("help sms send", "sms send --help")],
-)
-def test_help_is_shown_without_a_command_and_by_the_command_help(line: str, same: str, tool: Tool) -> None:
-    shown, expected = tool(*line.split()), tool(*same.split())
-    assert (shown.code, shown.out) == (0, expected.out)
-
-
 @pytest.mark.parametrize("columns", [1, 4])
 def test_a_terminal_may_be_narrower_than_the_indentation(
     columns: int, tool: Tool, monkeypatch: pytest.MonkeyPatch
@@ -90,10 +81,3 @@ def test_a_terminal_may_be_narrower_than_the_indentation(
     wrong = tool("-p", "none", "balance", terminal=True)
     assert wrong.code == 3
     assert "profile" in wrong.err
-
-
-def test_help_needs_neither_a_profile_nor_a_readable_configuration(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
-    monkeypatch.setenv("MSGCTL_PROFILE", "missing")
-    done = tool("sms", "send", "--help")
-    assert (done.code, done.err) == (0, "")

@@ -1,39 +1,26 @@
-"""The global options: their places, conflicts, and refused values."""
+"""The global options: their places, colours, help and the version. The story `output/formats` has formats."""
 
 from __future__ import annotations
 
 import pytest
 
 from msgctl import __version__
-from support.service import Service
 from support.tool import Outcome, Tool, process
 
 
-def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
-    """`balance check` of the sandbox with options before the group, after the group, or after the command."""
-    least = ("--min", "1")
-    arguments = {
-        "before the group": [*options, "balance", "check", *least],
-        "after the group": ["balance", *options, "check", *least],
-    }
-    return tuple(arguments.get(place, ["balance", "check", *least, *options]))
+@pytest.mark.parametrize("place", [0, 1, 4], ids=["before the group", "after the group", "after the command"])
+def test_an_option_is_accepted_in_every_place(place: int, tool: Tool) -> None:
+    def run(*options: str) -> Outcome:
+        line = ["balance", "check", "--min", "1"]
+        return tool(*line[:place], *options, *line[place:])
 
-
-everywhere = pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
-
-
-# --- each option, in each place
-
-
-@everywhere
-def test_an_option_is_accepted_in_every_place(place: str, tool: Tool) -> None:
-    options = ("-p", "sandbox", "-q", "-o", "tsv", "--fields", "status", "--no-header", "--no-color")
-    assert tool(*placed(options, place)) == Outcome(0, b"1000\n", b"")
-    dry = tool(*placed(("-n", "-p", "sandbox", "--output=JSON"), place))
+    tsv = ("-p", "sandbox", "-q", "-o", "tsv", "--fields", "status", "--no-header", "--no-color")
+    assert run(*tsv) == Outcome(0, b"1000\n", b"")
+    dry = run("-n", "-p", "sandbox", "--output=JSON")
     assert (dry.code, dry.document["query"]) == (0, {"client": "***", "key": "***"})
-    assert tool(*placed(("--profile", "nobody"), place)).code == 3
-    assert tool(*placed(("-p", "sandbox", "--timeout", "0"), place)).code == 2
-    assert "> GET" in tool(*placed(("-p", "sandbox", "-v"), place)).err
+    assert run("--profile", "nobody").code == 3
+    assert run("-p", "sandbox", "--timeout", "0").code == 2
+    assert "> GET" in run("-p", "sandbox", "-v").err
 
 
 @pytest.mark.parametrize(
@@ -64,49 +51,20 @@ def test_color(
             assert (done.code, "\x1b" in done.out + done.err) == (0, coloured), line
 
 
-# --- the later wins
-
-
-@pytest.mark.parametrize(
-    ("arguments", "printed"),
-    [
-        (("--json", "balance", "-o", "csv"), "status\n1000\n"),
-        (("-o", "csv", "balance", "--json"), '{"status":1000}\n'),
-        (("-o", "csv", "balance", "-o", "table"), "status\n1000\n"),
-        (("balance", "-o", "csv", "-o", "table"), "status\n1000\n"),
-        (("balance", "--json", "-o", "table"), "status\n1000\n"),
-    ],
-)
-def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:
-    done = tool("-p", "sandbox", *arguments)
-    assert done.out.replace("\r", "").rstrip("\n") == printed.rstrip("\n")
-
-
-# --- help and version
-
-
-@pytest.mark.parametrize("arguments", [[], ["sms"], ["sms", "send"]], ids=" ".join)
-def test_commands_and_groups_have_help_and_the_version(arguments: list[str], tool: Tool) -> None:
-    for option in ("-h", "--help"):
-        done = tool(*arguments, option)
-        assert (done.code, done.err) == (0, "")
-        assert done.out.split()[: len(arguments) + 2] == ["Usage:", "msgctl", *arguments]
-    for option in ("-V", "--version"):
-        done = tool(*arguments, option)
-        assert (done.code, done.out, done.err) == (0, f"msgctl {__version__}\n", "")
-
-
-def test_the_version_of_a_process_is_the_same(tool: Tool) -> None:
+def test_commands_and_groups_have_help_and_the_version(tool: Tool) -> None:
+    for arguments in ([], ["sms"], ["sms", "send"]):
+        shown = tool(*arguments, "--help")
+        assert shown.out.split()[: len(arguments) + 2] == ["Usage:", "msgctl", *arguments]
+        assert tool(*arguments, "-h") == tool("help", *arguments) == shown
+        for option in ("-V", "--version"):
+            assert tool(*arguments, option) == Outcome(0, f"msgctl {__version__}\n".encode(), b"")
+    assert tool().out == tool("--help").out
+    assert tool("sms").out == tool("sms", "--help").out
     assert process("--version").stdout == tool("-V").stdout
 
 
-# --- what is refused
-
-
-@pytest.mark.parametrize("form", ["xml", ""])
-def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> None:
-    tool("balance", f"--output={form}").refused(2, f'"{form}"', "table, json, csv, tsv")
-    assert service.received == []
-
-
-# --- what the parser finds
+def test_help_needs_neither_a_profile_nor_a_readable_configuration(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
+    monkeypatch.setenv("MSGCTL_PROFILE", "missing")
+    done = tool("sms", "send", "--help")
+    assert (done.code, done.err) == (0, "")
