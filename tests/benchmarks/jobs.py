@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -169,7 +169,7 @@ def turned_away() -> None:
     print(f"  {len(times):,} messages arrived, {rate:.1f} a second: {rate / ALLOWED:.0%}")
 
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Callable[[], None]] = {
     "aiohttp": partial(compare, ("aiohttp",), rounds=ROUNDS),
     "memory": memory,
     "turned-away": turned_away,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
+T = TypeVar("T")
 SECTOR = 512
 
 SHARED_MEMORY = "-shm"
@@ -27,45 +29,31 @@ class File:
     synced: bytes = b""
     changes: list[tuple[int, bytes | None]] = field(default_factory=list)
 
-    @property
-    def content(self) -> bytes:
-        return _changed(self.synced, self.changes)
-
     def sync(self, number: int) -> None:
         """Keep the first changes for certain."""
-        self.synced = _changed(self.synced, self.changes[:number])
+        self.synced = _written(self.synced, self.changes[:number])
         del self.changes[:number]
 
     def left(self, random: Random) -> bytes:
         """Return what a power cut leaves."""
-        number = len(self.changes)
-        match random.randrange(6):
-            case 0:
-                kept = self.changes
-            case 1:
-                kept = []
-            case 2:
-                kept = self.changes[: random.randint(0, number)]
-            case 3:
-                kept = [each for each in self.changes if random.random() < 0.5]
-            case _:
-                share = random.choice((0.1, 0.5, 0.9))
-                kept = [each for change in self.changes for each in _sectors(*change) if random.random() < share]
-        found = _changed(self.synced, kept)
-        grown = len(self.content) - len(found)
-        return found + bytes(grown) if grown > 0 and random.random() < 0.3 else found
+        changes = self.changes
+        if random.random() < 0.5:
+            changes = [sector for change in changes for sector in _sectors(*change)]
+        content = _written(self.synced, _kept(changes, random))
+        grown = len(_written(self.synced, self.changes)) - len(content)
+        return content + bytes(grown) if grown > 0 and random.random() < 0.3 else content
 
 
-def _changed(content: bytes, changes: list[tuple[int, bytes | None]]) -> bytes:
-    found = bytearray(content)
+def _written(content: bytes, changes: Sequence[tuple[int, bytes | None]]) -> bytes:
+    written = bytearray(content)
     for place, data in changes:
         end = place if data is None else place + len(data)
-        found += bytes(max(0, end - len(found)))
+        written += bytes(max(0, end - len(written)))
         if data is None:
-            del found[place:]
+            del written[place:]
         else:
-            found[place:end] = data
-    return bytes(found)
+            written[place:end] = data
+    return bytes(written)
 
 
 def _sectors(place: int, data: bytes | None) -> Iterator[tuple[int, bytes | None]]:
@@ -80,6 +68,20 @@ def _sectors(place: int, data: bytes | None) -> Iterator[tuple[int, bytes | None
         begin = end
 
 
+def _kept(changes: Sequence[T], random: Random) -> Sequence[T]:
+    """Choose the changes that a power cut keeps: all, none, the first ones, or any."""
+    match random.randrange(5):
+        case 0:
+            return changes
+        case 1:
+            return []
+        case 2:
+            return changes[: random.randint(0, len(changes))]
+        case _:
+            share = random.choice((0.1, 0.5, 0.9))
+            return [change for change in changes if random.random() < share]
+
+
 @dataclass
 class Directory:
     """``synced`` are its entries at the last sync. A change is an entry to set, or a pair of names of a rename."""
@@ -91,17 +93,17 @@ class Directory:
     def entries(self) -> dict[str, File | Directory]:
         return self._changed(self.changes)
 
-    def _changed(self, changes: list[tuple[str, File | Directory | str | None]]) -> dict[str, File | Directory]:
-        found = dict(self.synced)
+    def _changed(self, changes: Sequence[tuple[str, File | Directory | str | None]]) -> dict[str, File | Directory]:
+        entries = dict(self.synced)
         for name, change in changes:
             if isinstance(change, str):
-                if name in found:
-                    found[change] = found.pop(name)
+                if name in entries:
+                    entries[change] = entries.pop(name)
             elif change is None:
-                found.pop(name, None)
+                entries.pop(name, None)
             else:
-                found[name] = change
-        return found
+                entries[name] = change
+        return entries
 
     def sync(self, number: int) -> None:
         self.synced = self._changed(self.changes[:number])
@@ -109,24 +111,17 @@ class Directory:
 
     def left(self, random: Random) -> dict[str, File | Directory]:
         """Return the entries that a power cut leaves."""
-        match random.randrange(4):
-            case 0:
-                return self.entries
-            case 1:
-                return self.synced
-            case 2:
-                return self._changed(self.changes[: random.randint(0, len(self.changes))])
-            case _:
-                return self._changed([each for each in self.changes if random.random() < 0.5])
+        return self._changed(_kept(self.changes, random))
 
 
 class Disk:
-    """The tree below a path, as the system calls of a log change it."""
+    """The tree in a directory, as the system calls of a log change it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.root = _read(path)
         self._positions: dict[str, int] = {}
+        self._covered: dict[int, int] = {}
 
     def _find(self, path: str) -> File | Directory | None:
         node: File | Directory | None = self.root
@@ -139,18 +134,18 @@ class Disk:
         assert isinstance(found, Directory), path
         return found
 
-    def begin(self, call: Call) -> int:
-        """Return how many changes a sync that begins now covers."""
-        node = self._find(call.path) if call.is_sync and self.has(call.path) else None
-        return len(node.changes) if node else 0
+    def begin(self, thread: int, call: Call) -> None:
+        """Note how many changes a sync that begins now covers."""
+        node = self._find(call.path) if call.name in SYNCS and self._has(call.path) else None
+        self._covered[thread] = len(node.changes) if node else 0
 
-    def has(self, path: str) -> bool:
+    def _has(self, path: str) -> bool:
         """Return whether a path is on the disk, and survives a power cut at all."""
         return f"{path}/".startswith(f"{self.path}/") and not path.endswith((SHARED_MEMORY, " (deleted)"))
 
-    def do(self, call: Call, covered: int) -> None:  # noqa: PLR0912 (one case per system call)
+    def end(self, thread: int, call: Call) -> None:  # noqa: PLR0912 (one case per system call)
         """Do what a call did."""
-        if not self.has(call.path):
+        if not self._has(call.path):
             return
         node, name = self._find(call.path), Path(call.path).name
         match call.name:
@@ -164,20 +159,18 @@ class Disk:
                 self._positions[call.path] = 0
             case "mkdir" | "mkdirat":
                 self._parent(call.path).changes.append((name, Directory()))
-            case "write":
+            case "write" | "pwrite64":
                 assert isinstance(node, File), call
-                place = self._positions[call.path]
+                place = self._positions[call.path] if call.name == "write" else call.numbers[-1]
                 node.changes.append((place, call.data))
-                self._positions[call.path] = place + len(call.data)
-            case "pwrite64":
-                assert isinstance(node, File), call
-                node.changes.append((call.numbers[-1], call.data))
+                if call.name == "write":
+                    self._positions[call.path] = place + len(call.data)
             case "ftruncate":
                 assert isinstance(node, File), call
                 node.changes.append((call.numbers[-1], None))
             case "fsync" | "fdatasync":
                 assert node is not None, call
-                node.sync(covered)
+                node.sync(self._covered[thread])
             case "link" | "linkat":
                 assert node is not None, call
                 self._parent(call.paths[-1]).changes.append((Path(call.paths[-1]).name, node))
@@ -221,6 +214,7 @@ def _write(directory: Directory, random: Random, path: Path) -> None:
 
 # --- the log of strace
 
+SYNCS = ("fsync", "fdatasync")
 TRACED = (
     "openat,creat,write,pwrite64,writev,pwritev,fsync,fdatasync,sync_file_range,rename,renameat,renameat2,unlink,"
     "unlinkat,rmdir,ftruncate,truncate,fallocate,link,linkat,symlink,mkdir,mkdirat,copy_file_range,sendfile"
@@ -248,12 +242,8 @@ class Call:
         """The file that it is about."""
         return self.paths[0] if self.paths else ""
 
-    @property
-    def is_sync(self) -> bool:
-        return self.name in ("fsync", "fdatasync")
 
-
-_BY_DESCRIPTOR = ("write", "pwrite64", "fsync", "fdatasync", "ftruncate", "writev", "pwritev", "fallocate")
+_BY_DESCRIPTOR = (*SYNCS, "write", "pwrite64", "ftruncate", "writev", "pwritev", "fallocate")
 
 
 def _parsed(text: str) -> Call | None:

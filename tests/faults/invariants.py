@@ -6,7 +6,8 @@ beside its tables. Times are seconds since the history began.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from faults.machine import WrongError
 from msgctl.store.store import Store
@@ -184,8 +185,14 @@ INVARIANTS = {
 
 def check(store: Store, facts: Facts) -> None:
     """Compare the store with what happened. Raises WrongError."""
+    tables: dict[str, Sequence[tuple[Any, ...]]] = {
+        "arrival": facts.arrivals,
+        "plan": facts.plans,
+        "event": facts.events,
+        "question": facts.questions,
+    }
     with store.db.transaction():
-        for table, rows in zip(("arrival", "plan", "event", "question"), facts, strict=True):
+        for table, rows in tables.items():
             store.db.change(f"DELETE FROM {table}")
             store.db.insert(f"INSERT INTO {table}", rows)
     for wrong, query in INVARIANTS.items():

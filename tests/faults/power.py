@@ -70,14 +70,14 @@ def build(number: int, seed: str, *, without_sync: bool = False) -> str:
     with tempfile.TemporaryDirectory(dir=memory) as name:
         directory = Path(name)
         (directory / "disk").mkdir(mode=0o700)
-        disk, covered = Disk(directory / "disk"), dict[int, int]()
+        disk = Disk(directory / "disk")
         events = record(directory, without_sync=without_sync)
         for end in sorted(dice.randint(0, len(events)) for _ in range(number)):
             for thread, phase, call in events[place:end]:
                 if phase == "end":
-                    disk.do(call, covered[thread])
+                    disk.end(thread, call)
                     continue
-                covered[thread] = disk.begin(call)
+                disk.begin(thread, call)
                 if call.name == "write" and call.path == str(directory / "arrivals"):
                     arrivals += call.data
             place = end

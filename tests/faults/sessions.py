@@ -20,7 +20,7 @@ from psycopg.waiting import Ready, Wait
 from faults.machine import Process
 from msgctl.errors import StoreNotReachedError
 from msgctl.store import schema
-from msgctl.store.database import Database, Row
+from msgctl.store.database import Row
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.sqlite import SQLite
 from msgctl.store.store import open_store
@@ -49,7 +49,7 @@ class Stores:
         self.store = open_store(location)
         self._idle: list[Any] = []
 
-    def connect(self, process: Process) -> Database:
+    def connect(self, process: Process) -> Any:
         session = self._idle.pop() if self._idle else self.create(process)
         session.process = process
         process.sessions.append(session)
