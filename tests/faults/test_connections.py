@@ -38,7 +38,6 @@ from support.service import (
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
-SMS = SENDS["sms send"].line
 SEND = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "Hola"})
 BALANCE = request.build(operations.BALANCE, {})
 DATES = {"since": "2026-01-01", "until": "2026-01-02"}
@@ -90,12 +89,12 @@ def test_ctrl_c_reports_whether_the_request_was_sent(
     assert len(keeper.received) == (1 if line == "> " else 2)
 
 
-def test_a_request_with_its_own_time_limit_is_not_retried() -> None:
-    with running() as service, calling(service.base_url) as client:
-        service.always(drop)
-        with pytest.raises(TurnedAwayError):
-            client.send(BALANCE, timeout=PATIENCE)
-        assert len(service.received) == 1
+def test_a_request_with_its_own_time_limit_is_not_retried_and_does_not_exceed_the_general_limit() -> None:
+    with running() as service, contextlib.closing(Client(service.base_url, Credential(1, KEY), timeout=0.2)) as client:
+        service.will(drop, silent)
+        for reason in ("closed", r"0\.2 seconds"):
+            with pytest.raises(TurnedAwayError, match=reason):
+                client.send(BALANCE, timeout=PATIENCE)
 
 
 # --- a connection is kept

