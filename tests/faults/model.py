@@ -76,6 +76,16 @@ class State(NamedTuple):
     arrived: tuple[tuple[int, int], ...] = ()
     faults: int = 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether others see the owner of the job alive."""
+        return any(process.is_current and process.holds for process in self.processes)
+
+    @property
+    def is_sending_key(self) -> bool:
+        """Whether others see the process of the single send alive."""
+        return self.key_owner >= 0 and self.processes[self.key_owner].holds
+
     def set_last(self, message: int, outcome: str) -> State:
         """Change the outcome of the last attempt."""
         return self.set_row(message, *self.rows[message][:-1], outcome)
@@ -114,12 +124,8 @@ class Protocol:
 
     def take(self, s: State, me: int) -> Iterator[State]:
         """Become the owner, if no owner is alive. The epoch grows: every other process has an old one now."""
-        if not s.processes[me].work and not self.is_running(s):
+        if not s.processes[me].work and not s.is_running:
             yield self.lose(s).next_epoch().set_process(me, Process("job", holds=True, is_current=True))
-
-    def is_running(self, s: State) -> bool:
-        """Return whether the owner of the job is seen alive."""
-        return any(process.is_current and process.holds for process in s.processes)
 
     def lose(self, s: State) -> State:
         """Make requests in flight unknown: nobody waits for their responses. Only a person sends them again."""
@@ -215,7 +221,7 @@ class Protocol:
         """Give people with an unknown outcome another attempt, as a person has decided. The epoch grows."""
         lost = self.lose(s)
         unknown = [message for message in JOB if lost.rows[message][-1] == "unknown"]
-        if unknown and not s.is_resent and not self.is_running(s):
+        if unknown and not s.is_resent and not s.is_running:
             for message in unknown:
                 lost = lost.set_row(message, *lost.rows[message], "pending")
             yield lost.next_epoch()._replace(is_resent=True)
@@ -226,7 +232,7 @@ class Protocol:
         """Take the key and store the intent. If its owner died, its outcome is unknown: only a person resends it."""
         if s.processes[me].work:
             return
-        if s.rows[KEY][-1] == "sending" and not self.is_sending_key(s):
+        if s.rows[KEY][-1] == "sending" and not s.is_sending_key:
             s = s.set_last(KEY, "unknown")
         if s.rows[KEY] == ("unknown",) and not s.is_resent:
             s = s.set_row(KEY, "unknown", "pending")._replace(is_resent=True)
@@ -234,10 +240,6 @@ class Protocol:
             intent = Request(KEY, len(s.rows[KEY]), "intended")
             s = s.set_last(KEY, "sending")._replace(key_owner=me)
             yield s.set_process(me, Process("key", holds=True, requests=(intent,)))
-
-    def is_sending_key(self, s: State) -> bool:
-        """Return whether the process of the single send is seen alive."""
-        return s.key_owner >= 0 and s.processes[s.key_owner].holds
 
     def end(self, s: State, me: int) -> Iterator[State]:
         """Store the outcome of the single send under its key."""
@@ -297,15 +299,14 @@ class Protocol:
 
 def broken(before: State, after: State) -> str:
     """Return the promise that a transition breaks, or an empty string."""
-    for message, attempt in after.arrived:
-        if after.arrived.count((message, attempt)) > 1:
-            return f"{NAMES[message]} was sent to twice"
     for message, row in enumerate(after.rows):
         for attempt, outcome in enumerate(row, 1):
-            request = message, attempt
-            if outcome in ("pending", "excluded") and request in after.arrived:
+            arrived = after.arrived.count((message, attempt))
+            if arrived > 1:
+                return f"{NAMES[message]} was sent to twice"
+            if arrived and outcome in ("pending", "excluded"):
                 return f"{NAMES[message]} was sent to and is {outcome}"
-            if outcome == "accepted" and request not in after.arrived:
+            if not arrived and outcome == "accepted":
                 return f"{NAMES[message]} is accepted and got nothing"
     for process in after.processes:
         known = [request.message for request in process.requests]
@@ -325,19 +326,12 @@ def broken(before: State, after: State) -> str:
 
 def is_done(s: State) -> bool:
     """Return whether every recipient has a result. A key whose process has died is unknown."""
-    is_sending = s.rows[KEY][-1] == "sending" and Protocol().is_sending_key(s)
+    is_sending = s.rows[KEY][-1] == "sending" and s.is_sending_key
     return not is_sending and all(s.rows[message][-1] not in ("pending", "sending") for message in JOB)
 
 
-class Fault(NamedTuple):
-    """A broken promise, and the shortest way to it."""
-
-    promise: str
-    trace: list[str]
-
-
-def explore(protocol: Protocol) -> tuple[int, Fault | None]:
-    """Visit every state; return their number, and the first fault.
+def explore(protocol: Protocol) -> tuple[int, str, list[str]]:
+    """Visit every state; return their number, the first promise that is broken, and the shortest way to it.
 
     Nobody is lost if every recipient can still get a result from each state.
     """
@@ -352,7 +346,7 @@ def explore(protocol: Protocol) -> tuple[int, Fault | None]:
                 traces[key] = before, name
                 waiting.append(after)
             if promise := broken(before, after):
-                return len(traces), Fault(promise, [*_trace(traces, before), name])
+                return len(traces), promise, [*_trace(traces, before), name]
             into.setdefault(key, []).append(_key(before))
     ending = [state for state in traces if is_done(state)]
     can_end = {*ending}
@@ -360,9 +354,10 @@ def explore(protocol: Protocol) -> tuple[int, Fault | None]:
         earlier = {*into.get(ending.pop(), ())} - can_end
         can_end |= earlier
         ending += earlier
-    for state in traces.keys() - can_end:
-        return len(traces), Fault("somebody never gets a result", _trace(traces, state))
-    return len(traces), None
+    for state in traces:
+        if state not in can_end:
+            return len(traces), "somebody never gets a result", _trace(traces, state)
+    return len(traces), "", []
 
 
 def _key(s: State) -> State:
@@ -383,6 +378,6 @@ def _trace(traces: dict[State, tuple[State, str] | None], state: State) -> list[
 
 if __name__ == "__main__":
     started = time.monotonic()
-    count, fault = explore(Protocol(int(sys.argv[1]) if sys.argv[1:] else 1))
-    print(f"{count:,} states in {time.monotonic() - started:.0f} s")
-    print("no promise is broken" if fault is None else f"{fault.promise}: {', '.join(fault.trace)}")
+    number, promise, trace = explore(Protocol(int(sys.argv[1]) if sys.argv[1:] else 1))
+    print(f"{number:,} states in {time.monotonic() - started:.0f} s")
+    print(f"{promise}: {', '.join(trace)}" if promise else "no promise is broken")

@@ -11,9 +11,7 @@ from faults.model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, S
 
 @pytest.mark.slow
 def test_no_sequence_of_steps_breaks_a_promise() -> None:
-    number, fault = explore(Protocol())
-    assert fault is None
-    assert number > 10_000
+    assert explore(Protocol()) == (61_760, "", [])
 
 
 class NoFence(Protocol):
@@ -112,6 +110,5 @@ ERRORS: dict[type[Protocol], tuple[str, str]] = {
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_is_found_with_the_shortest_trace(error: type[Protocol]) -> None:
-    _, fault = explore(error())
-    assert fault is not None
-    assert (fault.promise, ", ".join(fault.trace)) == ERRORS[error]
+    _, promise, trace = explore(error())
+    assert (promise, ", ".join(trace)) == ERRORS[error]
