@@ -168,6 +168,7 @@ def times(tell: Teller, service: Service) -> None:
         ("--window", "08:00-24:00"),
         ("--window", "08:00-09:00"),
         ("--days", "mon"),
+        ("--at-most", "1001/day"),
         ("--at", "tomorrow"),
         ("--at", "2026-02-30 10:00"),
         ("--at", "2020-01-01 10:00"),

@@ -407,7 +407,7 @@ def main() -> None:
     verdicts: Counter[str] = Counter()
     for mutant in sample:
         verdict = found[mutant.name]
-        if verdict == "survived" and f"{mutant.module}.{mutant.function}: {mutant.text}" in harmless:
+        if verdict in ("survived", "not executed") and f"{mutant.module}.{mutant.function}: {mutant.text}" in harmless:
             verdict = "harmless"
         if not verdict.startswith("detected"):
             print(f"{verdict}: {mutant.name}")

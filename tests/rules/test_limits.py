@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, FailureCounter
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent, RowOutcome
 from msgctl.store.schema import CREDIT
+from support.jobs import Jobs, accepting, numbers, of_phones
+from support.service import Service, respond
 
 _ZEROS: Any = [0] * len(COLUMNS.split(","))
 JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None)
@@ -102,3 +105,12 @@ def test_five_failures_in_a_row_stop_the_job() -> None:
     failures = FailureCounter()
     kinds = ["refused"] * 4 + [""] + ["unknown"] * 4 + ["refused"] * 5
     assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
+
+
+def test_five_failed_checks_in_a_row_end_the_polling(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, numbers(20)))
+    service.received.clear()
+    service.always(respond({"error": "E1"}, 520))
+    assert jobs("job", "states", job).code == 4
+    assert 5 <= len(service.received) < 10

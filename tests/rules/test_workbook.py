@@ -373,3 +373,10 @@ def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
     reason = "a number of more than 15 digits has lost digits in Excel; enter it again as text"
     assert found.invalid == (2, "", reason, ())
     assert found.found[1] == (3, LUIS, (LUIS, "1"))
+
+
+def test_the_process_that_reads_a_workbook_has_a_limit_of_memory_and_of_time() -> None:
+    limits = "[resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]"
+    code = f"import resource; from msgctl.jobs.workbook_process import main; main(); print({limits})"
+    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=PIPE, check=True)
+    assert done.stdout.splitlines()[-1] == b"[1073741824, 60]"

@@ -246,7 +246,9 @@ def test_a_database_that_cannot_be_used_is_a_configuration_error(postgres: Clust
         assert fix in (error.hint or "")
         assert "wr0ng-secret" not in f"{error.message}{error.hint}"
     postgres.admin("CREATE SCHEMA msgctl")
-    assert "belongs to another role" in fault(postgres.url()).message
+    error = fault(postgres.url())
+    assert "belongs to another role" in error.message
+    assert error.hint == "Use the role that owns it, or another database."
 
 
 def test_an_old_postgresql_and_a_pooler_that_does_not_keep_sessions_are_refused(postgres: Cluster) -> None:
@@ -287,7 +289,9 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
     with proxied(postgres.port) as port:  # it refuses TLS
         service = f"[prod]\nhost=0.0.0.0\nport={port}\ndbname={postgres.database}\nuser={USER}\n"
         services.write_text(service)
-        assert "does not support SSL" in fault("postgresql:///?service=prod").message
+        message = fault("postgresql:///?service=prod").message
+        assert "does not support SSL" in message
+        assert "The store of service prod" in message or "the store of service prod" in message
         monkeypatch.setenv("PGSERVICE", "prod")
         assert "does not support SSL" in fault("postgresql://").message
         services.write_text(f"{service}sslmode=disable\n")
@@ -305,10 +309,19 @@ def test_a_lost_connection_is_not_reached_and_reconnects_with_the_lock_of_its_ow
             assert other.is_owned(owner)
 
 
+def test_a_server_that_sends_nothing_is_not_reached(postgres: Cluster) -> None:
+    with closing(open_store(postgres.url(), timeout=0.5)) as store:
+        with pytest.raises(StoreNotReachedError, match="no response within"):
+            store.db.value("SELECT pg_sleep(60)")
+        store.reconnect()
+        assert store.db.value("SELECT 1") == 1
+
+
 def test_only_a_sender_that_is_silent_loses_its_locks(postgres: Cluster) -> None:
     """Any machine may resume its job within a minute. Before that, a person may think about the question."""
     with closing(open_store(postgres.url(), timeout=5)) as store:
         number = published(store, [ANA]).number
+        store.reconnect()
         limits = [store.db.value("SHOW idle_session_timeout")]
         sending = take(store, number)
         limits.append(store.db.value("SHOW idle_session_timeout"))

@@ -51,7 +51,9 @@ def test_a_job_is_found_by_its_name_its_id_and_the_beginning_of_its_id(store: St
     for text in ("day", job.id, job.id[:-2]):
         assert jobs.find(store, text, ACCOUNT).number == job.number
     published(store, [LUIS])
-    for text in ("", "%", "______", "2", "nothing"):
+    with pytest.raises(UsageError, match=f'"{job.id[:8]}" is the name or the beginning of several jobs: {job.id}, '):
+        jobs.find(store, job.id[:8], ACCOUNT)
+    for text in ("", "%", "______", "nothing"):
         with pytest.raises(UsageError):
             jobs.find(store, text, ACCOUNT)
 

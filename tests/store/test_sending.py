@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import pytest
 
-from msgctl.errors import ConditionError, ConfigurationError, UsageError
+from faults.sender import SETTINGS, FakeClient, Response, arrived, new_job, send
+from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
+from msgctl.http.client import Client
+from msgctl.http.request import Request
+from msgctl.jobs.sending import Sender
 from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.database import Row
 from msgctl.store.queue import OPTED_OUT, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome, RowOutcome
 from msgctl.store.sending import INTENT_LIFE, LostJobError
-from msgctl.store.store import Store, boot_time
+from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, status_of, wait_until
 
@@ -278,7 +286,12 @@ def test_a_cancelled_resend_keeps_the_earlier_outcomes(store: Store) -> None:
 def test_a_job_is_not_done_while_a_recipient_has_no_result(store: Store) -> None:
     job = published(store, [ANA, LUIS])
     sending = owners.take(store, job.number)
-    record(sending, intend(sending, size=1))
+    intents = intend(sending, size=1)
+    store.db.change("UPDATE result SET request = 99")
+    with pytest.raises(ConfigurationError, match="another program has changed results"):
+        record(sending, intents)
+    store.db.change("UPDATE result SET request = 1")
+    record(sending, intents)
     store.db.change("UPDATE job SET accepted = 2, pending = 0 WHERE number = ?", (job.number,))
     with pytest.raises(ConfigurationError, match="1 recipients that are pending, not 0") as error:
         sending.finish("done")
@@ -366,3 +379,57 @@ def test_credits_are_stored_as_millionths() -> None:
     assert [*map(results.millionths, given)] == [1_000_000, 500_000, 0, None, None, None, None, None]
     assert results.as_credits(1_000_000) == 1
     assert results.as_credits(500_000) == 0.5
+
+
+# --- the threads of a job
+
+
+def test_a_job_waits_a_second_after_a_request_that_did_not_reach_the_service(location: str, tmp_path: Path) -> None:
+    class Unreached(FakeClient):
+        times: ClassVar[list[float]] = []
+
+        def send(self, request: Request, *, timeout: float) -> Response:
+            self.times.append(time.monotonic())
+            if len(self.times) == 1:
+                raise NotReachedError("no connection", retryable=True)
+            return super().send(request, timeout=timeout)
+
+    with closing(open_store(location)) as store:
+        job = new_job(store, 2)
+        settings, client = replace(SETTINGS, concurrency=1), cast(Client, Unreached(tmp_path / "sends"))
+        sender = Sender(store, owners.take(store, job), settings, lambda: client)
+        sender.start()
+        assert sender.wait(60)
+        assert sender.finish()[0].state == "done"
+    first, second = Unreached.times
+    assert second - first >= 1
+
+
+def test_a_job_whose_window_closes_is_due_when_it_opens(location: str, tmp_path: Path) -> None:
+    arrivals, evening = tmp_path / "sends", datetime(2027, 1, 4, 18, 59, tzinfo=UTC)
+
+    def clock() -> float:
+        return (evening + timedelta(minutes=len(arrived(arrivals)))).timestamp()
+
+    with closing(open_store(location, clock=clock)) as store:
+        settings = replace(SETTINGS, window="08:00-19:00", timezone="UTC", concurrency=1)
+        after = send(store, new_job(store, 4), arrivals, settings)
+    assert (after.state, after.accepted, after.pending) == ("scheduled", 2, 2)
+    assert after.due == int(datetime(2027, 1, 5, 8, tzinfo=UTC).timestamp() * 1000)
+
+
+def test_a_job_that_lost_the_store_uses_it_again_only_at_its_end(location: str, tmp_path: Path) -> None:
+    arrivals, later = tmp_path / "sends", list[str]()
+    with closing(open_store(location)) as store:
+        job, begin = new_job(store, 2), store.db.begin
+
+        def lost(lock: str) -> None:
+            if arrived(arrivals):
+                later.append(lock)
+            if len(later) == 1:
+                raise StoreNotReachedError("The store was not reached", "Try again.")
+            begin(lock)
+
+        store.db.begin = lost  # type: ignore[method-assign]
+        assert send(store, job, arrivals).accepted == 2
+    assert len(later) == 3  # the lost outcome; the same at the end; the end
