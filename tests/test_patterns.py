@@ -27,7 +27,10 @@ MAX_SECONDS = 1 / 16
 """Processor time for a text. A pattern that is quadratic and reaches it would need a second for 64 KiB."""
 MAX_LETTERS = 5
 METHODS = "match|fullmatch|search|findall|finditer|split|sub|subn"
+LETTERS = "a0 " + "".join(map(chr, range(0x2100)))
+"""The letters of examples, the preferred ones first."""
 _parser: Any = re._parser  # type: ignore[attr-defined]
+_compiler: Any = re._compiler  # type: ignore[attr-defined]
 
 READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
 """Files whose patterns read only texts of msgctl itself."""
@@ -110,17 +113,15 @@ def written(place: str, argument: ast.expr) -> list[str | bytes]:
 
 def example(parsed: Any) -> str:
     """Return a short text that a parsed pattern matches, apart from its conditions."""
-    return "".join(example_of(str(kind), value) for kind, value in parsed)
+    return "".join(map(example_of, parsed))
 
 
-def example_of(kind: str, value: Any) -> str:
+def example_of(item: Any) -> str:
+    kind, value = str(item[0]), item[1]
     match kind:
-        case "LITERAL":
-            return chr(value)
-        case "NOT_LITERAL" | "ANY":
-            return "a"
-        case "IN":
-            return letter(value)
+        case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
+            part = _parser.SubPattern(_parser.State(), [item])
+            return next(filter(_compiler.compile(part).fullmatch, LETTERS))
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return example(value[2]) * int(max(value[0], 1))
         case "SUBPATTERN":
@@ -130,28 +131,6 @@ def example_of(kind: str, value: Any) -> str:
         case "BRANCH":
             return example(value[1][0])
     return ""
-
-
-def letter(choices: Any) -> str:
-    kind, value = str(choices[0][0]), choices[0][1]
-    if kind == "NEGATE":
-        return next(char for char in "a0 ,\x01é\u20ac" if not in_set(char, choices[1:]))
-    return (
-        chr(value)
-        if kind == "LITERAL"
-        else chr(value[0])
-        if kind == "RANGE"
-        else {"DIGIT": "0", "SPACE": " "}.get(str(value).removeprefix("CATEGORY_"), "a")
-    )
-
-
-def in_set(char: str, choices: Any) -> bool:
-    return any(
-        (str(kind) == "LITERAL" and chr(value) == char)
-        or (str(kind) == "RANGE" and value[0] <= ord(char) <= value[1])
-        or (str(kind) == "CATEGORY" and str(value) == "CATEGORY_SPACE" and char.isspace())
-        for kind, value in choices
-    )
 
 
 def repeats(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
@@ -168,7 +147,7 @@ def repeats(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
                 yield from repeats(branch, before)
         elif name in ("ASSERT", "ASSERT_NOT"):
             yield from repeats(value[1], before)
-        before += example_of(name, value)
+        before += example_of((kind, value))
 
 
 def bad_texts(pattern: re.Pattern[Any]) -> Iterator[str]:

@@ -101,23 +101,6 @@ def test_a_half_sent_request_does_nothing_and_does_not_block_others(world: World
     assert world.credits == 999
 
 
-def test_64_clients_cannot_spend_more_than_the_balance(world: World, served: Served) -> None:
-    world.credit(150)
-
-    def client(_: int) -> int:
-        with served.connect() as connection:
-            done = 0
-            while True:
-                connection.sendall(as_http(SMS))
-                if read_response(connection).status != 200:
-                    return done
-                done += 1
-
-    with ThreadPoolExecutor(64) as clients:
-        assert sum(clients.map(client, range(64))) == 150
-    assert world.credits == 0
-
-
 @pytest.mark.slow
 def test_a_header_that_takes_longer_than_ten_seconds_ends_the_connection(served: Served) -> None:
     with served.connect() as connection:

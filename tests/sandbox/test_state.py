@@ -77,6 +77,12 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
     assert world.credits == 1000
 
 
+def test_a_change_that_fails_changes_nothing(world: World) -> None:
+    with pytest.raises(ConfigurationError, match="CHECK"), world.emulator.writing() as db:
+        db.executemany("UPDATE account SET credits = ?", [(5,), (-5,)])
+    assert world.credits == 1000
+
+
 def test_a_file_in_use_is_reported_after_the_wait(world: World) -> None:
     with (
         closing(sqlite3.connect(world.path, timeout=0.01)) as db,
