@@ -27,7 +27,7 @@ MAX_SECONDS = 1 / 16
 """Processor time for a text. A pattern that is quadratic and reaches it would need a second for 64 KiB."""
 MAX_LETTERS = 5
 METHODS = "match|fullmatch|search|findall|finditer|split|sub|subn"
-LETTERS = "a0 " + "".join(map(chr, range(0x2100)))
+LETTERS = "a0 " + "".join(map(chr, range(0x10000)))
 """The letters of examples, the preferred ones first."""
 _parser: Any = re._parser  # type: ignore[attr-defined]
 _compiler: Any = re._compiler  # type: ignore[attr-defined]

@@ -87,13 +87,14 @@ def test_the_overview_has_no_key_even_of_another_account(world: World) -> None:
 
 
 def test_a_long_request_is_cut_without_a_part_of_a_key(world: World) -> None:
-    for length in range(7_980, 8_000):
-        text = "x" * length
-        world.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, f"a={text}&key={KEY}".encode()))
-        world.respond(SandboxRequest("GET", f"/{text}&key={KEY}"))
+    for offset in range(len(KEY)):
+        keys = "x" * offset + KEY * 1_000  # redacted, it is short enough to be shown to its end
+        world.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, keys.encode()))
+        world.respond(SandboxRequest("GET", f"/{keys}"))
     requests = overview(world)["requests"]
-    assert not [each for each in requests if "key" in each["path"] + each["parameters"]]
-    assert max(len(each["path"] + each["parameters"]) for each in requests) < 2_100
+    assert not [each for each in requests if KEY[:2] in each["path"] + each["parameters"]]
+    world.respond(SandboxRequest("GET", "/" + "x" * 10_000, "x" * 10_000))
+    assert len(overview(world)["requests"][0]["path"]) < 2_100
 
 
 def test_a_refused_request_is_explained_by_the_rule_it_broke(world: World) -> None:
