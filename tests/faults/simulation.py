@@ -331,13 +331,12 @@ def _plan(number: int, name: str | None, settings: Settings) -> Plan:
 
 def _main(process: Process, command: Callable[[Store], None]) -> Callable[[], None]:
     def main() -> None:
-        with suppress(MsgctlError):
-            try:
-                command(process.open())
-            except MsgctlError as error:
-                process.world.note(f"{type(error).__name__}: {error}")
-                if error.reason == "damaged_store":
-                    raise WrongError(str(error)) from error
+        try:
+            command(process.open())
+        except MsgctlError as error:
+            process.world.note(f"{type(error).__name__}: {error}")
+            if error.reason == "damaged_store":
+                raise WrongError(str(error)) from error
         process.is_dead = True  # its other threads end with it
         process.release_locks()
 
