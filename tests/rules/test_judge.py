@@ -76,6 +76,12 @@ def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None
     assert outcomes({"status": 1, "data": [{"status": 1, "phone": "3001234567"}]}, phones=both) == ["unknown"] * 2
 
 
+def test_the_outcome_has_the_status_and_error_of_its_entry_as_text() -> None:
+    body = two({"status": True, "msg": "ok"}, {"status": "Rechazado", "msg": "Lista negra"})
+    found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert [(each.status, each.error) for each in found] == [("true", None), ("Rechazado", "Lista negra")]
+
+
 def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
     found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes

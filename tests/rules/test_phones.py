@@ -85,6 +85,13 @@ def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | 
     assert caught.value.problem == reason
 
 
+def test_a_number_of_7_to_11_digits_may_only_lack_its_country() -> None:
+    for length, is_hint, needs_country in ((6, True, False), (7, True, True), (11, True, True), (12, False, False)):
+        with pytest.raises(InvalidPhoneError) as caught:
+            phones.read("9" * length)
+        assert ("--country-code" in (caught.value.hint or ""), caught.value.needs_country) == (is_hint, needs_country)
+
+
 def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
     assert phones.read("+57 601 2345678").digits == phones.Reader("CO").read("601 2345678").digits == "576012345678"
     with pytest.raises(InvalidPhoneError, match="fixed line") as caught:
