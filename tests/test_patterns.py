@@ -121,7 +121,8 @@ def example_of(item: Any) -> str:
     match kind:
         case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
             part = _parser.SubPattern(_parser.State(), [item])
-            return next(filter(_compiler.compile(part).fullmatch, LETTERS))
+            matches: Callable[[str], object] = _compiler.compile(part).fullmatch
+            return next(filter(matches, LETTERS))
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return example(value[2]) * int(max(value[0], 1))
         case "SUBPATTERN":

@@ -203,7 +203,7 @@ def results(tell: Teller, service: Service) -> None:
 
 
 def store(tell: Teller, service: Service) -> None:
-    job = ("sms", "bulk", "people.csv", "-m", "x", "--yes", "--batch-size", "1", "--concurrency", "1")
+    job: tuple[str, ...] = ("sms", "bulk", "people.csv", "-m", "x", "--yes", "--batch-size", "1", "--concurrency", "1")
     Path("people.csv").write_text(f"phone\n{PHONE}\n573007654321\n573009999999\n")
     Path("local.csv").write_text("phone\n3001234567\n3007654321\n")
     tell.run("sms", "bulk", "local.csv", "-m", "x", "--yes")
