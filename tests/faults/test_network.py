@@ -165,16 +165,6 @@ def test_no_proxy_may_have_a_port_and_a_proxy_needs_no_scheme(
     assert (None if proxy is None else str(proxy.url)) == (None if is_direct else "http://proxy.example:3128")
 
 
-def test_a_host_in_no_proxy_is_reached_directly(
-    tls_service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    with proxying(tls_service.port) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("NO_PROXY", HOST)
-        assert tool(*SMS).code == 4
-        assert proxy.connections == 0
-
-
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "http_proxy"])
 @pytest.mark.parametrize("kind", ["http:", "socks5:"])
 def test_plain_http_never_uses_a_proxy(

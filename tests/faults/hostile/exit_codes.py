@@ -36,7 +36,7 @@ class Codes:
     state: int | None = None
     clicks: bool = False
 
-    def of(self, line: Line, form: Form) -> int:
+    def of(self, line: Line) -> int:
         """Return the exit code of a command."""
         if line.path.startswith("sandbox "):  # the server is never a sandbox
             return 3
@@ -45,7 +45,7 @@ class Codes:
         if line.path == "url clicks":
             return 0 if self.clicks else 6
         if line.path.startswith("api"):
-            return 2 if form == CSV else self._read(self.api)
+            return self._read(self.api)
         if line.path == "2fa verify":
             return self.verify
         if not line.reads:
@@ -92,6 +92,12 @@ UNREADABLE = REFUSED_AND_ACCEPTED
 """Another status with JSON."""
 SERVICE_ERROR = Codes(read=4, send=5, verify=1)
 """520 with JSON that gives no reason."""
+
+
+def form_of(line: Line, turn: int) -> Form:
+    """Return one output format after the other; `api` has no csv."""
+    forms = (TABLE, JSON) if line.path.startswith("api") else FORMS
+    return forms[turn % len(forms)]
 
 
 def run_line(line: Line, tool: Tool, form: Form, *options: str) -> Outcome:

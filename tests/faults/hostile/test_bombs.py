@@ -110,7 +110,7 @@ def test_a_response_that_is_too_large_is_not_read(lines: list[Line], server: Ser
     server.will(*(bomb.behaviour for bomb, _ in asked))
     outcomes, peak = run_all([(("--quiet", *JSON, *line.arguments), False) for _, line in asked])
     for (bomb, line), outcome in zip(asked, outcomes, strict=True):
-        check(bomb.name, bomb.codes.of(line, JSON), line, JSON, outcome)
+        check(bomb.name, bomb.codes.of(line), line, JSON, outcome)
     assert server.unused == 0
     assert peak < MAX_COMMAND / 2
 

@@ -15,7 +15,6 @@ import pytest
 from conftest import KEY
 from faults.hostile.bodies import everything
 from faults.hostile.exit_codes import (
-    FORMS,
     INCOMPLETE,
     NO_RESPONSE,
     NOT_JSON,
@@ -23,6 +22,7 @@ from faults.hostile.exit_codes import (
     TEXTS,
     UNAVAILABLE,
     Codes,
+    form_of,
     run_line,
 )
 from msgctl import operations as ops
@@ -208,9 +208,9 @@ def test_a_response_that_repeats_the_key_is_masked_and_stored_nowhere(
         first = [*REPETITIONS].index(name) + number
         # A result of a read in every output format and verbosity.
         for turn in range(first, first + 9, 4 if codes == TEXTS and line.reads else 9):
-            form = FORMS[turn // 3 % 3]
+            form = form_of(line, turn // 3)
             outcome = run_line(line, tool, form, *VERBOSITIES[turn % 3])
-            assert outcome.code == codes.of(line, form), (line.path, outcome.err)
+            assert outcome.code == codes.of(line), (line.path, outcome.err)
             assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
             masked += b"***" in outcome.stdout
         assert files_with_key(home) - {"config.toml"} == set(), line.path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.hostile.exit_codes import FORMS, check, run_line
+from faults.hostile.exit_codes import check, form_of, run_line
 from faults.hostile.responses import RESPONSES, Hostile
 from support.request_lines import Line
 from support.service import Service
@@ -34,6 +34,6 @@ def test_every_command_survives_responses_of_every_meaning(
     server.always(hostile.behaviour)
     turn = RESPONSES.index(hostile)
     for number, line in enumerate(chosen(hostile, lines, turn)):
-        form = FORMS[(turn + number) % len(FORMS)]
+        form = form_of(line, turn + number)
         outcome = run_line(line, tool, form, "--quiet", "--no-color")
-        check(hostile.name, hostile.codes.of(line, form), line, form, outcome)
+        check(hostile.name, hostile.codes.of(line), line, form, outcome)
