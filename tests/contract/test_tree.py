@@ -26,7 +26,9 @@ def test_every_operation_of_the_interface_has_a_command_with_its_fields() -> Non
     assert [performing[operation.name].facts.performs for operation in ops.OPERATIONS] == [*ops.OPERATIONS]
     del performing["profile add"]  # it reads the balance of its own account
     for node in performing.values():
-        assert {field.typed for field in node.facts.performs.fields} <= options(node) | set(arguments(node)), node.path
+        operation = node.facts.performs
+        assert operation is not None
+        assert {field.typed for field in operation.fields} <= options(node) | set(arguments(node)), node.path
 
 
 def test_every_parameter_has_help_and_a_name_in_capitals() -> None:
