@@ -304,8 +304,8 @@ TAGGED = [each for each in EMOJI_DATA if "\U000e007f" in each]
 WIDEST = "a cell as wide as any of them is"
 
 
-def test_every_sequence_is_aligned() -> None:
-    cells = [WIDEST, *(each for each in EMOJI_DATA if each not in TAGGED), *CJK]
+def test_sequences_of_all_kinds_are_aligned() -> None:
+    cells = [WIDEST, *(each for each in [*EMOJI_DATA][::4] if each not in TAGGED), *JOINED, *CJK]
     assert len(TAGGED) == 3
     viewer = Viewer(Terminal("", 80))
     viewer.print(OwnResult([{"name": cell, "end": "|"} for cell in cells], ("name", "end")))

@@ -176,26 +176,18 @@ def test_a_message_appears_within_a_second_and_stays_text(page: Any, world: Worl
 
 
 @in_browser
-def test_a_link_in_a_message_leads_to_the_redirect_of_the_sandbox(page: Any, world: World) -> None:
+def test_links_codes_credits_clock_faults_and_responses_are_shown(page: Any, world: World) -> None:
     path = shortened(world)
     post(world, "/send-sms", phone=PHONE, sms=f"See {world.emulator.origin}{path} or https://evil.example{path}")
     page.locator("#messages a").wait_for()
     assert [each.get_attribute("href") for each in page.locator("#messages a").all()] == [path]
     assert page.locator("#messages a").evaluate("each => each.origin") + "/" == page.url
-
-
-@in_browser
-def test_a_code_is_copied(page: Any, world: World) -> None:
     post(world, "/2fa/send-sms", phone=PHONE, app_name="Shop")
     page.get_by_role("button", name="Copy").click()
     page.get_by_text("Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == world.inbox()[0]["code"]
-
-
-@in_browser
-def test_credits_clock_faults_and_responses_are_shown(page: Any, world: World) -> None:
+    assert page.evaluate("navigator.clipboard.readText()") == world.inbox()[1]["code"]
     world.fault("503:next=1")
-    world.change("credit", add=50)
+    world.change("credit", credits=1050)
     world.change("responses", responses="observed")
     world.change("clock", change="stop")
     page.locator("#faults", has_text="503:next=1").wait_for()

@@ -1,4 +1,4 @@
-"""Run a command in a terminal of its own, which it must leave unchanged."""
+"""Run a command in a separate terminal, which it must leave unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:Deprecatio
 
 
 class Terminal:
-    """A command in a terminal of its own; ``shown`` is all that came to the screen."""
+    """A command in a separate terminal; ``shown`` is all that came to the screen."""
 
     def __init__(self, *arguments: str, columns: int = 80, stderr: int | None = None) -> None:
         self._outer, self._inner = pty.openpty()

@@ -1,4 +1,4 @@
-"""Run the tool through its command tree in this process, or as a process of its own."""
+"""Run the tool through its command tree in this process, or as a process."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Tool:
 
 
 def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | None = None) -> Outcome:
-    """Run a command line as a process of its own."""
+    """Run a command line as a process."""
     done = subprocess.run(
         [sys.executable, "-m", "msgctl", *arguments],
         input=stdin,
