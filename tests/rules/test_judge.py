@@ -58,8 +58,9 @@ def test_responses_are_judged() -> None:
         (two({"id": "m100001"}, {"id": "m000000"}), ["accepted", "unknown"]),
         (two({"id": "Pedido_1"}, {"id": "Pedido_0"}), ["accepted", "unknown"]),
         (two({"id": "10-abc-20"}, {"id": "10-bad-20"}), ["accepted", "unknown"]),
+        (two({"id": "abc12"}, {"id": "abc12" * 20}), ["unknown", "accepted"]),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list[str]) -> None:
     assert outcomes(body, phones=[PHONE, OTHER]) == expected
