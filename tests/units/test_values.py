@@ -47,14 +47,6 @@ def test_any_text_has_a_value_or_an_error_that_can_be_shown(text: str) -> None:
             assert len(printed) < 500
 
 
-@given(text=hostile)
-def test_a_quoted_text_is_short_and_can_be_shown(text: str) -> None:
-    quoted = values.quote(text)
-    assert (quoted[0], quoted[-1]) == ('"', '"')
-    assert len(quoted) <= 62
-    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", quoted)
-
-
 # --- dates ---
 
 
