@@ -11,7 +11,6 @@ import pytest
 from msgctl.sandbox.protocol import SandboxResponse
 from msgctl.sandbox.responses import NAMES
 from support.sandbox import OTHER, Sandbox
-from support.tool import Tool
 
 from .world import PHONE, World
 
@@ -139,32 +138,6 @@ def test_the_default_is_documented_and_a_wrong_choice_changes_nothing(world: Wor
     assert world.change("responses", responses=name).status == 400
     assert document(world.ask("responses")) == {"responses": "documented"}
     assert world.get("/messages-state", id=sms(world)["id"]).status == 520
-
-
-def test_a_choice_by_command_stays_until_a_reset(sandbox: Sandbox, tool: Tool) -> None:
-    for name in (*NAMES, "OBSERVED"):
-        assert sandbox.document("sandbox", "responses", name) == {"responses": name.lower()}
-    assert sandbox.document("balance")["balance"] == "1000"
-    tool("sandbox", "responses", "obsrved").refused(2, "obsrved", "observed")
-    assert sandbox.document("sandbox", "responses") == {"responses": "observed"}
-    sandbox.done("sandbox", "reset", "--yes")
-    assert sandbox.document("balance")["status"] == 1000
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_msgctl_understands_every_refusal(name: str, sandbox: Sandbox) -> None:
-    sandbox.done("url", "shorten", "https://a.example", "--name", "x")
-    sandbox.done("sandbox", "responses", name)
-    sandbox.done("sandbox", "credit", "0")
-    for line in (
-        ("sms", "send", PHONE, "-m", "Hola"),
-        ("chatapp", "send", PHONE, "Ana", "--template", "missing"),
-        ("url", "shorten", "https://a.example", "--name", "x"),
-        ("url", "stats", "y"),
-        ("state", "get", "nothing"),
-        ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "123456"),
-    ):
-        assert sandbox(*line).code == 1, line
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
+from support.sandbox import Sandbox
 
 from .world import PHONE, World
 
@@ -106,3 +107,12 @@ def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World
         other.emulator.close()
     assert (statuses.count(200), statuses.count(520), world.credits) == (50, 30, 1)
     assert len(world.inbox()) == 100
+
+
+def test_it_needs_no_profile_creates_no_configuration_and_leaves_no_file_open(home: Path, sandbox: Sandbox) -> None:
+    sandbox.done("sms", "send", PHONE, "-m", "Hello")
+    sandbox.done("profile", "list")
+    assert not (home / "config").exists()
+    # SQLite removes its log with the last connection.
+    kept = {path.name for path in (home / "state" / "msgctl").iterdir()}
+    assert kept == {"sandbox-store.sqlite3", "sandbox-store.sqlite3-owners", "sandbox.sqlite3"}
