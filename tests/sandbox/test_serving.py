@@ -133,29 +133,6 @@ def test_refused_requests_of_a_megabyte_leave_the_memory_as_it_was() -> None:
     assert int(kibibytes) < 128 * 1024
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "named"),
-    [
-        (["--port", "65536"], 2, "65536"),
-        (["--key", ""], 2, "--key"),
-        (["--credits", "-5"], 2, "-5"),
-        (["--allow-ip", "300.0.0.1"], 2, "300.0.0.1"),
-        (["--fault", "drop:1:/sned-sms"], 2, "/sned-sms"),
-        (["--clock", "never"], 2, "never"),
-        (["--state", "/dev/zero"], 3, "/dev/zero"),
-        (["--responses", "real"], 2, "choose from documented, observed"),
-        (["--host", "no such host"], 3, "no such host"),
-        (["-n"], 2, "--dry-run"),
-    ],
-)
-def test_a_server_that_cannot_start_reports_the_reason(options: list[str], code: int, named: str, tool: Tool) -> None:
-    port = [] if "--port" in options else ["--port", "0"]
-    refused = tool("sandbox", "serve", *port, *options)
-    assert refused.code == code, refused.err
-    assert named in refused.err
-    assert refused.out == ""
-
-
 def address(about: Any) -> tuple[str, int]:
     host, _, port = about["page"].split("/")[2].rpartition(":")
     return host, int(port)
