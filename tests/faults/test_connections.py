@@ -117,16 +117,6 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
     assert (len(keeper.received), keeper.connections) == (3, 1)
 
 
-@pytest.mark.usefixtures("trusted")
-def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
-    with running(certified(authority, "127.0.0.1"), keeps=True) as service:
-        service.always(WHOLE)
-        with calling(service.base_url) as client:
-            for _ in range(3):
-                perform(client, SEND)
-        assert (len(service.received), service.connections) == (3, 1)
-
-
 @pytest.mark.parametrize(
     "data",
     [

@@ -92,13 +92,13 @@ def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome],
 
 def too_large() -> list[Hostile]:
     found = [
-        Hostile(f"16 MiB of {name}", respond(filled(*PIECES[name], size=16 * MIB)), INCOMPLETE)
+        Hostile(f"6 MiB of {name}", respond(filled(*PIECES[name], size=6 * MIB)), INCOMPLETE)
         for name in ("small strings", "entries", "newlines")
     ]
     return [
         *found,
-        Hostile("16 MiB of a refusal", respond(filled(HEAD, b"1,", b"1]}", 16 * MIB), 403), REFUSED),
-        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), INCOMPLETE),
+        Hostile("6 MiB of a refusal", respond(filled(HEAD, b"1,", b"1]}", 6 * MIB), 403), REFUSED),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 6), INCOMPLETE),
         Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), NOT_JSON),
     ]
 
