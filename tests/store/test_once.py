@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 
-from msgctl.errors import ConditionError, StoreNotReachedError
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.store import history, once, owners, people, removal
 from msgctl.store.once import DIED, Begun, Key, Result, Single
 from msgctl.store.results import RowOutcome
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
-from store.processes import child, killed_everywhere, status_of, wait_until
+from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
 from support.tool import Clock
 
 KEY = Key("disk-full", b"everything", 60)
@@ -90,6 +91,18 @@ def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, loc
 
     assert [status_of(pid) for pid in [child(location, work) for _ in range(5)]] == [0] * 5
     assert sends.read_text() == "sent\n"
+
+
+def test_a_key_that_another_process_uses_first_is_not_sent_again(store: Store, opened: Callable[[], Store]) -> None:
+    before_lock(store, partial(send, opened()))
+    assert once.begin(store, single(), KEY) == DONE
+
+
+def test_a_person_who_opts_out_right_before_a_send_gets_nothing(store: Store, opened: Callable[[], Store]) -> None:
+    before_lock(store, partial(people.add_optouts, opened(), [(ANA, people.ALL)]))
+    with pytest.raises(UsageError) as error:
+        once.begin(store, single(), None)
+    assert error.value.reason == "opted_out"
 
 
 def test_a_result_that_is_stored_while_its_key_is_looked_up_is_not_unknown(

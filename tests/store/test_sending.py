@@ -44,6 +44,7 @@ def test_recipients_of_one_message_share_requests(store: Store) -> None:
     done = sending.finish("done")
     assert (done.accepted, done.sending, done.pending, done.credits, done.requests) == (250, 0, 0, 250_000_000, 3)
     assert (done.highest_price, done.shown_state) == (1_000_000, "done")
+    assert owners.ask_to_stop(store, job.number, "cancelled").state == "done"
 
 
 def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
@@ -76,6 +77,14 @@ def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_count_then(s
             found.append(intent.phones[0])
     assert found == [LUIS, EVA]
     assert (sending.job.sending, sending.job.excluded, sending.job.pending, sending.job.requests) == (2, 1, 0, 2)
+
+
+def test_people_are_checked_in_the_batch_that_stores_their_request(store: Store) -> None:
+    sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
+    with sending.batch(SMS, wanted=3):
+        assert sending.intend(1) is not None  # the others have been read, too
+    people.add_optouts(store, [(LUIS, "sms")])
+    assert [each.phones for each in intend(sending)] == [[EVA]]
 
 
 def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(store: Store) -> None:
