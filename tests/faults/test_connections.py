@@ -262,16 +262,19 @@ def test_a_request_lost_behind_a_proxy_is_not_retried(authority: trustme.CA, mon
 
 
 def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        addresses = [held.getsockname(), ("127.0.0.1", service.port)]
-        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
-        known = {"service.invalid": found, "127.0.0.1": found[1:]}
-        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: known[host])
-        service.will(respond(RECORD))
-        with calling("http://service.invalid/api/v1") as client:
-            perform(client, SEND)
-    assert len(service.received) == 1
+    lookup = socket.getaddrinfo
+    asked: list[str] = []
+
+    def look_up(host: str, *rest: Any, **more: Any) -> Any:
+        asked.append(host)
+        addresses = ["127.0.0.2", "127.0.0.2", "127.0.0.1"] if host == "service.invalid" else [host]
+        return [entry for address in addresses for entry in lookup(address, *rest, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    service.will(respond(RECORD))
+    with calling(f"http://service.invalid:{service.port}/api/v1") as client:
+        perform(client, SEND)
+    assert asked == ["service.invalid", "127.0.0.2", "127.0.0.1"]
 
 
 @pytest.mark.parametrize(("accepted", "code"), [(0, 4), (1, 5)])

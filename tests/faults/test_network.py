@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -204,8 +205,9 @@ def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: p
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
-    before = set(threading.enumerate())
+    before, begun = set(threading.enumerate()), time.monotonic()
     outcome = tool(*SMS, "--timeout", "0.1", "--json")
+    assert time.monotonic() - begun < 10, "the limit is in force during a lookup"
     released.set()
     for thread in set(threading.enumerate()) - before:
         thread.join(20)
