@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl import files
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.owners import take
@@ -188,20 +187,6 @@ def test_a_new_store_is_complete_or_missing(tmp_path: Path, monkeypatch: pytest.
         assert store.db.value("PRAGMA synchronous") == 2
         assert store.db.value("PRAGMA auto_vacuum") == 2
         assert store.db.value("PRAGMA journal_mode") == "wal"
-
-
-def test_a_file_that_another_process_creates_first_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, sync = tmp_path / "store.sqlite3", files.sync
-
-    def create_first(new: Path) -> None:
-        monkeypatch.setattr(files, "sync", sync)
-        with closing(open_store(path)) as other:
-            published(other, [ANA])
-        sync(new)
-
-    monkeypatch.setattr(files, "sync", create_first)
-    with closing(open_store(path)) as store:
-        assert store.db.value("SELECT count(*) FROM job") == 1
 
 
 def test_processes_that_use_a_store_through_a_link_see_each_other(file: Path, tmp_path: Path) -> None:

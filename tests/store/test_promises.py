@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.errors import ConditionError, MsgctlError, UsageError
+from msgctl.errors import ConditionError, MsgctlError
 from msgctl.store import history, jobs, owners, people, recipients, removal, results, upgrades
 from msgctl.store.queue import Limits
 from msgctl.store.results import RequestOutcome
 from msgctl.store.store import Store, open_store
 from store.campaigns import ACCOUNT, ANA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
-
-ENDED = 2
-"""The exit status of a process whose work was refused."""
 
 
 @pytest.fixture
@@ -225,24 +222,6 @@ def refused_job(store: Store, message: str) -> jobs.Job:
     return job
 
 
-def test_one_of_several_processes_fixes_a_resend(store: Store, location: str) -> None:
-    job = refused_job(store, "1")
-
-    def work(other: Store) -> None:
-        try:
-            owners.resend(other, job.number, ["refused"], expected=2)
-        except UsageError:
-            os._exit(ENDED)
-
-    assert sorted(at_once(location, work, work, work)) == [0, ENDED, ENDED]
-    after = check(store, job.number)
-    assert (after.attempt, after.pending, after.refused) == (2, 2, 0)
-    with pytest.raises(UsageError, match="has not ended"):
-        owners.resendable(store, job.number, ["refused"])
-    sent(store, job.number)
-    assert owners.resendable(store, job.number, ["refused"]) == 0
-
-
 def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store, location: str) -> None:
     def work(other: Store, n: int) -> None:
         owners.resend(other, n, ["refused"])
@@ -314,35 +293,3 @@ def test_a_removal_that_is_killed_hides_the_job_everywhere_or_nowhere(store: Sto
         assert len([*recipients.report(store, number)]) == (2 if is_listed else 0)
         assert len([each for each in people.repeats(store, ACCOUNT, [ANA]) if each.job == number]) == 1
     assert not is_listed
-
-
-def test_processes_remove_a_job_once(store: Store, location: str) -> None:
-    numbers = [published(store, [ANA], message=str(n)).number for n in range(6)]
-    for number in numbers:
-        sent(store, number)
-
-    def work(other: Store) -> None:
-        os._exit(10 + removal.remove(other, numbers))
-
-    assert sum(at_once(location, work, work, work)) == 3 * 10 + 6
-    assert history.entries(store, 9) == []
-
-
-def test_a_removal_does_not_touch_a_job_that_another_process_sends(store: Store, location: str) -> None:
-    job = refused_job(store, "1")
-    ready, go = os.pipe(), os.pipe()
-
-    def work(other: Store) -> None:
-        owners.resend(other, job.number, ["refused"])
-        sending = owners.take(other, job.number)
-        os.write(ready[1], b"1")
-        os.read(go[0], 1)
-        record(sending, intend(sending))
-        sending.finish("done")
-
-    pid = child(location, work)
-    os.read(ready[0], 1)
-    assert removal.remove(store, [job.number]) == 0
-    os.write(go[1], b"1")
-    assert status_of(pid) == 0
-    assert check(store, job.number).accepted == 2

@@ -414,6 +414,22 @@ def test_a_job_waits_a_second_after_a_request_that_did_not_reach_the_service(loc
     assert second - first >= 1
 
 
+def test_a_request_that_waits_for_half_a_second_is_stored_again_before_it_is_sent(
+    location: str, tmp_path: Path
+) -> None:
+    with closing(open_store(location)) as store:
+        job, commit = new_job(store, 2), store.db.commit
+
+        def commit_slowly() -> None:
+            commit()
+            if store.db.value("SELECT max(request) FROM result WHERE outcome = 'sending'") == 1:
+                time.sleep(INTENT_LIFE)
+
+        store.db.commit = commit_slowly  # type: ignore[method-assign]
+        send(store, job, tmp_path / "sends")
+        assert store.db.rows("SELECT request, outcome FROM result") == [(2, "accepted"), (2, "accepted")]
+
+
 def test_a_job_whose_window_closes_is_due_when_it_opens(location: str, tmp_path: Path) -> None:
     arrivals, evening = tmp_path / "sends", datetime(2027, 1, 4, 18, 59, tzinfo=UTC)
 

@@ -13,13 +13,7 @@ from typing import Any
 from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool
 
-NOW = 1_790_000_000.0
-"""When jobs are made, in seconds since 1970."""
-
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
-
-BALANCE = respond({"status": 1000})
-REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow, not allowed"}, 520)
 
 
 def files(home: Path) -> list[str]:
