@@ -138,14 +138,12 @@ class Reader:
         mobile = _mobile_pattern(country)
         if metadata is None or not mobile:
             return
-        # The pattern does not match numbers that libphonenumber would read differently in this country.
-        prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
-        others = "".join(f"(?!{_uncaptured(prefix)})" for prefix in prefixes if prefix)
         general = metadata.general_desc and metadata.general_desc.national_number_pattern
         self._code = str(code)
         self._codes[self._code] = mobile
-        self._national = f"{others}{mobile}"
-        self._own = f"{others}(?!(?:{_uncaptured(general or '')})$){code}{mobile}"
+        self._national = mobile
+        # A number that may be national is read by libphonenumber, even if it begins with the country's code.
+        self._own = f"(?!(?:{_uncaptured(general or '')})$){code}{mobile}"
 
     def _learn(self, digits: str) -> None:
         """Remember the country of a number from `read`."""
