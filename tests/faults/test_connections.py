@@ -261,20 +261,27 @@ def test_a_request_lost_behind_a_proxy_is_not_retried(authority: trustme.CA, mon
         assert len(service.received) == 1
 
 
-def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    lookup = socket.getaddrinfo
-    asked: list[str] = []
+def test_the_addresses_of_a_name_are_tried_in_turn_and_share_the_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookup, connect = socket.getaddrinfo, socket.create_connection
+    tried: list[tuple[str, float]] = []
 
     def look_up(host: str, *rest: Any, **more: Any) -> Any:
-        asked.append(host)
         addresses = ["127.0.0.2", "127.0.0.2", "127.0.0.1"] if host == "service.invalid" else [host]
         return [entry for address in addresses for entry in lookup(address, *rest, **more)]
 
+    def try_address(address: tuple[str, int], timeout: float, **more: Any) -> socket.socket:
+        tried.append((address[0], timeout))
+        return connect(address, timeout, **more)
+
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(socket, "create_connection", try_address)
     service.will(respond(RECORD))
     with calling(f"http://service.invalid:{service.port}/api/v1") as client:
         perform(client, SEND)
-    assert asked == ["service.invalid", "127.0.0.2", "127.0.0.1"]
+    assert [address for address, _ in tried] == ["127.0.0.2", "127.0.0.1"]
+    assert tried[0][1] <= PATIENCE / 2
 
 
 @pytest.mark.parametrize(("accepted", "code"), [(0, 4), (1, 5)])
