@@ -115,9 +115,13 @@ def test_an_upgrade_is_applied_once_with_its_record_or_not_at_all(store: Store, 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [("UPDATE meta SET value = '99' WHERE name = 'version'", "newer_store"), ("DROP TABLE result", "damaged_store")],
+    [
+        ("UPDATE meta SET value = '99' WHERE name = 'version'", "newer_store"),
+        ("DELETE FROM meta WHERE name = 'version'", "damaged_store"),
+        ("DROP TABLE result", "damaged_store"),
+    ],
 )
-def test_a_newer_store_or_one_without_a_table_is_refused(
+def test_a_newer_store_or_one_without_a_version_or_a_table_is_refused(
     change: str, reason: str, opened: Callable[[], Store], location: str
 ) -> None:
     opened().db.change(change)
