@@ -209,4 +209,13 @@ def test_csv_has_only_fields_of_the_description(name: str, program: Program) -> 
     assert done.code == 0, done.err
     columns = done.out.splitlines()[0].split(",")
     assert [column for column in columns if column not in ALL[name]["output"]] == [] or name == "job report"
-    program.run(examples[0], "--json", "--yes", "--fields", "eaten").refused(2, "--fields")
+
+
+def test_a_field_that_a_command_does_not_have_is_refused_before_a_request(program: Program) -> None:
+    for name, each in ALL.items():
+        if each["output"] and name not in ("job resend", "profile add"):  # they print rows only after a resend or check
+            examples = [line for line in each["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
+            line = examples[0].replace("msgctl ", "msgctl -v ", 1)
+            done = program.run(line, "-o", "csv", "--yes", "--fields", "eaten")
+            assert (done.code, done.out, "eaten" in done.err) == (2, "", True), (name, done.err)
+            assert "\n> " not in f"\n{done.err}", name

@@ -130,6 +130,7 @@ def run_due(context: Context) -> RawResult | None:
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
+    context.check_fields(JOB_FIELDS)
     return due.run(context)
 
 
