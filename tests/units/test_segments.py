@@ -182,3 +182,6 @@ def test_the_error_lists_each_character_once_with_its_code_and_first_position() 
     letters = "Ж (U+0416, position 4), 中 (U+4E2D, position 9), ◌\u0336 (U+0336, position 12)"
     assert refused.value.message == f"GSM-7 has no letter close to {letters}"
     assert refused.value.hint == "Send it without --gsm7, or remove the characters."
+    with pytest.raises(UsageError) as refused:
+        to_gsm7("😀")
+    assert refused.value.hint == "Send it without --gsm7."
