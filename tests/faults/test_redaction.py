@@ -101,6 +101,7 @@ def test_a_number_or_punctuation_beside_the_key_does_not_hide_it(start: str) -> 
 )
 def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(sent: str, shown: str) -> None:
     assert redact_body(sent.encode(), "12").decode() == shown
+    assert redact_body(b"key=abc&key=ab", "ab") == b"key=abc&key=***"
 
 
 @pytest.mark.parametrize(
