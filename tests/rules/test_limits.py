@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgctl.jobs.ending import counts
 from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, FailureCounter
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent, RowOutcome
@@ -105,6 +106,10 @@ def test_five_failures_in_a_row_stop_the_job() -> None:
     failures = FailureCounter()
     kinds = ["refused"] * 4 + [""] + ["unknown"] * 4 + ["refused"] * 5
     assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
+
+
+def test_requests_in_flight_of_a_killed_job_count_as_unknown() -> None:
+    assert counts(replace(JOB, accepted=3, unknown=1, sending=2)) == "3 accepted, 3 unknown"
 
 
 def test_five_failed_checks_in_a_row_end_the_polling(jobs: Jobs, service: Service, home: Path) -> None:

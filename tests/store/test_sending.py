@@ -443,18 +443,48 @@ def test_a_job_whose_window_closes_is_due_when_it_opens(location: str, tmp_path:
     assert after.due == int(datetime(2027, 1, 5, 8, tzinfo=UTC).timestamp() * 1000)
 
 
-def test_a_job_that_lost_the_store_uses_it_again_only_at_its_end(location: str, tmp_path: Path) -> None:
+def test_a_job_that_lost_the_store_keeps_all_outcomes_and_uses_it_again_only_at_its_end(
+    location: str, tmp_path: Path
+) -> None:
     arrivals, later = tmp_path / "sends", list[str]()
+
+    class Late(FakeClient):
+        def send(self, request: Request, *, timeout: float) -> Response:
+            response = super().send(request, timeout=timeout)
+            is_first = request.phones[0] == "573000000002"
+            wait_until(lambda: len(arrived(arrivals)) == 4 and (is_first or len(later) > 0))
+            return response
+
     with closing(open_store(location)) as store:
-        job, begin = new_job(store, 2), store.db.begin
+        job, begin = new_job(store, 4), store.db.begin
 
         def lost(lock: str) -> None:
-            if arrived(arrivals):
+            if len(arrived(arrivals)) == 4:
                 later.append(lock)
             if len(later) == 1:
                 raise StoreNotReachedError("The store was not reached", "Try again.")
             begin(lock)
 
         store.db.begin = lost  # type: ignore[method-assign]
-        assert send(store, job, arrivals).accepted == 2
-    assert len(later) == 3  # the lost outcome; the same at the end; the end
+        settings = replace(SETTINGS, concurrency=2)
+        sender = Sender(store, owners.take(store, job), settings, lambda: cast(Client, Late(arrivals)))
+        sender.start()
+        assert sender.wait(60)
+        assert sender.finish()[0].accepted == 4
+    assert len(later) == 3  # the lost outcome; all outcomes at the end; the end
+
+
+def test_a_job_pauses_after_an_unexpected_error_of_the_store(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "sends"
+    with closing(open_store(location)) as store:
+        job, begin = new_job(store, 2), store.db.begin
+
+        def failed(lock: str) -> None:
+            if arrived(arrivals):
+                store.db.begin = begin  # type: ignore[method-assign]
+                raise ZeroDivisionError
+            begin(lock)
+
+        store.db.begin = failed  # type: ignore[method-assign]
+        after = send(store, job, arrivals)
+        assert (after.state, after.unknown, "ZeroDivisionError" in after.ending) == ("paused", 2, True)
