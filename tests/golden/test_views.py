@@ -36,8 +36,8 @@ def sms_send(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--quiet")
 
 
-def entry(id: str, state: str, credits: int, text: str, phone: str, name: str = "status") -> dict[str, Any]:
-    return {"id": id, name: state, "credits": credits, "sms" if name == "status" else "message": text, "phone": phone}
+def entry(id: str, state: str, credits: int, text: str, phone: str) -> dict[str, Any]:
+    return {"id": id, "status": state, "credits": credits, "sms": text, "phone": phone}
 
 
 def sms_mixed(viewer: Viewer, service: Service) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from pathlib import Path
@@ -54,8 +53,7 @@ class Viewer:
             self._environ["NO_COLOR"] = "1"
         self._color = color
         self._width = width
-        self._content = io.BytesIO()
-        self._stream = _Stream(self._content, encoding=encoding, errors="replace", write_through=True)
+        self._stream = Stream(terminal=True, encoding=encoding)
         self.clock = Clock(NOW)
 
     def run(self, *arguments: str, typed: str = "") -> int:
@@ -85,8 +83,7 @@ class Viewer:
 
     def shown(self) -> str:
         """Return the text on the terminal, with colours as Rich's markup and with fixed IDs."""
-        self._stream.flush()
-        text = self._content.getvalue().decode(self._stream.encoding)
+        text = self._stream.bytes().decode(self._stream.encoding)
         lines = [_marked_up(line).rstrip() for line in text.split("\n")]
         shown = _ID.sub("0123456789abcdef", "\n".join(lines)).rstrip("\n") + "\n"
         return _JOB.sub("20261121-0123ab", shown)
@@ -107,8 +104,3 @@ def _marked_up(line: str) -> str:
         else:
             parts.append(part)
     return "".join(parts)
-
-
-class _Stream(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True

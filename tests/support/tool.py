@@ -54,12 +54,12 @@ class Outcome:
 class Stream(io.TextIOWrapper):
     """A text stream over bytes in memory that can pass for a terminal."""
 
-    def __init__(self, content: bytes = b"", *, terminal: bool = False) -> None:
+    def __init__(self, content: bytes = b"", *, terminal: bool = False, encoding: str = "utf-8") -> None:
         self._content = io.BytesIO(content)
         self._terminal = terminal
         buffer = io.BufferedRandom(self._content)  # type: ignore[arg-type]
         errors = "replace" if terminal else "backslashreplace"
-        super().__init__(buffer, encoding="utf-8", errors=errors, write_through=True)
+        super().__init__(buffer, encoding=encoding, errors=errors, write_through=True)
 
     def isatty(self) -> bool:
         return self._terminal
