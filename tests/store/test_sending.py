@@ -393,7 +393,7 @@ def test_credits_are_stored_as_millionths() -> None:
 # --- the threads of a job
 
 
-def test_a_job_waits_a_second_after_a_request_that_did_not_reach_the_service(location: str, tmp_path: Path) -> None:
+def test_a_job_waits_a_second_after_a_request_that_did_not_reach_the_service(tmp_path: Path) -> None:
     class Unreached(FakeClient):
         times: ClassVar[list[float]] = []
 
@@ -403,7 +403,7 @@ def test_a_job_waits_a_second_after_a_request_that_did_not_reach_the_service(loc
                 raise NotReachedError("no connection", retryable=True)
             return super().send(request, timeout=timeout)
 
-    with closing(open_store(location)) as store:
+    with closing(open_store(tmp_path / "store.sqlite3")) as store:
         job = new_job(store, 2)
         settings, client = replace(SETTINGS, concurrency=1), cast(Client, Unreached(tmp_path / "sends"))
         sender = Sender(store, owners.take(store, job), settings, lambda: client)
@@ -472,6 +472,23 @@ def test_a_job_that_lost_the_store_keeps_all_outcomes_and_uses_it_again_only_at_
         assert sender.wait(60)
         assert sender.finish()[0].accepted == 4
     assert len(later) == 3  # the lost outcome; all outcomes at the end; the end
+
+
+def test_requests_whose_commit_was_lost_are_not_sent_and_are_pending_at_the_end(location: str, tmp_path: Path) -> None:
+    arrivals = tmp_path / "sends"
+    with closing(open_store(location)) as store:
+        job, commit = new_job(store, 2), store.db.commit
+
+        def lost() -> None:
+            commit()
+            if store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
+                store.db.commit = commit  # type: ignore[method-assign]
+                raise StoreNotReachedError("The store was not reached", "Try again.")
+
+        store.db.commit = lost  # type: ignore[method-assign]
+        after = send(store, job, arrivals)
+        assert (after.state, after.pending, after.unknown) == ("paused", 2, 0)
+        assert not arrived(arrivals)
 
 
 def test_a_job_pauses_after_an_unexpected_error_of_the_store(location: str, tmp_path: Path) -> None:
