@@ -261,7 +261,7 @@ def test_a_database_that_cannot_be_used_is_a_configuration_error(postgres: Clust
 
 def test_an_old_postgresql_and_a_pooler_that_does_not_keep_sessions_are_refused(postgres: Cluster) -> None:
     with proxied(postgres.port, version="13.14") as port:
-        assert "PostgreSQL 13 is too old" in fault(postgres.url(port=port)).message
+        assert "PostgreSQL 13 is too old for the store; nothing was sent" in fault(postgres.url(port=port)).message
     with proxied(postgres.port, shares_sessions=True) as port:
         assert "does not keep sessions" in fault(postgres.url(port=port)).message
     with proxied(postgres.port) as port:
