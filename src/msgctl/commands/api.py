@@ -108,8 +108,8 @@ def api(
 
     Use it for endpoints without a command. The parameters are sent in the query of a GET request or beside --input,
     else as a form. Client and key are added where the service expects them. The body of the response is printed
-    unchanged. A non-success status exits with 1, with 4 if the request was turned away for now, or with 5 if it may
-    have been carried out. A success whose body is a refusal also exits with 1.
+    unchanged. A success exits with 0, or with 1 if its body is a refusal. Another status exits with 1, with 4 if the
+    request was turned away for now, or with 5 if it may have been carried out.
 
     GET requests may be retried; all other requests are sent only once.
     """
