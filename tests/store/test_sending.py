@@ -195,6 +195,8 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     with pytest.raises(LostJobError) as error:
         intend(sending)
     assert (error.value.exit_code, error.value.reason) == (6, "running_elsewhere")
+    with pytest.raises(LostJobError):
+        sending.finish("paused")
     assert outcomes(store, job.number) == {ANA: "unknown", LUIS: "pending"}
 
     sending.record_late(responses(intents))
@@ -315,6 +317,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     with sending.batch(SMS):
         shared = [RowOutcome("accepted", "dispatch-1"), RowOutcome("accepted", "dispatch-1")]
         sending.record([RequestOutcome(intent, shared, "{}")])
+    assert store.db.value("SELECT body FROM response") == "{}"
     assert [each.phone for each in results.sent(store, job.number)] == [ANA, LUIS]
     results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.learn_states(store, "another", [("dispatch-1", None, "failed")])
