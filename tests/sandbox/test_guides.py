@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+
+from support.shell import Shell
 
 from .test_page import in_browser
 
@@ -95,47 +96,40 @@ def block(heading: str) -> str:
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put the `msgctl` of this clone first in the path, and work in an empty folder."""
-    program = tmp_path / "bin" / "msgctl"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m msgctl "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def shell(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    del shell.variables["MSGCTL_PROFILE"]
+    return shell
 
 
-def assert_passes(folder: Path, test: str) -> None:
+def assert_passes(shell: Shell, folder: Path, test: str) -> None:
     """Run a test file with the fixtures of the guide."""
     (folder / "test_shop.py").write_text(block("Fixtures for pytest") + "\n\n" + test)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    passed = f"{test.count('def test_')} passed"
-    assert (done.returncode, passed in done.stdout) == (0, True), done.stdout + done.stderr
+    code, printed = shell.run(f"{sys.executable} -m pytest -q -p no:cacheprovider test_shop.py")
+    assert (code, f"{test.count('def test_')} passed" in printed) == (0, True), printed
 
 
 @pytest.mark.slow
-def test_the_fixtures_return_only_new_codes(program: Path) -> None:
-    assert_passes(program, block("A test that requests a code") + "\n\n" + CODES)
+def test_the_fixtures_return_only_new_codes(shell: Shell, tmp_path: Path) -> None:
+    assert_passes(shell, tmp_path, block("A test that requests a code") + "\n\n" + CODES)
 
 
 @in_browser
-def test_the_browser_test_that_reads_a_code(program: Path) -> None:
-    assert_passes(program, SHOP + "\n\n" + block("A browser test"))
+def test_the_browser_test_that_reads_a_code(shell: Shell, tmp_path: Path) -> None:
+    assert_passes(shell, tmp_path, SHOP + "\n\n" + block("A browser test"))
 
 
 @pytest.mark.slow
-def test_the_step_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("PATH", f"{program / 'bin'}:{os.environ['PATH']}")
-    (program / "test_shop.py").write_text(
+def test_the_step_of_github_actions_and_its_workflow_may_only_read(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "test_shop.py").write_text(
         "import subprocess\n\ndef test_send():\n"
         "    subprocess.run('msgctl sms send 573001234567 -m x'.split(), check=True)\n"
     )
-    (step,) = re.findall(r"- run: (msgctl .*)", block("GitHub Actions"))
-    done = subprocess.run(["bash", "-euc", step], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    guide = block("GitHub Actions")
+    (step,) = re.findall(r"- run: (msgctl .*)", guide)
+    code, printed = shell.run(f"PATH=$PATH:{Path(sys.executable).parent}\n{step}")
+    assert (code, "1 passed" in printed) == (0, True), printed
+    assert "\npermissions: {contents: read}\n" in guide
 
 
 @pytest.mark.slow
@@ -155,20 +149,15 @@ def test_the_image_is_pinned_runs_as_its_own_user_and_has_no_more_files_than_it_
     assert len([*(tmp_path / "built").glob("*.whl")]) == 1
 
 
-def test_the_workflow_may_only_read() -> None:
-    assert "\npermissions: {contents: read}\n" in block("GitHub Actions")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
-def test_the_command_of_a_container(heading: str, host: str, program: Path) -> None:
+def test_the_command_of_a_container(heading: str, host: str, shell: Shell) -> None:
     guide = block(heading)
-    if heading == "A Dockerfile":
-        command = json.loads(guide.partition("ENTRYPOINT")[2])
-    else:
-        arguments = json.loads(re.findall(r"command: (.*)", guide)[0])
-        command = [*json.loads(block("A Dockerfile").partition("ENTRYPOINT")[2]), *arguments]
-    with subprocess.Popen([*command, "--port", "0", "--json", "-q"], stdout=subprocess.PIPE) as server:
+    command = json.loads(block("A Dockerfile").partition("ENTRYPOINT")[2])
+    if heading != "A Dockerfile":
+        command += json.loads(re.findall(r"command: (.*)", guide)[0])
+    command += ["--port", "0", "--json", "-q"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=shell.environment) as server:
         assert server.stdout is not None
         about = json.loads(server.stdout.readline())
         connection = http.client.HTTPConnection("127.0.0.1", int(about["base_url"].split(":")[2].split("/")[0]))
@@ -180,7 +169,4 @@ def test_the_command_of_a_container(heading: str, host: str, program: Path) -> N
         server.terminate()
     assert status == 200
     assert host == "localhost" or f"MSGCTL_CLIENT: {about['client']}\n      MSGCTL_KEY: {about['key']}\n" in guide
-    help_text = subprocess.run(
-        ["msgctl", "sandbox", "serve", "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    assert "8520" in help_text  # the default port, which the guide publishes
+    assert "8520" in shell.run("msgctl sandbox serve --help")[1]  # the default port, which the guide publishes

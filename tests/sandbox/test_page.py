@@ -210,26 +210,3 @@ def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, worl
     page.keyboard.type("FIRST")
     page.get_by_text("second", exact=True).wait_for(state="detached")
     assert page.locator("#messages article").count() == 1
-
-
-@in_browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_it_fits_its_window(page: Any, world: World, scheme: str, width: int) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 900})
-    post(world, "/send-sms", phone=f"{PHONE},573001230001,573001230002", sms="Your order 4417 is ready 🎉 谢谢 " * 3)
-    post(world, "/2fa/send-sms", phone=PHONE, app_name="Shop")
-    post(world, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
-    post(world, "/call/send", phone=PHONE, message="x", voice="Bob")
-    post(world, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
-    post(world, "/url/short", name="x" * 200, url_long="https://example.com/")
-    post(world, "/" + "x" * 200)
-    for day in range(30):
-        world.change("clock", change="+1d")
-        world.change("click", name="offers", count=1 + day % 3)
-    page.get_by_text("60 clicks").wait_for(state="attached")
-    for tab in page.get_by_role("tab").all() or [None]:
-        if tab:
-            tab.click()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width

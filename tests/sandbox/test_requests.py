@@ -72,11 +72,6 @@ def test_a_served_sandbox_gives_the_same_responses(world: World, served: Served)
         assert (over_http.status, over_http.body) == (in_process.status, in_process.body), each
 
 
-@pytest.mark.parametrize("path", ["", "/balance/", "/api/v2/balance"])
-def test_another_path_is_404(world: World, path: str) -> None:
-    assert refusal(world.get(path), 404)[0] == "NOT_FOUND"
-
-
 @pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms")])
 def test_another_method_is_405_and_mentions_the_right_one(world: World, method: str, path: str) -> None:
     response = world.respond(SandboxRequest(method, BASE_PATH + path, encoded({})))

@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 from msgctl.sandbox.protocol import SandboxResponse
-from msgctl.sandbox.responses import NAMES
-from support.sandbox import OTHER, Sandbox
+from support.sandbox import OTHER
 
 from .world import PHONE, World
 
@@ -138,13 +137,3 @@ def test_the_default_is_documented_and_a_wrong_choice_changes_nothing(world: Wor
     assert world.change("responses", responses=name).status == 400
     assert document(world.ask("responses")) == {"responses": "documented"}
     assert world.get("/messages-state", id=sms(world)["id"]).status == 520
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("way", [("send-sms",), ("send-call", "--voice", "Mariana"), ("send-chatapp",)])
-def test_msgctl_verifies_only_the_right_code_and_only_once(name: str, way: tuple[str, ...], sandbox: Sandbox) -> None:
-    sandbox.done("sandbox", "responses", name)
-    sandbox.done("2fa", *way, PHONE, "--app-name", "Shop")
-    verify = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code")
-    code = sandbox.code()
-    assert [sandbox(*verify, each).code for each in ("1" + code, code, code)] == [1, 0, 1]

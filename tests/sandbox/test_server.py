@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,15 +23,6 @@ SMS = posted("/send-sms", phone=PHONE, sms="Hola")
 
 def status_of(response: bytes) -> int:
     return int(response.split(b" ", 2)[1])
-
-
-def test_a_connection_serves_many_requests(served: Served) -> None:
-    with served.connect() as connection:
-        for left in (999, 998, 997):
-            connection.sendall(as_http(SMS))
-            assert read_response(connection).status == 200
-            connection.sendall(as_http(BALANCE))
-            assert json.loads(read_response(connection).body) == {"status": left}
 
 
 def test_a_body_may_come_in_chunks(served: Served) -> None:
