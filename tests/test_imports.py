@@ -1,4 +1,4 @@
-"""Imports between modules, modules that a short command does not load, and writes to standard output."""
+"""Imports between modules, and modules that a short command does not load."""
 
 from __future__ import annotations
 
@@ -44,11 +44,6 @@ WITHIN_A_LAYER = {
 
 CLIENT_SIDE = {"http", "config", "output", "values"}
 HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib tomli_w asyncio".split())
-
-WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/main.py", "cli/global_options.py", "cli/help.py"}
-"""The printer of results, and who prints help and the version."""
-KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/process.py", "jobs/workbook_process.py"}
-"""The last one is also a program, whose output msgctl reads."""
 
 
 def relative(path: Path) -> str:
@@ -116,24 +111,6 @@ def test_the_sandbox_shares_no_code_with_the_client() -> None:
 @cache
 def nodes(path: Path) -> Sequence[ast.AST]:
     return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-
-
-def dotted(node: ast.AST) -> str:
-    """`sys.stdout.write` as written; empty if it is not a chain of names."""
-    if isinstance(node, ast.Attribute):
-        return f"{dotted(node.value)}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def test_results_go_through_the_printer() -> None:
-    for path in FILES:
-        called = {dotted(node.func) for node in nodes(path) if isinstance(node, ast.Call)}
-        named = {dotted(node) for node in nodes(path)}
-        assert not called & {"print", "pprint", "typer.secho"}, path
-        if not {relative(path), relative(path).split("/")[0]} & WRITE_TO_STANDARD_OUTPUT:
-            assert [name for name in called if name == "typer.echo" or "stdout.write" in name] == [], path
-        if relative(path) not in KNOW_STANDARD_STREAMS:
-            assert not named & {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}, path
 
 
 # --- what is loaded

@@ -88,20 +88,6 @@ def test_an_invalid_parameter_or_a_credential_is_refused(given: str, tool: Tool,
     assert "s3cret" not in done.err
 
 
-def test_options_that_exclude_each_other_are_refused(tool: Tool, service: Service) -> None:
-    for line in (
-        "GET /x --input -",
-        "POST /x --input missing.json",
-        "HEAD /x",
-        "GET /x -o csv",
-        "GET /x -o tsv -n",
-        "GET /x --fields a",
-        "GET",
-        "/x",
-    ):
-        refused(tool("api", *line.split(), stdin=b"{}"), service)
-
-
 def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) -> None:
     command = ("api", "-n", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2")
     shown = tool(*command, "--json").document

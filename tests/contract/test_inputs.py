@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES, Line
+from contract.interface import Line
 from contract.wire import AWKWARD
 from support.service import Service, respond
 from support.tool import Tool
 
 PHONE = "573001234567"
 SMS = ("sms", "send", PHONE)
-CALL = ("call", "send", PHONE, "-m", "Hola")
-CALL_2FA = ("2fa", "send-call", PHONE, "--app-name", "Shop")
-STATS = ("url", "stats", "offers", "--since", "2026-01-01")
 VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop")
 BODY = ("chatapp", "send", "--template", "t", "--body")
 
@@ -41,29 +38,6 @@ def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[st
 
 
 # --- choices and numbers
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "choices"),
-    [
-        (CALL, "voice", CALL_VOICES),
-        (CALL_2FA, "voice", CALL_2FA_VOICES),
-        (STATS, "category", CATEGORIES + PREMIUM_CATEGORIES),
-    ],
-)
-def test_a_choice_is_sent_in_the_spelling_of_the_api(
-    command: tuple[str, ...], option: str, choices: tuple[str, ...], tool: Tool, service: Service
-) -> None:
-    refused(tool, service, *command, f"--{option}=Xyzzy", names=('"Xyzzy"', ", ".join(choices)))
-    for each in choices:
-        assert used(tool, service, *command, f"--{option}", each.swapcase())[option] == each
-
-
-@pytest.mark.parametrize("command", [(*CALL, "--voice", "Mia"), (*CALL_2FA, "--voice", "Mia")])
-def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service: Service) -> None:
-    for typed in ("0", "4", "+1", "1.0", "", "١"):
-        refused(tool, service, *command, "--retries", typed, names=("--retries must be from 1 to 3",))
-    assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
 
 
 # --- texts
@@ -143,9 +117,3 @@ def test_values_fill_the_template_in_order(name: str, tool: Tool, service: Servi
 )
 def test_a_body_that_is_not_a_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
     refused(tool, service, *BODY, "-", names=("body", fault), stdin=body)
-
-
-def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, service: Service) -> None:
-    refused(tool, service, *BODY, "-", PHONE, "Ana", names=("--body", "PHONE"), stdin=b'{"a": 1}')
-    refused(tool, service, *BODY[:-1], names=("PHONE", "--body"), stdin=b'{"a": 1}')
-    refused(tool, service, *BODY[:-1], PHONE, "Ana", "", names=("VALUE", "empty"))

@@ -22,7 +22,6 @@ from support.tree import NODES, Node
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
-OF_COMMANDS = [name for name in PAGES if Path(name).stem not in manual.TOPICS]
 
 
 def plain(roff: str) -> str:
@@ -76,19 +75,6 @@ def test_every_command_and_option_has_a_line() -> None:
             for option in (*parameter.opts, *parameter.secondary_opts):
                 found = [text for tag, text in tags if option in re.findall(r"--?[\w-]+", tag)]
                 assert found, (node.path, option)
-
-
-def test_a_page_has_sections_that_the_help_lacks() -> None:
-    for name in OF_COMMANDS:
-        for title in ("EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
-            assert section(plain(PAGES[name]), title).strip(), (name, title)
-
-
-def test_every_text_is_on_a_page() -> None:
-    parts = {path.stem for path in manual.PAGES.iterdir()}
-    included = {name for part in parts for name in re.findall(r"^%include (\S+)$", manual.part(part), re.MULTILINE)}
-    assert parts - included <= {Path(name).stem.removeprefix("msgctl-") for name in PAGES}
-    assert included <= parts
 
 
 def test_cross_references_lead_to_pages() -> None:

@@ -1,11 +1,10 @@
-"""The global options: their places, colours, help and the version. The story `output/formats` has formats."""
+"""The global options: their places and colours. The story `output/formats` has formats."""
 
 from __future__ import annotations
 
 import pytest
 
-from msgctl import __version__
-from support.tool import Outcome, Tool, process
+from support.tool import Outcome, Tool
 
 
 @pytest.mark.parametrize("place", [0, 1, 4], ids=["before the group", "after the group", "after the command"])
@@ -49,22 +48,3 @@ def test_color(
         done = tool("-p", "sandbox", *options, *line, terminal=terminal)
         if line != ("--help",) or "FORCE_COLOR" not in env:  # Typer reads it once in a process
             assert (done.code, "\x1b" in done.out + done.err) == (0, coloured), line
-
-
-def test_commands_and_groups_have_help_and_the_version(tool: Tool) -> None:
-    for arguments in ([], ["sms"], ["sms", "send"]):
-        shown = tool(*arguments, "--help")
-        assert shown.out.split()[: len(arguments) + 2] == ["Usage:", "msgctl", *arguments]
-        assert tool(*arguments, "-h") == tool("help", *arguments) == shown
-        for option in ("-V", "--version"):
-            assert tool(*arguments, option) == Outcome(0, f"msgctl {__version__}\n".encode(), b"")
-    assert tool().out == tool("--help").out
-    assert tool("sms").out == tool("sms", "--help").out
-    assert process("--version").stdout == tool("-V").stdout
-
-
-def test_help_needs_neither_a_profile_nor_a_readable_configuration(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
-    monkeypatch.setenv("MSGCTL_PROFILE", "missing")
-    done = tool("sms", "send", "--help")
-    assert (done.code, done.err) == (0, "")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import KEY
 from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
-from support.service import Service
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 from support.tree import COMMANDS
@@ -66,24 +63,6 @@ def test_no_option_takes_the_key(tool: Tool) -> None:
         assert (done.code, shows_key(done.err)) == (2, False)
 
 
-@pytest.mark.parametrize(
-    ("given", "missing"),
-    [
-        ((), ["--base-url", "--client", "--key-stdin"]),
-        (("--client", "1", "--key-stdin"), ["--base-url"]),
-        (("--base-url", URL, "--key-command", "pass"), ["--client"]),
-        (ACCOUNT, ["--key-stdin"]),
-    ],
-)
-def test_without_a_terminal_one_error_lists_all_missing_options(
-    tool: Tool, given: tuple[str, ...], missing: list[str]
-) -> None:
-    done = tool("profile", "add", "main", *given, stdin=KEY)
-    assert done.code == 2
-    assert [option for option in ("--base-url", "--client", "--key-stdin") if option in done.err] == missing
-    assert not config_file().exists()
-
-
 @in_a_terminal
 def test_on_a_terminal_missing_values_are_prompted_for_until_they_are_valid() -> None:
     terminal = Terminal("profile", "add", "main")
@@ -105,34 +84,12 @@ def test_without_a_key_nothing_is_saved() -> None:
     assert not config_file().exists()
 
 
-def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, server: Service, home: Path) -> None:
-    account = ("--base-url", server.base_url, "--client", "12345", "--key-command", f"touch {home}/ran")
-    done = tool("profile", "add", "main", *account, "--check", "-n", "--json")
-    assert done.document["url"] == f"{server.base_url}/balance"
-    assert (server.received, config_file().exists(), (home / "ran").exists()) == ([], False, False)
-
-
 # --- profile set
 
 
 @pytest.fixture
 def profile() -> None:
     write_config(table("main", 'owner = "ops"') + table("other"))
-
-
-@pytest.mark.usefixtures("profile")
-@pytest.mark.parametrize(
-    ("options", "changed"),
-    [
-        (["--base-url", "https://elsewhere.example/api/v1"], {"base_url": "https://elsewhere.example/api/v1"}),
-        (["--client", "9", "--voice", "mariana"], {"client": 9, "voice": "Mariana"}),
-        (["--timezone", "America/Bogota", "--store", "/srv/x"], {"timezone": "America/Bogota", "store": "/srv/x"}),
-    ],
-)
-def test_only_the_given_settings_change(tool: Tool, options: list[str], changed: dict[str, Any]) -> None:
-    done = tool(*SET, *options)
-    assert (done.code, done.out, done.err.endswith("Changed profile main\n")) == (0, "", True)
-    assert written()["profiles"] == {"main": {**MAIN, "owner": "ops", **changed}, "other": MAIN}
 
 
 @pytest.mark.usefixtures("profile")

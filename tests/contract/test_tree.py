@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from msgctl import operations as ops
 from msgctl.cli.parsers import parser_of
-from support.tool import Tool
 from support.tree import COMMANDS, NODES, arguments, options
 
 COMMON = set(
@@ -55,26 +52,3 @@ def test_options_with_a_number_a_time_a_date_or_a_choice_have_a_parser() -> None
     ]
     # The country of a visit may be any text.
     assert found == ["sandbox click --country"]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("job resume x --rate 0", '--rate must be from 0.001 to 100,000, not "0"'),
-        ("job remove --before soon", '"soon" is not a date'),
-        ("balance check --min 1_0", '--min must be a whole number, 0 or more, not "1_0"'),
-    ],
-)
-def test_an_error_of_a_parser_is_a_usage_error(line: str, message: str, tool: Tool) -> None:
-    tool("-p", "sandbox", *line.split()).refused(2, f"Error: {message}")
-    error = tool("-p", "sandbox", "--json", *line.split()).error
-    assert (error["kind"], error["reason"], error["message"].startswith(message)) == ("usage", "usage", True)
-
-
-def test_completions_offer_only_choices_that_the_option_accepts(tool: Tool) -> None:
-    commands = {each["name"]: each for each in tool("commands", "--json").document["commands"]}
-    call = {each["names"][-1]: each for each in commands["2fa send-call"]["options"]}
-    assert call["--voice"]["choices"][0] == "Mariana"
-    assert "Marian" not in call["--voice"]["choices"]
-    serve = {each["names"][-1]: each for each in commands["sandbox serve"]["options"]}
-    assert serve["--port"]["default"] == "8520"

@@ -97,6 +97,8 @@ def files(tell: Teller, service: Service) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "holidays", None)
         tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--window", "co", about="no package of holidays")
+        patch.setitem(sys.modules, "xlsxwriter", None)
+        tell.run("job", "report", "--last", "--to", "report.xlsx", about="no package of workbooks")
 
 
 ROWS = [
@@ -356,7 +358,7 @@ def network(tell: Teller, service: Service) -> None:
         tell.run("balance", about="no more threads")
 
 
-ROOMS = (files, rows, results, store, responses, network, *map(transcript, ("times", "jobs", "phones")))
+ROOMS = (files, rows, results, store, responses, network, *map(transcript, ("times", "jobs", "phones", "usage")))
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
