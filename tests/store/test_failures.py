@@ -8,10 +8,12 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from conftest import KEY
@@ -20,6 +22,7 @@ from msgctl.store import upgrades
 from msgctl.store.owners import take
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
+from store.conftest import PATIENCE
 from store.processes import before_lock, child, status_of
 from support.commands import ALL, PHONE
 from support.jobs import of_phones
@@ -315,6 +318,22 @@ def test_a_lost_connection_is_not_reached_and_reconnects_with_the_lock_of_its_ow
         store.reconnect()
         with closing(open_store(postgres.url())) as other:
             assert other.is_owned(owner)
+
+
+def test_a_lock_is_held_again_as_soon_as_the_server_has_ended_the_lost_session(postgres: Cluster) -> None:
+    waiting = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = %s AND NOT granted"
+    with closing(open_store(postgres.url())) as store, psycopg.connect(postgres.url("admin")) as lost:
+        owner = store.owner
+        postgres.disconnect()
+        lost.execute("SELECT pg_advisory_lock(%s)", (owner,))
+        with ThreadPoolExecutor() as pool, psycopg.connect(postgres.url("admin"), autocommit=True) as observer:
+            reconnected = pool.submit(store.reconnect)
+            while not reconnected.done() and observer.execute(waiting, (postgres.database,)).fetchone() != (1,):
+                pass
+            lost.close()
+            reconnected.result(PATIENCE)
+        assert store.is_owned(owner)
+        assert store.db.held([owner]) == {owner}
 
 
 def test_a_server_that_sends_nothing_is_not_reached(postgres: Cluster) -> None:

@@ -256,8 +256,8 @@ class PostgreSQL(Database):
     # --- locks
 
     def hold(self, owner: int) -> None:
-        if not self.value("SELECT pg_try_advisory_lock(?)", (owner,)):
-            raise StoreNotReachedError(f"Another session holds a lock of the store {self.place}", "Try again.")
+        # After a reconnect, the server may need a moment to end our lost session, which holds the lock.
+        self.rows("SELECT pg_advisory_lock(?)", (owner,))
         self._owners.add(owner)
 
     def limit_idle(self, is_limited: bool) -> None:
