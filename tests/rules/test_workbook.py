@@ -19,7 +19,7 @@ from msgctl.errors import UsageError
 from msgctl.jobs import workbook_process
 from msgctl.jobs.reader import numbers_in
 from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
-from support.jobs import EVA, accepting, phones, sends
+from support.jobs import EVA, accepting, sends
 from support.runs import ended_well
 from support.service import Service
 from support.terminal import PATIENCE, RUN
@@ -301,7 +301,7 @@ def test_skip_hidden_leaves_out_hidden_rows(tool: Tool, service: Service) -> Non
     tool(*line, stdin=shop(hidden={3})).refused(2, "1 row that Excel hides", "--skip-hidden")
     done = tool(*line, "--skip-hidden", stdin=shop(hidden={3}))
     assert (done.code, done.document["recipients"]) == (0, 2)
-    assert sorted(phone for each in sends(service) for phone in phones(each)) == [ANA, EVA]
+    assert sorted(phone for each in sends(service) for phone in each.phones) == [ANA, EVA]
     assert "Left out 1 hidden row" in tool(*line[:-1], "--skip-hidden", "-n", stdin=shop(hidden={3})).err
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
-import uuid
-from typing import Any
 
-from support.service import Behaviour, Received, Service, hang_up, respond, silent
+from support.service import Behaviour, Received, Service, accepted, hang_up, respond, silent
 
 READS = ("/balance", "/messages-state", "/url/short-statistic")
 
@@ -81,23 +78,16 @@ class Server(Service):
         for text, behave in self._rules:
             if text in content:
                 return behave
-        return respond(_accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})
+        return respond(accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})
 
     def _wait(self, connection: socket.socket) -> None:
         request = self.received[-1]
         self.released.wait(20)
-        respond(_accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})(connection)
-
-
-def _parameters(request: Received) -> dict[str, Any]:
-    fields = dict(request.query) | ({} if request.body.startswith(b"{") else dict(request.form))
-    if request.body.startswith(b"{"):
-        fields |= json.loads(request.body)
-    return {name: value for name, value in fields.items() if name not in ("client", "key", "country-code")}
+        respond(accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})(connection)
 
 
 def _lines(request: Received) -> list[str]:
-    fields = _parameters(request)
+    fields = request.parameters
     if request.path == "/api/v1/send-sms":
         text = fields["sms"]
     elif request.path == "/api/v1/call/send":
@@ -106,29 +96,4 @@ def _lines(request: Received) -> list[str]:
         text = " ".join([fields["template"], *fields.get("body", [])])
     else:
         return [" ".join([request.path.removeprefix("/api/v1"), *(f"{name}={fields[name]}" for name in fields)])]
-    return [f"{phone} {text}" for phone in str(fields["phone"]).split(",")]
-
-
-def _accepted(request: Received, *, observed: bool) -> dict[str, Any]:
-    """Return the response to a request that the service carries out."""
-    fields = _parameters(request)
-    path = request.path.removeprefix("/api/v1")
-    if path == "/balance":
-        return {"status": 1, "balance": "1000"} if observed else {"status": 1000}
-    if path == "/messages-state":
-        state = {"state": "Entregado" if observed else "delivered", "id": fields["id"]}
-        return {"data": [state]} if observed else state
-    if path == "/2fa/verification-code":
-        return {"status": 1} if observed else {"status": "verified"}
-    if path == "/url/short":
-        return {"urlShort": f"https://s.example/{fields['name']}", "urlLong": fields["url-long"], "msg": "created"}
-    phones = str(fields["phone"]).split(",")
-    if path == "/block-phone" or "chatapp" in path:
-        return {"id": f"c{phones[0]}", "status": "Enviado" if observed else "sent", "phone": phones[0], "name": ""}
-    number = str(uuid.uuid4())
-    if observed:
-        entry = {"state": "Enviado", "credits": str(len(phones)), "phone": ",".join(phones)}
-        return {"status": 1, "id": number, "data": entry}
-    name = "state" if path.startswith("/call") else "status"
-    data = [{"id": f"m{phone}", name: "queued", "credits": 1, "phone": phone} for phone in phones]
-    return {"id": number, "status": "ok" if path.startswith("/call") else 1, "data": data}
+    return [f"{phone} {text}" for phone in request.phones]

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from support.service import Behaviour, Received, Service, respond
+from support.service import Behaviour, Received, Service, accepted, respond
 
 PATIENCE = 60.0
 """Seconds after which a test that waits for the server has failed."""
@@ -30,7 +30,6 @@ class CountingServer(Service):
         self.state: Callable[[str], str] = lambda _: "delivered"
         self.dispatches: list[tuple[str, ...]] = []
         self.questions: list[str] = []
-        self._phone_of: dict[str, str] = {}
         self._changed = threading.Condition()
         self._released = threading.Event()
         self._released.set()
@@ -40,10 +39,6 @@ class CountingServer(Service):
     def arrived(self) -> Counter[str]:
         """How often each phone was in a request."""
         return Counter(phone for phones in self.dispatches for phone in phones)
-
-    def phone_of(self, message: str | None) -> str | None:
-        """Return the phone of the message with an id."""
-        return self._phone_of.get(message or "")
 
     def wait_for(self, number: int) -> None:
         """Wait until this many dispatches have arrived."""
@@ -69,32 +64,23 @@ class CountingServer(Service):
 
     def behaviour(self, request: Received) -> Behaviour:
         """Do what a request asks for, and return how to respond."""
-        if request.path.endswith("/send-sms"):
-            behave = self._dispatch(tuple(dict(request.form)["phone"].split(",")))
-        elif request.path.endswith("/messages-state"):
-            message = dict(request.query)["id"]
-            with self._changed:
-                self.questions.append(message)
-                self._changed.notify_all()
-            behave = respond({"id": message, "state": self.state(message)}, headers=KEPT)
-        else:
-            return respond({"status": 1_000_000}, headers=KEPT)
+        record = accepted(request)
+        with self._changed:
+            if request.path.endswith("/send-sms"):
+                self.dispatches.append(tuple(request.phones))
+            elif request.path.endswith("/messages-state"):
+                record["state"] = self.state(record["id"])
+                self.questions.append(record["id"])
+            else:
+                return respond({"status": 1_000_000}, headers=KEPT)
+            self._changed.notify_all()
 
         def later(connection: socket.socket) -> None:
             time.sleep(self.delay)
             self._released.wait(PATIENCE)
-            behave(connection)
+            respond(record, headers=KEPT)(connection)
 
         return later
-
-    def _dispatch(self, phones: tuple[str, ...]) -> Behaviour:
-        with self._changed:
-            number = len(self.dispatches) + 1
-            self._phone_of.update((f"{number}-{phone}", phone) for phone in phones)
-            self.dispatches.append(phones)
-            self._changed.notify_all()
-        entries = [{"id": f"{number}-{phone}", "status": "queued", "credits": 1, "phone": phone} for phone in phones]
-        return respond({"id": str(number), "status": 1, "data": entries}, headers=KEPT)
 
 
 KEPT = {"Connection": "keep-alive"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from support.service import Behaviour, Received, Service, respond
+from support.service import Behaviour, Received, Service, accepted, respond
 from support.tool import Outcome, Tool
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
@@ -40,34 +39,16 @@ def of_phones(home: Path, phones: Iterable[str]) -> str:
     return table(home, "phone", *phones)
 
 
-def phones(request: Received) -> list[str]:
-    """Return the phones of a request."""
-    fields = json.loads(request.body) if request.body.startswith(b"{") else dict(request.form)
-    return str(fields["phone"]).split(",")
-
-
 def sends(service: Service) -> list[Received]:
     """The requests that arrived, but for those that read."""
     return [each for each in service.received if not each.path.endswith(("/balance", "/messages-state"))]
 
 
-def accepting(
-    service: Service, *, credits: object = 1, balance: object = 1000, look: Callable[[], object] = lambda: None
-) -> Behaviour:
-    """Responds with the balance, accepts the dispatches of one connection at a time, and calls back for each."""
+def accepting(service: Service) -> Behaviour:
+    """Carries out the requests of one connection at a time."""
 
     def behave(connection: socket.socket) -> None:
-        request = service.received[-1]
-        if request.path.endswith("/balance"):
-            respond({"status": balance})(connection)
-            return
-        look()
-        if request.path.endswith(("/chatapp/send", "/block-phone")):
-            respond({"id": f"m{phones(request)[0]}", "status": "sent", "phone": phones(request)[0]})(connection)
-            return
-        status = "state" if request.path.endswith("/call/send") else "status"
-        data = [{"id": f"m{each}", status: "queued", "credits": credits, "phone": each} for each in phones(request)]
-        respond({"id": "d1", "status": "1", "data": data})(connection)
+        respond(accepted(service.received[-1]))(connection)
 
     return behave
 

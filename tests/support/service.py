@@ -8,6 +8,7 @@ import select
 import socket
 import ssl
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,17 @@ class Received:
     def form(self) -> list[tuple[str, str]]:
         return parse_qsl(self.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(self.body))
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in all places, without the credentials."""
+        given = json.loads(self.body) if self.body.startswith(b"{") else dict(self.form)
+        found = {**dict(self.query), **given}
+        return {name: value for name, value in found.items() if name not in ("client", "key", "country-code")}
+
+    @property
+    def phones(self) -> list[str]:
+        return str(self.parameters["phone"]).split(",")
+
 
 def respond(
     body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
@@ -57,6 +69,31 @@ def respond(
         connection.sendall(head.encode() + b"\r\n" + content)
 
     return behave
+
+
+def accepted(request: Received, *, observed: bool = False) -> dict[str, Any]:
+    """Return the response to a request that the service carries out: as the API documents it, or as services in use."""
+    path = request.path.removeprefix("/api/v1")
+    if path == "/balance":
+        return {"status": 1, "balance": "1000"} if observed else {"status": 1000}
+    if path == "/messages-state":
+        state = {"state": "Entregado" if observed else "delivered", "id": request.parameters["id"]}
+        return {"data": [state]} if observed else state
+    if path == "/2fa/verification-code":
+        return {"status": 1} if observed else {"status": "verified"}
+    if path == "/url/short":
+        name = request.parameters["name"]
+        return {"urlShort": f"https://s.example/{name}", "urlLong": request.parameters["url-long"], "msg": "created"}
+    phones = request.phones
+    if path == "/block-phone" or "chatapp" in path:
+        return {"id": f"m{phones[0]}", "status": "Enviado" if observed else "sent", "phone": phones[0], "name": ""}
+    number = str(uuid.uuid4())
+    if observed:
+        entry = {"state": "Enviado", "credits": str(len(phones)), "phone": ",".join(phones)}
+        return {"status": 1, "id": number, "data": entry}
+    name = "state" if path.startswith("/call") else "status"
+    data = [{"id": f"m{phone}", name: "queued", "credits": 1, "phone": phone} for phone in phones]
+    return {"id": number, "status": "ok" if path.startswith("/call") else 1, "data": data}
 
 
 def raw(data: bytes) -> Behaviour:
