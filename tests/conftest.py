@@ -15,7 +15,6 @@ import pytest
 import trustme
 from hypothesis import settings
 
-from support.jobs import ANA, EVA, LUIS, Jobs, of_phones
 from support.sandbox import Sandbox
 from support.service import Service, respond, running
 from support.tool import Tool
@@ -93,20 +92,9 @@ def tool() -> Tool:
 
 
 @pytest.fixture
-def jobs(tool: Tool) -> Jobs:
-    return Jobs(tool)
-
-
-@pytest.fixture
 def sandbox(tool: Tool) -> Sandbox:
     """The tool with the sandbox on this machine."""
     return Sandbox(tool)
-
-
-@pytest.fixture
-def everyone(home: Path) -> str:
-    """A file of three recipients."""
-    return of_phones(home, [ANA, LUIS, EVA])
 
 
 @pytest.fixture
@@ -140,16 +128,6 @@ def postgres(cluster: Cluster) -> Cluster:
     """A PostgreSQL server with an empty database; no setting points to it."""
     cluster.empty()
     return cluster
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def on_both_stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with a store on SQLite, and again on PostgreSQL. The value is the URL, empty for a file."""
-    if request.param == "sqlite":
-        return ""
-    url: str = request.getfixturevalue("postgres").url()
-    monkeypatch.setenv("MSGCTL_STORE", url)
-    return url
 
 
 @pytest.fixture(scope="session")

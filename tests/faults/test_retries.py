@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
-from support.jobs import Jobs, accepting, numbers, of_phones
+from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Behaviour, Service, certified, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
 
@@ -164,13 +164,13 @@ def test_a_handshake_that_does_not_end_in_time_exits_with_4(
 
 
 @pytest.mark.slow
-def test_a_job_pauses_after_each_request_that_did_not_leave(jobs: Jobs, home: Path) -> None:
+def test_a_job_pauses_after_each_request_that_did_not_leave(tool: Tool, home: Path) -> None:
     with running(keeps=True) as service, pytest.MonkeyPatch.context() as patch:
         for name, value in (("BASE_URL", service.base_url), ("CLIENT", "1"), ("KEY", "key")):
             patch.setenv(f"MSGCTL_{name}", value)
         service.always(accepting(service))
-        jobs.sms(of_phones(home, numbers(10)), "--yes", "--batch-size", "1", "--canary", "1", "--name", "day")
+        sent(tool, of_phones(home, numbers(10)), "--batch-size", "1", "--canary", "1", "--name", "day")
         service.stop()
         begun = time.monotonic()
-        assert jobs("job", "resume", "day", "--yes", "--json").error["reason"] == "not_reached"
+        assert tool("job", "resume", "day", "--yes", "--json").error["reason"] == "not_reached"
         assert time.monotonic() - begun > 4.0, "five failures in a row stop a job"

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from support.jobs import Jobs, accepting, numbers, of_phones, sends
+from support.jobs import accepting, numbers, of_phones, sends, sent, shown
 from support.service import Service
 from support.tool import Tool
 
@@ -38,25 +38,23 @@ def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     most: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
-    jobs = Jobs(tool)
     with monkeypatch.context() as patched:
         allow_threads(patched, most, "store", "sender")
-        job = jobs.send(of_phones(home, numbers(3)), code=3)
-        assert "ran out of threads" in jobs("job", "resume", job, "--yes").err
+        job = sent(tool, of_phones(home, numbers(3)), code=3)
+        assert "ran out of threads" in tool("job", "resume", job, "--yes").err
     assert sends(service) == []
-    assert jobs.shown(job)["pending"] == 3
-    assert jobs("job", "resume", job, "--yes").code == 0
-    assert jobs.shown(job)["accepted"] == 3
+    assert shown(tool, job)["pending"] == 3
+    assert tool("job", "resume", job, "--yes").code == 0
+    assert shown(tool, job)["accepted"] == 3
 
 
 def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
     tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
-    jobs = Jobs(tool)
     allow_threads(monkeypatch, 2, "store", "sender")
-    job = jobs.send(of_phones(home, numbers(3)), "--batch-size", "1", "--concurrency", "3")
-    assert jobs.shown(job)["accepted"] == 3
+    job = sent(tool, of_phones(home, numbers(3)), "--batch-size", "1", "--concurrency", "3")
+    assert shown(tool, job)["accepted"] == 3
 
 
 def test_the_error_for_a_failed_connection_has_the_reason(

@@ -12,8 +12,7 @@ from msgctl.errors import UsageError
 from msgctl.jobs.reader import opened
 from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
 
-ANA = "573001234567"
-LUIS = "573007654321"
+ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
 
 

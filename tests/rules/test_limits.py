@@ -11,8 +11,9 @@ from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, Fail
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent, RowOutcome
 from msgctl.store.schema import CREDIT
-from support.jobs import Jobs, accepting, numbers, of_phones
+from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Service, respond
+from support.tool import Tool
 
 _ZEROS: Any = [0] * len(COLUMNS.split(","))
 JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None)
@@ -112,10 +113,10 @@ def test_requests_in_flight_of_a_killed_job_count_as_unknown() -> None:
     assert counts(replace(JOB, accepted=3, unknown=1, sending=2)) == "3 accepted, 3 unknown"
 
 
-def test_five_failed_checks_in_a_row_end_the_polling(jobs: Jobs, service: Service, home: Path) -> None:
+def test_five_failed_checks_in_a_row_end_the_polling(tool: Tool, service: Service, home: Path) -> None:
     service.always(accepting(service))
-    job = jobs.send(of_phones(home, numbers(20)))
+    job = sent(tool, of_phones(home, numbers(20)))
     service.received.clear()
     service.always(respond({"error": "E1"}, 520))
-    assert jobs("job", "states", job).code == 4
+    assert tool("job", "states", job).code == 4
     assert 5 <= len(service.received) < 10

@@ -18,8 +18,8 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.jobs import workbook_process
 from msgctl.jobs.reader import numbers_in
-from rules.reading import ANA, LUIS, Broken, read, read_from, refused, source
-from support.jobs import EVA, accepting, sends
+from rules.reading import ANA, EVA, LUIS, Broken, read, read_from, refused, source
+from support.jobs import accepting, sends
 from support.runs import ended_well
 from support.service import Service
 from support.terminal import PATIENCE, RUN

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import socket
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from support.service import Behaviour, Received, Service, accepted, respond
-from support.tool import Outcome, Tool
-
-ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
-
-
-def files(home: Path) -> list[str]:
-    """Return the IDs of the jobs in the stores of this machine."""
-    found: list[str] = []
-    for path in (home / "state" / "msgctl").glob("*store.sqlite3"):
-        with closing(sqlite3.connect(path)) as db:
-            found += [job for (job,) in db.execute("SELECT id FROM job WHERE id IS NOT NULL")]
-    return found
+from support.tool import Tool
 
 
 def numbers(count: int) -> list[str]:
     return [f"57300{number:07}" for number in range(count)]
 
 
-def table(home: Path, *lines: str, name: str = "customers.csv") -> str:
-    """A file of recipients; the path to it."""
+def of_phones(home: Path, phones: Iterable[str], name: str = "customers.csv") -> str:
+    """Create a file of recipients, and return its path."""
     path = home / name
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(f"{line}\n" for line in ("phone", *phones)), encoding="utf-8")
     return str(path)
-
-
-def of_phones(home: Path, phones: Iterable[str]) -> str:
-    return table(home, "phone", *phones)
 
 
 def sends(service: Service) -> list[Received]:
@@ -53,43 +37,12 @@ def accepting(service: Service) -> Behaviour:
     return behave
 
 
-class Jobs:
-    """Bulk commands and their results, one request at a time."""
-
-    def __init__(self, tool: Tool, *common: str) -> None:
-        self.tool = tool
-        self._common = common
-
-    def __call__(self, *arguments: str, **given: Any) -> Outcome:
-        done = self.tool(*self._common, *arguments, **given)
-        assert "Traceback" not in done.err
-        return done
-
-    def sms(self, file: str, *more: str, text: str = "Hello", **given: Any) -> Outcome:
-        return self("sms", "bulk", file, "-m", text, "--concurrency", "1", *more, **given)
-
-    def send(self, file: str, *more: str, text: str = "Hello", code: int = 0) -> str:
-        """Send to a file; the id of the job."""
-        done = self.sms(file, "--yes", "--json", *more, text=text)
-        assert done.code == code, done.err
-        return str(done.document["job"])
-
-    def shown(self, job: str) -> Any:
-        done = self("job", "show", job, "--json")
-        assert (done.code, done.err) == (0, "")
-        return done.document
-
-    def report(self, job: str, *more: str) -> Any:
-        done = self("job", "report", job, "--json", *more)
-        assert (done.code, done.err) == (0, "")
-        return done.document
-
-    def outcomes(self, job: str) -> dict[str, str]:
-        """Return the outcome of each phone."""
-        return {row["phone"]: row["outcome"] for row in self.report(job)}
+def sent(tool: Tool, file: str, *more: str, code: int = 0) -> str:
+    """Send to a file, one request at a time, and return the ID of the job."""
+    done = tool("sms", "bulk", file, "-m", "Hello", "--concurrency", "1", "--yes", "--json", *more)
+    assert done.code == code, done.err
+    return str(done.document["job"])
 
 
-def counts(document: Any) -> dict[str, int]:
-    """The outcomes of a job that are not zero."""
-    outcomes = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
-    return {name: document[name] for name in outcomes if document[name]}
+def shown(tool: Tool, job: str) -> Any:
+    return json.loads(tool("job", "show", job, "--json").out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from support.tool import Outcome, Tool
@@ -16,23 +17,18 @@ class Sandbox:
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
 
-    def __call__(self, *arguments: str, stdin: str | None = None) -> Outcome:
-        return self.tool("-p", "sandbox", *arguments, stdin=stdin)
+    def __call__(self, *arguments: str) -> Outcome:
+        return self.tool("-p", "sandbox", *arguments)
 
-    def done(self, *arguments: str, stdin: str | None = None) -> str:
+    def done(self, *arguments: str) -> str:
         """Return what a command printed. It must succeed."""
-        outcome = self(*arguments, stdin=stdin)
+        outcome = self(*arguments)
         assert outcome.code == 0, outcome.err
         return outcome.out
 
     def document(self, *arguments: str) -> Any:
         """Return the JSON that a command prints for a script."""
-        outcome = self.tool("-p", "sandbox", "--json", *arguments)
-        assert outcome.code == 0, outcome.err
-        return outcome.document
-
-    def credits(self) -> int:
-        return int(self.document("balance")["status"])
+        return json.loads(self.done("--json", *arguments))
 
     def code(self, phone: str = PHONE) -> str:
         """The code that a phone received last."""

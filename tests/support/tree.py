@@ -43,11 +43,6 @@ NODES = tuple(walk())
 COMMANDS = tuple(node for node in NODES if not node.is_group or node.facts.examples)
 
 
-def name_of(value: object) -> str | None:
-    """The id of a parametrized test."""
-    return (value.path or "msgctl") if isinstance(value, Node) else None
-
-
 def arguments(node: Node) -> list[str]:
     """Return the placeholders of the arguments, such as `PHONE...`, required or not."""
     metavars = [each.metavar for each in node.command.params if each.param_type_name == "argument"]
