@@ -1,4 +1,4 @@
-"""The words of the stories, as README.md explains them: what each one does, and what it expects."""
+"""The words that begin the lines of stories, which README.md explains."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Scene:
         self.server.stop()
 
     def perform(self, line: str, block: list[str]) -> None:
-        """Do what a line says."""
+        """Perform one line, with the indented lines below it."""
         line, *block = (
             text.replace("{service}", self.base_url).replace("{home}", str(self.home)) for text in (line, *block)
         )
@@ -81,7 +81,7 @@ class Scene:
                 return
         raise ValueError(f"no word of the stories begins this line: {line}")
 
-    # --- what there is before a command
+    # --- before a command
 
     @word(r"file (\S+)(?: of mode (\d+))?")
     def file(self, name: str, mode: str | None, lines: Sequence[str] = ()) -> None:
@@ -179,16 +179,16 @@ class Scene:
         assert self.code == int(code), f"exit {self.code}\n{self.out}\n{self.err}"
 
     def finish(self, code: int, out: str, err: str) -> None:
-        """Keep how a command ended, until a word expects something of it."""
+        """Keep the result of a command for the expectations that follow."""
         self.code, self.out, self.err, self.is_open = code, COLOUR.sub("", out), COLOUR.sub("", err), True
         assert KEY not in out + err
 
     def settle(self) -> None:
-        """Expect 0 of a command without a line ``exit``."""
+        """Expect exit code 0 if no ``exit`` line follows the last command."""
         if self.is_open:
             self.exit("exit", "0")
 
-    # --- what is expected of them
+    # --- expectations
 
     @word(r"(prints|does not print)( on standard error)?(?: (.*))?")
     def prints(self, verb: str, error: str | None, text: str | None, lines: list[str] | None = None) -> None:

@@ -11,7 +11,7 @@ READS = ("/balance", "/messages-state", "/url/short-statistic")
 
 
 class Server(Service):
-    """Responds as the API documents it, or with ``observed``, as services in use do."""
+    """A service that responds as the API documents or, with ``observed``, as real services do."""
 
     def __init__(self, *, observed: bool) -> None:
         super().__init__(keeps=True)
