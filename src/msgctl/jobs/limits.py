@@ -63,7 +63,7 @@ class Budget:
 
     def __init__(self, max_credits: int, job: Job, charged: Charges) -> None:
         self._max = max_credits * CREDIT
-        self._price = CREDIT
+        self._price = max(job.highest_price, CREDIT)
         self._is_known = charged.accepted > 0
         self._spent = job.credits + charged.uncharged * CREDIT
         self._unknown = charged.unknown
