@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from support.commands import ALL, SENDS
 from support.service import Service, respond
-from support.tool import Outcome, Tool
+from support.tool import Tool
 
 RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
-
-
-def only_error(outcome: Outcome) -> Any:
-    """Return the only line of standard error, read as JSON; standard output must be empty."""
-    assert outcome.stdout == b""
-    assert outcome.stderr.count(b"\n") == 1
-    return json.loads(outcome.stderr)
 
 
 def test_every_command_exits_with_1_and_quotes_the_service_after_a_520(service: Service, tool: Tool) -> None:
     service.always(respond(RECORD, 520))
     for command in ALL.values():
         outcome = tool(*command.line, "--json")
-        error = only_error(outcome)
-        assert (outcome.code, error["exit_code"], error["kind"]) == (1, 1, "refused"), command.line
+        outcome.refused(1)
+        error = outcome.error
+        assert (error["exit_code"], error["kind"]) == (1, "refused"), command.line
         assert {name: error[name] for name in RECORD} == RECORD
         assert all(part in error["message"] for part in ("520", *RECORD.values()))
 
@@ -34,8 +27,9 @@ def test_every_command_exits_with_1_and_quotes_the_service_after_a_520(service: 
 def test_every_command_exits_with_3_without_a_profile(tool: Tool) -> None:
     for command in ALL.values():
         outcome = tool(*command.line, "--json")
-        error = only_error(outcome)
-        assert (outcome.code, error["exit_code"], error["kind"]) == (3, 3, "configuration"), command.line
+        outcome.refused(3)
+        error = outcome.error
+        assert (error["exit_code"], error["kind"]) == (3, "configuration"), command.line
         assert "profile add" in error["hint"]
 
 
@@ -43,7 +37,7 @@ def test_every_command_exits_with_3_without_a_profile(tool: Tool) -> None:
 def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
     service.will(respond({"error": value, "msg": "no"}, 520))
     outcome = tool(*SENDS["sms send"].line, "--json")
-    found = only_error(outcome)["error"]
+    found = outcome.error["error"]
     assert (found, type(found)) == (value, type(value))
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()

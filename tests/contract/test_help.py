@@ -10,6 +10,12 @@ from support.tool import Tool
 from support.tree import COMMANDS, NODES, Node
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+GLOBAL_OPTIONS = set(
+    """
+    -p --profile --json -o --output --fields --no-header -n --dry-run -y --yes -q --quiet -v --verbose --timeout
+    --no-color -h --help -V --version
+    """.split()
+)
 BULK = ["Message", "Recipients", "Safety", "When", "Speed", "Global options"]
 
 
@@ -27,6 +33,22 @@ def words(text: str) -> str:
 def panels(text: str) -> dict[str, str]:
     """Return the text in each panel of a page by the panel's title."""
     return dict(re.findall(r"^╭─ (.+?) ─+╮\n(.*?)^╰", text, re.MULTILINE | re.DOTALL))
+
+
+def test_every_parameter_has_help_and_a_name_in_capitals() -> None:
+    for node in NODES:
+        for parameter in node.command.params:
+            # A remark in brackets may follow the sentence.
+            assert re.fullmatch(r"[A-Z].*[.](?: \[.*\])?", parameter.help), (node.path, parameter.name)
+            if parameter.param_type_name == "argument" or not (parameter.is_flag or parameter.count):
+                assert parameter.metavar, (node.path, parameter.name)
+                assert parameter.metavar == parameter.metavar.upper()
+
+
+def test_every_command_accepts_the_global_options() -> None:
+    for node in NODES:
+        names = {name for each in node.command.params for name in (*each.opts, *each.secondary_opts)}
+        assert names >= GLOBAL_OPTIONS, node.path
 
 
 @pytest.mark.parametrize("columns", [80, 100])

@@ -86,12 +86,6 @@ def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> Non
     assert used(tool, service, *SMS, stdin=longest)["sms"] == longest
 
 
-def test_a_code_is_sent_without_spaces(tool: Tool, service: Service) -> None:
-    for typed in (" 480 615", "480\u00a0615"):
-        assert used(tool, service, *VERIFY, "--code", typed)["code"] == "480615"
-        assert used(tool, service, *VERIFY, "--code", "-", stdin=f"{typed}\r\n")["code"] == "480615"
-
-
 # --- the body of a template
 
 

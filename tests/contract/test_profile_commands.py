@@ -111,32 +111,6 @@ def test_an_invalid_change_is_refused_whole(tool: Tool) -> None:
     assert config_file().read_bytes() == before
 
 
-@pytest.mark.usefixtures("profile")
-def test_a_key_and_a_key_command_replace_each_other(tool: Tool) -> None:
-    done = tool(*SET, "--key-stdin", stdin=f"{KEY}\n")
-    assert (done.code, shows_key(done.err)) == (0, False)
-    assert written()["profiles"]["main"] == {**MAIN, "owner": "ops", "key": KEY}
-    assert tool(*SET, "--key-command", "pass show sms").code == 0
-    without_key = {"base_url": URL, "client": 1, "owner": "ops"}
-    assert written()["profiles"]["main"] == {**without_key, "key_command": "pass show sms"}
-    assert tool(*SET, "--key-stdin", stdin=KEY).code == 0
-    assert written()["profiles"]["main"] == {**without_key, "key": KEY}
-
-
-@pytest.mark.usefixtures("profile")
-def test_words_are_added_and_removed_by_kind(tool: Tool) -> None:
-    words = ("--word", "delivered=RECEIVED", "--word", "accepted=EN ESTUDIO", "--word", "delivered=LISTO = OK")
-    done = tool(*SET, *words, "--json")
-    expected = {"delivered": ["RECEIVED", "LISTO = OK"], "accepted": ["EN ESTUDIO"]}
-    assert (done.document["words"], written()["profiles"]["main"]["words"]) == (expected, expected)
-    assert tool(*SET, "--word", "delivered=RECEIVED", "--word", "failed=NO").code == 0
-    assert written()["profiles"]["main"]["words"] == {**expected, "failed": ["NO"]}
-    assert tool(*SET, "--word", "delivered=", "--word", "failed=", "--client", "3").code == 0
-    assert written()["profiles"]["main"]["words"] == {"accepted": ["EN ESTUDIO"]}
-    assert tool(*SET, "--word", "accepted=").code == 0
-    assert "words" not in written()["profiles"]["main"]
-
-
 # --- the rest of the file
 
 FOREIGN = """

@@ -80,20 +80,3 @@ def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, too
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
     assert (outcome.code, "✓ delivered" in outcome.out) == (0, True)
     assert all(part in outcome.err for part in ("Waiting for 1 of 1", "0:02 of 5:00", "○ queued", "trying again"))
-
-
-@pytest.mark.parametrize(("options", "program"), [((), "msgctl"), (("-p", "sandbox"), "msgctl -p sandbox")])
-def test_hints_contain_the_profile_if_the_command_line_did(
-    options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not options:
-        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    sms = ("sms", "send", "573001230003", "-m", "Hello", "--no-color")
-    code = ("2fa", "send-sms", "573001230003", "--app-name", "Shop", "--no-color")
-    assert f"→ Follow the delivery: {program} state watch --last\n" in tool(*options, *sms, terminal=True).err
-    assert f"→ Check a code: {program} 2fa verify 573001230003 " in tool(*options, *code, terminal=True).err
-    for line, hint in (
-        (("state", "watch", "--last", "--max-wait", "1"), f"Check again later: {program} state get "),
-        ((*sms, "--wait", "--max-wait", "1"), f"To check again: {program} state get --last\n"),
-    ):
-        assert hint in tool(*options, *line).err

@@ -14,13 +14,12 @@ import pytest
 from emoji import EMOJI_DATA
 from rich.cells import cell_len
 
-from golden.views import FOLDER, NOW, TERMINALS, Terminal, Viewer
+from golden.views import FOLDER, TERMINALS, Terminal, Viewer
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS, Summary
 from msgctl.output.result import Layout, OwnResult
-from msgctl.output.tables import shown
 from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
@@ -278,14 +277,6 @@ def test_a_very_narrow_table_folds_its_cells() -> None:
     lines = viewer.shown().splitlines()
     assert max(map(len, lines)) <= 16
     assert "573001234567" in "".join(lines[2:]).replace("sent", "").replace(" ", "")
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("Created", "○ Created"), ("ok", "○ ok"), ("Entregado", "✓ Entregado"), ("Cancelled", "✗ Cancelled"), ("", "")],
-)
-def test_a_word_of_the_service_has_the_sign_of_its_delivery_state(word: str, expected: str) -> None:
-    assert shown(word, "delivery", NOW).plain == expected
 
 
 # --- columns are aligned with any cells

@@ -41,15 +41,3 @@ def walk(command: Any = None, path: str = "") -> Iterator[Node]:
 
 NODES = tuple(walk())
 COMMANDS = tuple(node for node in NODES if not node.is_group or node.facts.examples)
-
-
-def arguments(node: Node) -> list[str]:
-    """Return the placeholders of the arguments, such as `PHONE...`, required or not."""
-    metavars = [each.metavar for each in node.command.params if each.param_type_name == "argument"]
-    return [metavar.replace("[", "").replace("]", "") for metavar in metavars]
-
-
-def options(node: Node) -> set[str]:
-    """Every spelling of every option."""
-    given = [each for each in node.command.params if each.param_type_name == "option"]
-    return {name for each in given for name in (*each.opts, *each.secondary_opts)}
