@@ -93,7 +93,6 @@ def tool() -> Tool:
 
 @pytest.fixture
 def sandbox(tool: Tool) -> Sandbox:
-    """The tool with the sandbox on this machine."""
     return Sandbox(tool)
 
 
@@ -138,7 +137,6 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust the authority through SSL_CERT_FILE."""
     file = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
     monkeypatch.setenv("SSL_CERT_FILE", str(file))

@@ -39,7 +39,6 @@ def parsed(body: Any) -> Any:
 def outcomes(
     body: Any, http_status: int = 200, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ("hi",)
 ) -> list[str]:
-    """Return the outcome of each recipient of an SMS."""
     document = parsed(body)
     found = judge.sent(request("sms send", phones, values), http_status, document)
     return [each.outcome for each in found.outcomes]

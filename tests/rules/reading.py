@@ -33,8 +33,6 @@ class Broken(io.RawIOBase):
 
 
 class Outcome(NamedTuple):
-    """What was read from a file."""
-
     columns: tuple[str, ...]
     phone_column: str
     notes: list[str]

@@ -35,7 +35,6 @@ def own_words() -> Iterator[None]:
 
 
 def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return a response with an entry for each of two recipients."""
     return {"data": [{**first, "phone": PHONE}, {**second, "phone": OTHER}]}
 
 

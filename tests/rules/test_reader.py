@@ -220,7 +220,6 @@ def test_the_values_of_a_column_come_with_their_lines_and_numbers() -> None:
 
 
 def cell(text: str) -> str:
-    """Return the number in a cell."""
     return PhoneCells("CO", sms=True).read(text)
 
 

@@ -103,7 +103,6 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def assert_passes(shell: Shell, folder: Path, test: str) -> None:
-    """Run a test file with the fixtures of the guide."""
     (folder / "test_shop.py").write_text(block("Fixtures for pytest") + "\n\n" + test)
     code, printed = shell.run(f"{sys.executable} -m pytest -q -p no:cacheprovider test_shop.py")
     assert (code, f"{test.count('def test_')} passed" in printed) == (0, True), printed

@@ -66,7 +66,6 @@ def test_only_short_urls_of_the_sandbox_are_links_in_a_message(world: World) -> 
 
 
 def shortened(world: World) -> str:
-    """Create a short URL, and return its path."""
     url = post(world, "/url/short", name="shop", url_long="https://shop.example/")["urlShort"]
     return str(url).removeprefix(world.emulator.origin)
 

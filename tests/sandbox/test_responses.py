@@ -37,7 +37,6 @@ def states(world: World, id: str) -> Any:
 
 
 def journey(world: World, id: str, seconds: int) -> list[str]:
-    """Return the states of the only message of a dispatch, one per second."""
     found = []
     for _ in range(seconds):
         found.append(states(world, id)[0]["state"])

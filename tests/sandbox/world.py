@@ -62,7 +62,6 @@ class World:
     # --- the sandbox's own endpoints
 
     def ask(self, path: str, **fields: object) -> SandboxResponse:
-        """Read an endpoint."""
         return self.respond(SandboxRequest("GET", f"/sandbox/{path}", urlencode(fields, errors="replace")))
 
     def change(self, path: str, **fields: object) -> SandboxResponse:
@@ -131,7 +130,6 @@ class Served:
 
 
 def raw(address: tuple[str, int], data: bytes) -> bytes:
-    """Send bytes and return everything that a server sends back until it closes."""
     with socket.create_connection(address, PATIENCE) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
@@ -149,7 +147,6 @@ def as_http(request: SandboxRequest) -> bytes:
 
 
 def read_response(connection: socket.socket, method: str = "GET") -> SandboxResponse:
-    """Read the next response on a connection with the standard library's client."""
     response = HTTPResponse(connection, method=method)
     response.begin()
     headers = {name.lower(): value for name, value in response.getheaders()}
@@ -158,7 +155,6 @@ def read_response(connection: socket.socket, method: str = "GET") -> SandboxResp
 
 @contextmanager
 def serving(world: World, server: Server | None = None) -> Iterator[Served]:
-    """A server on loopback for the time of a test."""
     log: list[str] = []
     server = server or Server("127.0.0.1", 0, log.append)
     thread = threading.Thread(target=server.serve_forever, args=(partial(respond, world.emulator),), daemon=True)

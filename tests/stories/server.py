@@ -33,12 +33,10 @@ class Server(Service):
         return [line for request in self.requests(None) for line in _lines(request)]
 
     def wait_for(self, number: int, path: str | None, patience: float) -> bool:
-        """Wait until this many requests have arrived. Return whether they have."""
         with self._arrived:
             return self._arrived.wait_for(lambda: len(self.requests(path)) >= number, patience)
 
     def come_back(self) -> None:
-        """Listen again at the same address."""
         self._listener.listen()
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._acceptor.start()

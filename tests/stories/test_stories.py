@@ -27,7 +27,6 @@ class Story:
 
 
 def stories(text: str) -> Iterator[Story]:
-    """Read the stories of a file."""
     story = None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("# "):

@@ -37,15 +37,12 @@ class CountingServer(Service):
     # --- what a test asks
 
     def arrived(self) -> Counter[str]:
-        """How often each phone was in a request."""
         return Counter(phone for phones in self.dispatches for phone in phones)
 
     def wait_for(self, number: int) -> None:
-        """Wait until this many dispatches have arrived."""
         self._wait(lambda: len(self.dispatches) >= number)
 
     def wait_for_questions(self, number: int) -> None:
-        """Wait until this many delivery states were requested."""
         self._wait(lambda: len(self.questions) >= number)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
@@ -63,7 +60,6 @@ class CountingServer(Service):
     # --- what it does, in a thread for each connection
 
     def behaviour(self, request: Received) -> Behaviour:
-        """Do what a request asks for, and return how to respond."""
         record = accepted(request)
         with self._changed:
             if request.path.endswith("/send-sms"):
@@ -88,7 +84,6 @@ KEPT = {"Connection": "keep-alive"}
 
 @contextlib.contextmanager
 def counting(delay: float = 0.0) -> Iterator[CountingServer]:
-    """A server for the time of a test."""
     server = CountingServer(delay)
     server.start()
     try:

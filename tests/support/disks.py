@@ -19,8 +19,6 @@ REQUIRED = os.environ.get("CRASH_TESTS") == "required"
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk that exists during a test."""
-
     path: Path
 
     def resize(self, size: str) -> None:

@@ -49,7 +49,6 @@ class Example(NamedTuple):
 
     @property
     def stdin(self) -> bytes:
-        """The standard input of the line; its files are in `FILES`."""
         redirected = re.search(r"< (\S+)", self.line)
         if redirected:
             return FILES.get(redirected[1], "").encode()

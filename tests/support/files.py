@@ -13,7 +13,6 @@ URL = "https://service.example/api/v1"
 
 
 def config_file() -> Path:
-    """Return the path of the configuration file in the environment of the test."""
     return Path(os.environ["XDG_CONFIG_HOME"]) / "msgctl" / "config.toml"
 
 
@@ -39,6 +38,5 @@ def table(name: str, *lines: str, base_url: str = URL, client: int = 1, key: str
 
 
 def credentials(service: Service) -> tuple[str, str]:
-    """Client and key of the last request."""
     sent = dict(service.received[-1].query)
     return sent["client"], sent["key"]

@@ -17,7 +17,6 @@ def numbers(count: int) -> list[str]:
 
 
 def of_phones(home: Path, phones: Iterable[str], name: str = "customers.csv") -> str:
-    """Create a file of recipients, and return its path."""
     path = home / name
     path.write_text("".join(f"{line}\n" for line in ("phone", *phones)), encoding="utf-8")
     return str(path)

@@ -58,7 +58,6 @@ class Cluster:
         return int(self._id.read_text().splitlines()[3])
 
     def create(self, *settings: str) -> None:
-        """Create the files of the server, start it, and create its users."""
         directory = self._data.parent
         password = directory / "password"
         password.write_text(KEY, encoding="utf-8")
@@ -93,12 +92,10 @@ class Cluster:
     def url(
         self, user: str = USER, password: str = KEY, database: str = "", port: int = 0, tls: str = "disable"
     ) -> str:
-        """Return the URL for a user."""
         address = f"127.0.0.1:{port or self.port}/{database or self.database}?sslmode={tls}"
         return f"postgresql://{user}:{quote(password, safe='')}@{address}"
 
     def start(self) -> None:
-        """Start the server, and wait until it accepts connections."""
         self._run("pg_ctl", "--wait", "--log", str(self._data.parent / "log"), "start")
 
     def create_database(self) -> None:
@@ -106,14 +103,12 @@ class Cluster:
         self.admin(f"CREATE DATABASE {self.database} OWNER {USER}", database="postgres")
 
     def disconnect(self) -> None:
-        """End the sessions of the user in the database."""
         self.admin(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
             f"WHERE usename = '{USER}' AND datname = '{self.database}'"
         )
 
     def empty(self) -> None:
-        """End the sessions of the user, and delete the tables."""
         self.disconnect()
         self.admin("DROP SCHEMA IF EXISTS msgctl CASCADE")
 

@@ -29,7 +29,6 @@ class Line:
 
     @property
     def sends_a_job(self) -> bool:
-        """Return whether it sends to the recipients in a file."""
         return self.path.endswith(" bulk") or self.path == "job resume"
 
     def run(self, tool: Tool, *common: str, screen: bool = False) -> Outcome:

@@ -16,7 +16,6 @@ NEVER_PRINTED = ("Traceback", "Exception ignored", "because of a bug")
 
 
 def ended_well(code: int, *streams: str, coloured: bool = False) -> bool:
-    """Return whether a run ended as every run should."""
     assert code in DOCUMENTED, f"exit {code}: {streams}"
     for text in streams:
         assert [part for part in NEVER_PRINTED if part in text] == [], text[-3000:]

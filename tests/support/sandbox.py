@@ -27,9 +27,7 @@ class Sandbox:
         return outcome.out
 
     def document(self, *arguments: str) -> Any:
-        """Return the JSON that a command prints for a script."""
         return json.loads(self.done("--json", *arguments))
 
     def code(self, phone: str = PHONE) -> str:
-        """The code that a phone received last."""
         return str(self.document("sandbox", "inbox", phone)[-1]["code"])

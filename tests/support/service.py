@@ -110,12 +110,10 @@ def drop(connection: socket.socket) -> None:
 
 
 def hang_up(connection: socket.socket) -> None:
-    """Close the connection at once, even if the server would keep it."""
     connection.shutdown(socket.SHUT_RDWR)
 
 
 def reset(connection: socket.socket) -> None:
-    """Reset the connection without a response."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
@@ -217,11 +215,9 @@ class Service:
         return len(self._prepared)
 
     def will(self, *behaviours: Behaviour) -> None:
-        """Prepare the responses to the next requests, one after the other."""
         self._prepared.extend(behaviours)
 
     def always(self, behaviour: Behaviour) -> None:
-        """Set the response to every request without a prepared one."""
         self._otherwise = behaviour
 
     def hang_up(self, times: int) -> None:

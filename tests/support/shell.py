@@ -29,7 +29,6 @@ class Shell:
         return {**os.environ, **self.variables, "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}"}
 
     def program(self, name: str, script: str) -> None:
-        """Put a program on the PATH."""
         path = self._folder / "bin" / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
@@ -42,7 +41,6 @@ class Shell:
         self.variables |= {"MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1", "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "a-key"}
 
     def run(self, script: str, shell: str = "bash") -> tuple[int, str]:
-        """Return the exit code of a script, and what it printed on both streams."""
         done = subprocess.run(
             [shell, "-eu", "-c", f"exec 2>&1\n{script}"],
             cwd=self._folder,

@@ -60,7 +60,6 @@ class Terminal:
         os.write(self._outer, typed)
 
     def answer(self, prompt: str, line: bytes) -> None:
-        """Type something after a prompt."""
         assert self.read_until(re.escape(prompt.encode())), self.shown
         self.write(line)
 

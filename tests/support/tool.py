@@ -35,12 +35,10 @@ class Outcome:
 
     @property
     def document(self) -> Any:
-        """Standard output read as one JSON document."""
         return json.loads(self.stdout)
 
     @property
     def error(self) -> Any:
-        """The last line of standard error read as JSON."""
         return json.loads(self.err.splitlines()[-1])
 
     def refused(self, code: int, *parts: str) -> None:
@@ -118,7 +116,6 @@ class Tool:
 
 
 def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | None = None) -> Outcome:
-    """Run a command line as a process."""
     done = subprocess.run(
         [sys.executable, "-m", "msgctl", *arguments],
         input=stdin,

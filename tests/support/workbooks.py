@@ -32,17 +32,14 @@ def workbook(*rows: Cells) -> bytes:
 
 
 def of_sheets(**sheets: Sheet) -> bytes:
-    """Return a workbook with these sheets by their names."""
     return _packed({name: _sheet(_rows(sheet)) for name, sheet in sheets.items()}, sheets)
 
 
 def of_rows(rows: str) -> bytes:
-    """Return a workbook whose sheet has these rows, in XML."""
     return _packed({"People": _sheet(rows)}, {})
 
 
 def of_xml(sheet: str) -> bytes:
-    """Return a workbook whose sheet is this document."""
     return _packed({"People": sheet}, {})
 
 
