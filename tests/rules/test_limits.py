@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.jobs.ending import counts
-from msgctl.jobs.limits import MAX_RETRY_AFTER, MAX_WAITS, Backoff, Budget, FailureCounter
+from msgctl.jobs.limits import MAX_WAITS, Backoff, Budget, FailureCounter
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent, RowOutcome
 from msgctl.store.schema import CREDIT
@@ -99,8 +99,8 @@ def test_waits_become_longer_until_a_message_is_accepted() -> None:
 
 
 def test_a_wait_of_more_than_ten_minutes_pauses_the_job() -> None:
-    assert not Backoff().turned_away(0, 1, MAX_RETRY_AFTER)
-    assert Backoff().turned_away(0, 1, MAX_RETRY_AFTER + 1)
+    assert not Backoff().turned_away(0, 1, 600)
+    assert Backoff().turned_away(0, 1, 601)
 
 
 def test_five_failures_in_a_row_stop_the_job() -> None:
