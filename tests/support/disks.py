@@ -1,12 +1,8 @@
-"""Small disks that can be filled or made read-only; tests mount them if their user may do so.
-
-With ``CRASH_TESTS=required``, tests that cannot mount a disk fail instead of being skipped.
-"""
+"""Small disks that can be filled or made read-only; tests mount them if their user may do so."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-REQUIRED = os.environ.get("CRASH_TESTS") == "required"
+from support import programs
 
 
 @dataclass(frozen=True)
@@ -50,13 +46,13 @@ class Disk:
 
 @contextlib.contextmanager
 def mounted(path: Path, size: str) -> Iterator[Disk]:
-    """A disk at a path. Without the right to mount, the test is skipped."""
+    """A disk at a path. Without the right to mount, the test is skipped, or fails in continuous integration."""
     path.mkdir()
     mounting = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", path], capture_output=True, check=False
     )
     if mounting.returncode:
-        if REQUIRED:
+        if programs.REQUIRED:
             pytest.fail(f"a disk cannot be mounted: {mounting.stderr.decode()}")
         pytest.skip("a disk cannot be mounted by this user")
     try:
