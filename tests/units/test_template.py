@@ -36,23 +36,10 @@ def test_columns_are_filled_in(text: str, result: str) -> None:
     assert Template.parse(text, COLUMNS).fill(ROW) == result
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("{x:5}", ["The message uses", "{x:5}", "phone, name, Due date", "{{ and }}"]),
-        ("{name.__class__}", ["{name.__class__}"]),
-        ("{0}", ["{0}"]),
-        ("a {na{me}", ["Unmatched", "position 3"]),
-        ("{{{", ["Unmatched", "position 3"]),
-        ("{OK}", ["no such column"]),
-        ("{\x1b]0;\u202e}", ["{\\x1b]0;\\u202e}"]),
-    ],
-)
-def test_a_template_with_an_error_is_refused(text: str, wanted: list[str]) -> None:
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize("text", ["{x:5}", "{name.__class__}", "{0}", "{OK}"])
+def test_a_placeholder_can_only_be_the_name_of_a_column(text: str) -> None:
+    with pytest.raises(UsageError, match="no such column"):
         Template.parse(text, COLUMNS)
-    message = f"{caught.value.message} {caught.value.hint}"
-    assert [part for part in wanted if part not in message] == []
 
 
 @pytest.mark.parametrize(
