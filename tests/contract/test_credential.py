@@ -74,16 +74,3 @@ def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     terminal.answer("Passphrase? ", b"ana\n")
     assert terminal.end() == 0
     assert credentials(server) == ("1", "key-of-ana")
-
-
-def test_a_key_command_is_not_run_if_no_key_is_needed(tool: Tool, server: Service, home: Path) -> None:
-    with_command(server, f"touch {home}/ran; echo key")
-    for arguments in (
-        ["balance", "-n"],
-        ["sms", "send", "573001234567", "-m", "Hola", "-n"],
-        ["profile", "list"],
-        ["profile", "show", "main"],
-        ["sms", "send", "not a number", "-m", "Hola"],
-    ):
-        tool("-p", "main", *arguments)
-    assert not (home / "ran").exists()

@@ -41,25 +41,3 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert (found, type(found)) == (value, type(value))
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()
-
-
-@pytest.mark.parametrize(
-    ("status", "minimum", "code"),
-    [
-        (b"499.99", "500", 6),
-        (b'"500"', "500", 0),
-        (b"9007199254740993", "9007199254740993", 0),
-        (b"9007199254740992", "9007199254740993", 6),
-        (b"1e3", "1000", 0),
-        (b"-1", "0", 1),
-        (b"1e999999999999999999999", "1", 1),
-        (b"true", "1", 1),
-        (b'"NaN"', "1", 1),
-    ],
-)
-def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
-    service.will(respond(b'{"status": %s}' % status))
-    done = tool("balance", "check", "--min", minimum, "--json")
-    assert done.code == code
-    if code:
-        assert (done.error["http_status"], done.error["body"]) == (200, done.document)
