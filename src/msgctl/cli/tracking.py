@@ -192,7 +192,7 @@ class Tracker:
     def _late(self, message: Tracked) -> ConditionError:
         """Return the error for a message that is not in a wanted state at the deadline."""
         name, now = quote(message.target.id), shorten(message.in_words, 60)
-        hint = f"Check again later: {self._context.printer.program} state get {message.label}"
+        hint = f"Check again later: msgctl state get {message.label}"
         if error := message.error:
             last = f" (last: {now})" if now else ""
             what = f"The state of message {name} could not be read{last}: {error.message}"

@@ -36,7 +36,7 @@ def track_sent(
     if is_displayed(context):
         _show(context, sent)
     failures = []
-    if error := _Undelivered(sent, noun, until).error(context, tracker.goal, max_wait):
+    if error := _Undelivered(sent, noun, until).error(tracker.goal, max_wait):
         error.recipients = listed(outcomes)
         failures.append(error)
     elif sent and all(recipient.state and is_delivered(recipient.state) for recipient in sent):
@@ -87,7 +87,7 @@ class _Undelivered:
         are_late = all(message.is_late for _, message in self._unread)
         return are_late and len(self._late) == len(self._missing) and not self._without_id
 
-    def error(self, context: Context, goal: str, max_wait: float) -> ConditionError | None:
+    def error(self, goal: str, max_wait: float) -> ConditionError | None:
         """Return the error about them, or None if there are no such messages."""
         parts = []
         if self._missing:
@@ -109,7 +109,7 @@ class _Undelivered:
             return None
         hint = None
         if self._missing or self._unread:
-            hint = f"{self._first_failure}To check again: {context.printer.program} state get --last"
+            hint = f"{self._first_failure}To check again: msgctl state get --last"
         return ConditionError(
             "; ".join(parts),
             hint,
