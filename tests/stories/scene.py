@@ -160,10 +160,10 @@ class Scene:
         else:
             assert self.server.wait_for(int(number), path, PATIENCE), f"{len(self.server.requests(path))} arrived"
 
-    @word(r"(kill|interrupt)")
+    @word(r"(kill|interrupt|terminate)")
     def signal(self, name: str) -> None:
-        if name == "interrupt":
-            self.processes[0].send_signal(signal.SIGINT)
+        if name != "kill":
+            self.processes[0].send_signal(signal.SIGINT if name == "interrupt" else signal.SIGTERM)
         else:
             self.processes[0].kill()
             self.processes.pop(0).communicate(timeout=PATIENCE)
