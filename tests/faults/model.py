@@ -2,14 +2,14 @@
 
 Two processes on two machines share a store. A job has messages to Ana and Luis, and ``--at-most 1/day``; another
 message to Luis is a single send under a key. Ana may opt out, and a person may resend once. At any step a commit may
-be lost, a response may be late or missing, and half a second may pass. Once, or up to `max_faults` times, a
-process is killed, or its session with the store ends although it lives.
+be lost, a response may be late or missing, and half a second may pass. Up to `max_faults` times, a process
+is killed, or its session with the store ends although it lives.
 
 The transitions have the names of the store's functions (`msgctl.store`): `take`, `batch`, `reconnect`, `record_late`,
 `finish`, `resend`, `begin`, `end`. Each is one transaction, so nothing comes between its steps. `explore` visits every
 state, in the order of their distance from the first one: a trace to a wrong state is a shortest one.
 
-Run ``python tests/faults/model.py`` to explore it; a number is how often processes are killed or lose their session.
+Run ``python tests/faults/model.py`` to explore it; an argument of 2 allows two faults instead of one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANA, LUIS, KEY = range(3)
 NAMES = ("Ana", "Luis", "the key")
 JOB = (ANA, LUIS)
 NOBODY, DEAD = -2, -1
-"""The owner of the key before its first send, and after its process was killed."""
+"""Owners of the key: no process yet, and a process that was killed."""
 NEW, OLD = 1, 2
 """The ages of an opt-out. Intents from before a new one are valid, and have expired when it is old."""
 OUTCOMES = ("pending", "sending", "accepted", "unknown", "excluded")
@@ -44,7 +44,7 @@ class Request(NamedTuple):
 
 
 class Process(NamedTuple):
-    """A process that sends the ``job`` or the single message of the ``key``, or none.
+    """A process. Its ``work`` is to send the ``job``, the single message of the ``key``, or nothing.
 
     ``holds`` is the lock that shows others that it is alive. ``is_current`` means that its epoch is the job's.
     """
@@ -78,16 +78,16 @@ class State(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Whether others see the owner of the job alive."""
+        """Whether the owner of the job seems alive to other processes."""
         return any(process.is_current and process.holds for process in self.processes)
 
     @property
     def is_sending_key(self) -> bool:
-        """Whether others see the process of the single send alive."""
+        """Whether the process of the single send seems alive to other processes."""
         return self.key_owner >= 0 and self.processes[self.key_owner].holds
 
     def set_last(self, message: int, outcome: str) -> State:
-        """Change the outcome of the last attempt."""
+        """Change the outcome of a message's last attempt."""
         return self.set_row(message, *self.rows[message][:-1], outcome)
 
     def set_row(self, message: int, *row: str) -> State:
@@ -109,7 +109,7 @@ class State(NamedTuple):
         return self.set_process(number, process._replace(requests=requests))
 
     def next_epoch(self) -> State:
-        """Let every process have an old epoch."""
+        """Begin a new epoch of the job, so that no process is current and no owner is dead."""
         processes = tuple(process._replace(is_current=False) for process in self.processes)
         return self._replace(processes=processes, has_dead_owner=False)
 
@@ -128,7 +128,7 @@ class Protocol:
             yield self.lose(s).next_epoch().set_process(me, Process("job", holds=True, is_current=True))
 
     def lose(self, s: State) -> State:
-        """Make requests in flight unknown: nobody waits for their responses. Only a person sends them again."""
+        """Make requests in flight unknown, because no process waits for their responses. Only a person resends them."""
         for message in JOB:
             if s.rows[message][-1] == "sending":
                 s = s.set_last(message, "unknown")
@@ -164,7 +164,7 @@ class Protocol:
         return s.set_last(request.message, request.phase if request.phase in COUNTED else "pending")
 
     def intend(self, s: State) -> tuple[State, list[Request]]:
-        """Store that the next recipient is about to get the message; leave out people who must not get it."""
+        """Store that the next recipient is about to get the message. Leave out people who must not get it."""
         for message in JOB:
             *earlier, outcome = s.rows[message]
             if outcome != "pending":
@@ -188,7 +188,7 @@ class Protocol:
             yield s._replace(arrived=arrived).set_requests(me, [request], request._replace(phase="sent"))
 
     def reconnect(self, s: State, me: int) -> Iterator[State]:
-        """Hold the lock again, and give back intents whose commit was lost: they were not sent."""
+        """Take the lock again, and give back intents whose commit was lost: they were not sent."""
         process = s.processes[me]
         unsure = process.phase("unsure")
         if self.fence(process) and (unsure or not process.holds):
@@ -212,13 +212,13 @@ class Protocol:
         return s
 
     def finish(self, s: State, me: int) -> Iterator[State]:
-        """Give the job up, after the last response."""
+        """Release the job after the last response."""
         process = s.processes[me]
         if self.fence(process) and not process.requests:
             yield self.lose(s).set_process(me, Process())
 
     def resend(self, s: State) -> Iterator[State]:
-        """Give people with an unknown outcome another attempt, as a person has decided. The epoch grows."""
+        """Add an attempt for each unknown outcome, on a person's request. The epoch grows."""
         lost = self.lose(s)
         unknown = [message for message in JOB if lost.rows[message][-1] == "unknown"]
         if unknown and not s.is_resent and not s.is_running:
@@ -229,7 +229,7 @@ class Protocol:
     # --- the single send
 
     def begin(self, s: State, me: int) -> Iterator[State]:
-        """Take the key and store the intent. If its owner died, its outcome is unknown: only a person resends it."""
+        """Take the key and store the intent. If the owner of the key died, the outcome is unknown; only a person resends."""
         if s.processes[me].work:
             return
         if s.rows[KEY][-1] == "sending" and not s.is_sending_key:
@@ -248,7 +248,7 @@ class Protocol:
             if process.work == "key":
                 yield self.record(s, request).set_process(me, Process())
 
-    # --- everyone else
+    # --- the service, people, time and faults
 
     def respond(self, s: State, me: int) -> Iterator[State]:
         """The response arrives, perhaps late; or the connection is lost."""
@@ -276,7 +276,7 @@ class Protocol:
             yield s.set_process(me, s.processes[me]._replace(holds=False))._replace(faults=s.faults + 1)
 
     def kill(self, s: State, me: int) -> Iterator[State]:
-        """A process dies. Nobody gets the responses to its requests."""
+        """A process dies. Responses to its requests are lost."""
         process = s.processes[me]
         if process.work and s.faults < self.max_faults:
             s = s._replace(has_dead_owner=s.has_dead_owner or process.is_current, faults=s.faults + 1)
@@ -294,7 +294,7 @@ class Protocol:
                     yield f"{transition.__name__} {me + 1}", after
 
 
-# --- what must be true
+# --- the promises
 
 
 def broken(before: State, after: State) -> str:
@@ -312,7 +312,7 @@ def broken(before: State, after: State) -> str:
         known = [request.message for request in process.requests]
         for message in JOB:
             if process.is_current and after.rows[message][-1] == "sending" and message not in known:
-                return f"{NAMES[message]} is in flight, and nobody waits for the response"
+                return f"{NAMES[message]} is in flight, and no process waits for the response"
     if before.optout == OLD and any(message == ANA for message, _ in {*after.arrived} - {*before.arrived}):
         return "Ana was sent to after her opt-out"
     is_intended = before.rows[LUIS][-1] != "sending" == after.rows[LUIS][-1]
@@ -331,9 +331,9 @@ def is_done(s: State) -> bool:
 
 
 def explore(protocol: Protocol) -> tuple[int, str, list[str]]:
-    """Visit every state; return their number, the first promise that is broken, and the shortest way to it.
+    """Visit every state. Return their number, the first broken promise, and the shortest trace to it.
 
-    Nobody is lost if every recipient can still get a result from each state.
+    No recipient is lost if every recipient can still get a result from each state.
     """
     waiting = deque([State()])
     traces: dict[State, tuple[State, str] | None] = {State(): None}
@@ -356,12 +356,12 @@ def explore(protocol: Protocol) -> tuple[int, str, list[str]]:
         ending += earlier
     for state in traces:
         if state not in can_end:
-            return len(traces), "somebody never gets a result", _trace(traces, state)
+            return len(traces), "a recipient never gets a result", _trace(traces, state)
     return len(traces), "", []
 
 
 def _key(s: State) -> State:
-    """Return the same state for two that differ only in which process is which."""
+    """Return one state for both orders of the two processes."""
     if s.processes[0] <= s.processes[1]:
         return s
     key_owner = 1 - s.key_owner if s.key_owner >= 0 else s.key_owner

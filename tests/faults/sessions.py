@@ -1,7 +1,6 @@
-"""Sessions with the store of a simulated process: a session may end, and a commit be lost on the way.
+"""Sessions of simulated processes with the store. A session may end, and a commit may be lost.
 
-With SQLite, these are the faults of a server, which a file does not have. With PostgreSQL, the server really ends the
-session.
+With SQLite, this simulates faults that only a server has. With PostgreSQL, the server really ends the session.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ REAL_WAIT = 0.005
 
 
 def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> None:
-    """Let a statement arrive at the store. While a session is opened, nothing happens: it may be used again."""
+    """Simulate a fault before a statement, but not while the session is being opened, because it may be used again."""
     world = session.process.world
     if not session.is_open or world.point() != "disconnect":
         return
     if statement == "COMMIT" and world.random.random() < 0.5:
-        session.store_commit()  # nobody is told
+        session.store_commit()  # the process gets no confirmation
     session.process.lose_connections()
 
 
 class Stores:
-    """A store that is empty at the start of each history. Idle sessions are used again: to open one takes longer."""
+    """A store that is empty at the start of each history. Idle sessions are used again, because opening takes longer."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -59,7 +58,7 @@ class Stores:
         raise NotImplementedError
 
     def disconnect(self, process: Process) -> None:
-        """End the sessions of a process that has ended, or make them as new for another one."""
+        """Keep the sessions of a process that has ended, if another process can use them."""
         self._idle += [session for session in process.sessions if session.is_usable()]
 
     def empty(self) -> None:
@@ -72,7 +71,7 @@ class Stores:
 
 
 class SQLiteSession(SQLite):
-    """A session with a file, as if it were a server."""
+    """A session with a file that behaves like a session with a server."""
 
     def __init__(self, stores: SQLiteStores, process: Process) -> None:
         self.locks = stores.locks
@@ -81,7 +80,7 @@ class SQLiteSession(SQLite):
         self.is_open = self.is_lost = False
         super().__init__(Path(stores.location))
         self.is_open = True
-        SQLite.change(self, "PRAGMA synchronous = OFF")  # power cuts are proved elsewhere
+        SQLite.change(self, "PRAGMA synchronous = OFF")  # `power` tests power cuts
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         self._arrive(statement)
@@ -129,12 +128,12 @@ class SQLiteSession(SQLite):
 
 
 class SQLiteStores(Stores):
-    """A store in a file."""
+    """A SQLite store and its sessions."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.locks: set[int] = set()
-        """The owners that others see alive."""
+        """The owners that seem alive to other processes."""
 
     def create(self, process: Process) -> SQLiteSession:
         return SQLiteSession(self, process)
@@ -220,7 +219,7 @@ class PostgreSQLSession(PostgreSQL):
 
 
 class PostgreSQLStores(Stores):
-    """A store in a database."""
+    """A PostgreSQL store and its sessions."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster.url())

@@ -1,4 +1,4 @@
-"""Jobs of the tests of the store."""
+"""Jobs that the tests of the store import, publish and send."""
 
 from __future__ import annotations
 

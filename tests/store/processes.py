@@ -69,15 +69,15 @@ def _counted(method: Callable[..., Any], remaining: list[int]) -> Callable[..., 
 
 
 def before_lock(store: Store, change: Callable[[], object]) -> None:
-    """Let another process change the store right before the next transaction of this one begins."""
+    """Change the store right before its next transaction begins, as another process may do."""
     begin = store.db.begin
 
-    def begin_late(lock: str) -> None:
+    def change_and_begin(lock: str) -> None:
         store.db.begin = begin  # type: ignore[method-assign]
         change()
         begin(lock)
 
-    store.db.begin = begin_late  # type: ignore[method-assign]
+    store.db.begin = change_and_begin  # type: ignore[method-assign]
 
 
 def status_of(pid: int) -> int:

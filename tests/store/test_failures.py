@@ -1,4 +1,4 @@
-"""A store that is missing, damaged, newer, unsafe or not reached: the error, and that nothing is changed or sent."""
+"""If a store is missing, damaged, newer, unsafe or not reached, there is an error, and nothing is changed or sent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.service import Service, respond
 from support.tool import Tool
 
 RELEASED: tuple[str, ...] = ()
-"""The beginning of the SHA-256 of each step that is in a release: such a step must not change."""
+"""The beginning of the SHA-256 of each released step, which must never change. A release adds its steps here."""
 
 TO_PEOPLE = ("sms send", "call send", "chatapp send", "chatapp order")
 WITHOUT_STORE = ("2fa send-sms", "2fa send-call", "2fa send-chatapp", "block add", "2fa verify", "balance", "state get")
@@ -104,7 +104,7 @@ def test_released_steps_never_change() -> None:
     assert digests[: len(RELEASED)] == [*RELEASED]
 
 
-def test_an_upgrade_is_applied_once_with_its_record_or_not_at_all(store: Store, opened: Callable[[], Store]) -> None:
+def test_an_upgrade_is_applied_and_recorded_once_or_not_at_all(store: Store, opened: Callable[[], Store]) -> None:
     steps = (*upgrades.STEPS, "CREATE TABLE added (number INTEGER PRIMARY KEY AUTOINCREMENT)")
     with pytest.raises(ConfigurationError):
         upgrades.upgrade(store.db, (*steps, "CREATE TABLE again (number INTEGER); nonsense"))
@@ -156,7 +156,7 @@ def cut(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [empty, text, foreign, cut])
-def test_a_damaged_file_is_not_changed_and_is_not_a_new_store(file: Path, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_file_is_not_changed_and_not_used_as_a_new_store(file: Path, damage: Callable[[Path], None]) -> None:
     damage(file)
     content = file.read_bytes()
     assert fault(file).reason == "damaged_store"
@@ -211,12 +211,12 @@ def test_processes_that_use_a_store_through_a_link_see_each_other(file: Path, tm
     pid = child(str(file), work)
     with closing(open_store(link)) as store:
         assert store.is_owned(int.from_bytes(os.read(ready[0], 8)))
-        assert not store.is_owned(12345)  # the check of the other process has left no lock
+        assert not store.is_owned(12345)  # the other process has checked it and left no lock
         os.write(go[1], b"1")
         assert status_of(pid) == 0
 
 
-def test_a_link_to_a_missing_store_creates_it_and_a_copy_of_a_store_is_a_store(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_store_creates_the_store_and_a_copy_of_a_store_can_be_used(tmp_path: Path) -> None:
     link, target = tmp_path / "link.sqlite3", tmp_path / "missing" / "store.sqlite3"
     link.symlink_to(target)
     open_store(link).close()
@@ -262,7 +262,7 @@ def test_a_database_that_cannot_be_used_is_a_configuration_error(postgres: Clust
     assert error.hint == "Use the role that owns it, or another database."
 
 
-def test_an_old_postgresql_and_a_pooler_that_does_not_keep_sessions_are_refused(postgres: Cluster) -> None:
+def test_an_old_postgresql_or_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
     with proxied(postgres.port, version="13.14") as port:
         assert "PostgreSQL 13 is too old for the store; nothing was sent" in fault(postgres.url(port=port)).message
     with proxied(postgres.port, shares_sessions=True) as port:
@@ -309,7 +309,7 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
         open_store("postgresql://").close()
 
 
-def test_a_lost_connection_is_not_reached_and_reconnects_with_the_lock_of_its_owner(postgres: Cluster) -> None:
+def test_a_store_that_lost_its_connection_reconnects_and_locks_its_owner_again(postgres: Cluster) -> None:
     with closing(open_store(postgres.url())) as store:
         owner = store.owner
         postgres.disconnect()
@@ -320,7 +320,7 @@ def test_a_lost_connection_is_not_reached_and_reconnects_with_the_lock_of_its_ow
             assert other.is_owned(owner)
 
 
-def test_a_lock_is_held_again_as_soon_as_the_server_has_ended_the_lost_session(postgres: Cluster) -> None:
+def test_a_reconnect_waits_until_the_server_has_ended_the_lost_session_and_released_its_lock(postgres: Cluster) -> None:
     waiting = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = %s AND NOT granted"
     with closing(open_store(postgres.url())) as store, psycopg.connect(postgres.url("admin")) as lost:
         owner = store.owner
@@ -336,7 +336,7 @@ def test_a_lock_is_held_again_as_soon_as_the_server_has_ended_the_lost_session(p
         assert store.db.held([owner]) == {owner}
 
 
-def test_a_server_that_sends_nothing_is_not_reached(postgres: Cluster) -> None:
+def test_a_server_that_sends_nothing_in_time_is_not_reached(postgres: Cluster) -> None:
     with closing(open_store(postgres.url(), timeout=0.5)) as store:
         with pytest.raises(StoreNotReachedError, match="no response within"):
             store.db.value("SELECT pg_sleep(60)")

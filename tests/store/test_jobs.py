@@ -104,17 +104,19 @@ def test_an_import_whose_process_has_died_is_deleted_and_not_published(
         assert store.db.value(f"SELECT count(*) FROM {table}") == 0
 
 
-def test_a_job_that_is_published_while_imports_are_checked_stays(store: Store, opened: Callable[[], Store]) -> None:
+def test_a_job_that_is_published_while_imports_are_checked_is_not_deleted(
+    store: Store, opened: Callable[[], Store]
+) -> None:
     other = opened()
     number = imported(other, [ANA])
-    held = store.db.held
+    check = store.db.held
 
-    def held_later(owners: Collection[int]) -> set[int]:
+    def publish_and_check(owners: Collection[int]) -> set[int]:
         jobs.publish(other, number, state="active", digest=b"")
         other.close()
-        return held(owners)
+        return check(owners)
 
-    store.db.held = held_later  # type: ignore[method-assign]
+    store.db.held = publish_and_check  # type: ignore[method-assign]
     removal.tidy(store)
     assert store.db.value("SELECT count(*) FROM recipient WHERE job = ?", (number,)) == 1
 

@@ -93,7 +93,7 @@ def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, loc
     assert sends.read_text() == "sent\n"
 
 
-def test_a_key_that_another_process_uses_first_is_not_sent_again(store: Store, opened: Callable[[], Store]) -> None:
+def test_a_key_that_another_process_uses_first_sends_nothing_again(store: Store, opened: Callable[[], Store]) -> None:
     before_lock(store, partial(send, opened()))
     assert once.begin(store, single(), KEY) == DONE
 
@@ -105,12 +105,12 @@ def test_a_person_who_opts_out_right_before_a_send_gets_nothing(store: Store, op
     assert error.value.reason == "opted_out"
 
 
-def test_a_result_that_is_stored_while_its_key_is_looked_up_is_not_unknown(
+def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
     store: Store, opened: Callable[[], Store]
 ) -> None:
     other = opened()
     started = begun(other)
-    held = store.db.held
+    check = store.db.held
 
     def end() -> None:
         once.end(other, started, ACCEPTED, DONE)
@@ -118,12 +118,12 @@ def test_a_result_that_is_stored_while_its_key_is_looked_up_is_not_unknown(
 
     ending = Thread(target=end)
 
-    def held_later(owners: Collection[int]) -> set[int]:
+    def end_and_check(owners: Collection[int]) -> set[int]:
         ending.start()
         ending.join(0.5)
-        return held(owners)
+        return check(owners)
 
-    store.db.held = held_later  # type: ignore[method-assign]
+    store.db.held = end_and_check  # type: ignore[method-assign]
     assert once.find(store, ACCOUNT, KEY) is None
     ending.join()
     assert once.find(store, ACCOUNT, KEY) == DONE

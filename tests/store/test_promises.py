@@ -98,7 +98,7 @@ def test_a_list_of_opt_outs_is_added_or_removed_completely_or_not_at_all(store: 
 # --- names
 
 
-def test_a_name_that_processes_publish_at_once_belongs_to_one_job(store: Store, location: str) -> None:
+def test_a_name_that_several_processes_publish_at_once_belongs_to_one_job(store: Store, location: str) -> None:
     def work(other: Store) -> None:
         jobs.publish(other, imported(other, [ANA]), state="active", digest=b"1", name="day")
 
@@ -106,9 +106,7 @@ def test_a_name_that_processes_publish_at_once_belongs_to_one_job(store: Store, 
     assert len(jobs.listed(store)) == 1
 
 
-def test_a_name_that_another_process_publishes_first_belongs_to_its_job(
-    store: Store, opened: Callable[[], Store]
-) -> None:
+def test_a_name_belongs_to_the_job_that_is_published_first(store: Store, opened: Callable[[], Store]) -> None:
     number = imported(store, [ANA])
     before_lock(store, partial(published, opened(), [ANA], name="day"))
     job, is_new = jobs.publish(store, number, state="active", digest=b"Hola", name="day")

@@ -1,4 +1,4 @@
-"""Sending a job: each person once, whoever owns it, and nobody who must not get it."""
+"""A job sends to each person once, even if another process takes it over, and never to people it must leave out."""
 
 from __future__ import annotations
 
@@ -63,27 +63,27 @@ def test_an_intent_expires_half_a_second_after_the_batch_began(store: Store) -> 
     before = boot_time()
     (intent,) = intend(sending)
     assert before + INTENT_LIFE <= intent.expires <= boot_time() + INTENT_LIFE
-    after = sending.finish("paused")  # still in flight
+    after = sending.finish("paused")  # while the request is in flight
     assert (after.unknown, after.sending) == (1, 0)
 
 
-def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_count_then(store: Store) -> None:
+def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_apply_to_them(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
     intents = intend(sending, size=1, wanted=2)
     people.add_optouts(store, [(ANA, people.ALL)])
     with sending.batch(SMS, 5):
         sending.give_back(intents)
-        found = []
+        phones = []
         while intent := sending.intend(1):
-            found.append(intent.phones[0])
-    assert found == [LUIS, EVA]
+            phones.append(intent.phones[0])
+    assert phones == [LUIS, EVA]
     assert (sending.job.sending, sending.job.excluded, sending.job.pending, sending.job.requests) == (2, 1, 0, 2)
 
 
-def test_people_are_checked_in_the_batch_that_stores_their_request(store: Store) -> None:
+def test_opt_outs_are_checked_in_the_batch_that_stores_the_request(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
     with sending.batch(SMS, wanted=3):
-        assert sending.intend(1) is not None  # the others have been read, too
+        assert sending.intend(1) is not None  # this reads the others, too
     people.add_optouts(store, [(LUIS, "sms")])
     assert [each.phones for each in intend(sending)] == [[EVA]]
 
@@ -94,9 +94,9 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
     sizes: list[int] = []
 
     def measured(statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        found = rows(statement, values)
-        sizes.append(len(found))
-        return found
+        result = rows(statement, values)
+        sizes.append(len(result))
+        return result
 
     store.db.rows = measured  # type: ignore[method-assign]
     first, second = intend(sending, size=700, wanted=2)
@@ -130,7 +130,7 @@ def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
 
 
-def test_a_job_paused_by_a_person_is_not_taken_as_a_scheduled_one(store: Store) -> None:
+def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Store) -> None:
     job, _ = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
     owners.ask_to_stop(store, job.number, "paused")  # after `job run-due` has listed it
     with pytest.raises(ConditionError, match=r"changed the job [-0-9a-f]+: it is paused now;") as error:
@@ -397,10 +397,10 @@ def test_credits_are_stored_as_millionths() -> None:
 # --- the threads of a job
 
 
-def test_requests_that_do_not_reach_the_service_pause_a_sender_for_a_second_and_stop_a_job_only_in_a_row(
+def test_a_request_that_does_not_reach_the_service_is_retried_after_a_second_and_only_several_in_a_row_stop_a_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Unreached(FakeClient):
+    class UnreachableClient(FakeClient):
         times: ClassVar[list[float]] = []
 
         def send(self, request: Request, *, timeout: float) -> Response:
@@ -413,16 +413,16 @@ def test_requests_that_do_not_reach_the_service_pause_a_sender_for_a_second_and_
 
     with closing(open_store(tmp_path / "store.sqlite3")) as store:
         job = new_job(store, 10)
-        settings, client = replace(SETTINGS, concurrency=1), cast(Client, Unreached(tmp_path / "sends"))
+        settings, client = replace(SETTINGS, concurrency=1), cast(Client, UnreachableClient(tmp_path / "sends"))
         sender = Sender(store, owners.take(store, job), settings, lambda: client)
         sender.start()
         assert sender.wait(60)
         assert sender.finish()[0].state == "done"
-    first, second, *others = Unreached.times
+    first, second, *others = UnreachableClient.times
     assert (second - first >= 1, len(others)) == (True, 8)
 
 
-def test_a_request_that_waits_for_half_a_second_is_stored_again_before_it_is_sent(
+def test_an_intent_that_is_half_a_second_old_is_stored_again_before_its_request_is_sent(
     location: str, tmp_path: Path
 ) -> None:
     with closing(open_store(location)) as store:
@@ -438,7 +438,7 @@ def test_a_request_that_waits_for_half_a_second_is_stored_again_before_it_is_sen
         assert store.db.rows("SELECT request, outcome FROM result") == [(2, "accepted"), (2, "accepted")]
 
 
-def test_a_job_whose_window_closes_is_due_when_it_opens(location: str, tmp_path: Path) -> None:
+def test_a_job_whose_window_closes_is_scheduled_for_the_next_opening(location: str, tmp_path: Path) -> None:
     arrivals, evening = tmp_path / "sends", datetime(2027, 1, 4, 18, 59, tzinfo=UTC)
 
     def clock() -> float:
@@ -451,12 +451,12 @@ def test_a_job_whose_window_closes_is_due_when_it_opens(location: str, tmp_path:
     assert after.due == int(datetime(2027, 1, 5, 8, tzinfo=UTC).timestamp() * 1000)
 
 
-def test_a_job_that_lost_the_store_keeps_all_outcomes_and_uses_it_again_only_at_its_end(
+def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_end(
     location: str, tmp_path: Path
 ) -> None:
     arrivals, later = tmp_path / "sends", list[str]()
 
-    class Late(FakeClient):
+    class SlowClient(FakeClient):
         def send(self, request: Request, *, timeout: float) -> Response:
             response = super().send(request, timeout=timeout)
             is_first = request.phones[0] == "573000000002"
@@ -466,34 +466,34 @@ def test_a_job_that_lost_the_store_keeps_all_outcomes_and_uses_it_again_only_at_
     with closing(open_store(location)) as store:
         job, begin = new_job(store, 4), store.db.begin
 
-        def lost(lock: str) -> None:
+        def lose_the_store(lock: str) -> None:
             if len(arrived(arrivals)) == 4:
                 later.append(lock)
             if len(later) == 1:
                 raise StoreNotReachedError("The store was not reached", "Try again.")
             begin(lock)
 
-        store.db.begin = lost  # type: ignore[method-assign]
+        store.db.begin = lose_the_store  # type: ignore[method-assign]
         settings = replace(SETTINGS, concurrency=2)
-        sender = Sender(store, owners.take(store, job), settings, lambda: cast(Client, Late(arrivals)))
+        sender = Sender(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
         sender.start()
         assert sender.wait(60)
         assert sender.finish()[0].accepted == 4
-    assert len(later) == 3  # the lost outcome; all outcomes at the end; the end
+    assert len(later) == 3  # the transaction that failed, and two at the end: the outcomes, and the job's state
 
 
-def test_requests_whose_commit_was_lost_are_not_sent_and_are_pending_at_the_end(location: str, tmp_path: Path) -> None:
+def test_requests_whose_commit_was_lost_are_not_sent_and_end_as_pending(location: str, tmp_path: Path) -> None:
     arrivals = tmp_path / "sends"
     with closing(open_store(location)) as store:
         job, commit = new_job(store, 2), store.db.commit
 
-        def lost() -> None:
+        def lose_the_commit() -> None:
             commit()
             if store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
                 store.db.commit = commit  # type: ignore[method-assign]
                 raise StoreNotReachedError("The store was not reached", "Try again.")
 
-        store.db.commit = lost  # type: ignore[method-assign]
+        store.db.commit = lose_the_commit  # type: ignore[method-assign]
         after = send(store, job, arrivals)
         assert (after.state, after.pending, after.unknown) == ("paused", 2, 0)
         assert not arrived(arrivals)
@@ -504,12 +504,12 @@ def test_a_job_pauses_after_an_unexpected_error_of_the_store(location: str, tmp_
     with closing(open_store(location)) as store:
         job, begin = new_job(store, 2), store.db.begin
 
-        def failed(lock: str) -> None:
+        def fail(lock: str) -> None:
             if arrived(arrivals):
                 store.db.begin = begin  # type: ignore[method-assign]
                 raise ZeroDivisionError
             begin(lock)
 
-        store.db.begin = failed  # type: ignore[method-assign]
+        store.db.begin = fail  # type: ignore[method-assign]
         after = send(store, job, arrivals)
         assert (after.state, after.unknown, "ZeroDivisionError" in after.ending) == ("paused", 2, True)

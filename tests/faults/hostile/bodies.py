@@ -11,7 +11,7 @@ from faults.hostile.exit_codes import ERROR, NO_STATE, NOT_JSON, OTHER_JSON, REC
 
 
 def everything(text: Any) -> dict[str, Any]:
-    """A record that fits every operation of the interface: ``text`` in every field, and in one more."""
+    """A record that fits every operation of the API, with ``text`` in every field and as the name of another field."""
     merged: dict[str, Any] = {}
     for fields in RECORDS.values():
         merged.update(_values(fields, text))
@@ -32,7 +32,7 @@ def _value(field: Field, text: Any) -> Any:
 
 
 def body_of(text: Any) -> bytes:
-    """The record of everything as JSON; characters that UTF-8 can encode are not escaped."""
+    """The record of `everything` as JSON; characters that UTF-8 can encode are not escaped."""
     try:
         return json.dumps(everything(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -87,5 +87,5 @@ ODD_TEXTS: dict[str, str] = {
 
 
 def of_numbers(number: bytes) -> bytes:
-    """The record of everything, with a number for every value."""
+    """The record of `everything`, with a number for every value."""
     return body_of("NUMBER").replace(b'"NUMBER"', number).replace(b", %s: %s" % (number, number), b"")

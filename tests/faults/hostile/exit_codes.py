@@ -17,7 +17,7 @@ FORMS: tuple[Form, ...] = (TABLE, JSON, CSV)
 """The first two are for a terminal, the last one is for a pipe."""
 
 NO_STATE = -1
-"""The response has no delivery state yet: `state get` fails, and others continue."""
+"""The response has no delivery state yet: `state get` fails, and commands that poll continue."""
 _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 
 
@@ -25,7 +25,8 @@ _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 class Codes:
     """The exit codes after a response: of a read, of a send or change, and of `2fa verify`.
 
-    The others are those of single reads, if they differ. ``clicks`` means that the response has a number of clicks.
+    ``api``, ``balance`` and ``state`` are given if they differ from ``read``. With ``clicks``, the response has a number
+    of clicks.
     """
 
     read: int
@@ -38,7 +39,7 @@ class Codes:
 
     def of(self, line: Line) -> int:
         """Return the exit code of a command."""
-        if line.path.startswith("sandbox "):  # the server is never a sandbox
+        if line.path.startswith("sandbox "):  # the server is not a sandbox
             return 3
         if line.sends_a_job or line.path == "url bulk":
             return 6
@@ -56,7 +57,7 @@ class Codes:
         balance, state = self._read(self.balance), self._read(self.state)
         if path == "doctor":
             return int(balance != 0)
-        if path == "balance check":  # more credits are needed
+        if path == "balance check":  # the account has fewer than --min
             return balance or 6
         if path.startswith(("balance", "profile add")):
             return balance
@@ -64,7 +65,7 @@ class Codes:
             return max(state, 0)
         if path == "state get":
             return abs(state)
-        if path == "state watch":  # no state is final, and it polls again if the service is not available
+        if path == "state watch":  # no state is final; the command polls again if the service is unavailable
             return 1 if state == 1 else 6
         return self.read
 
@@ -73,7 +74,7 @@ class Codes:
 
 
 RECORD = Codes(read=0, send=5, verify=1, clicks=True)
-"""A 2xx with a record whose numbers are plausible. No other value is certain."""
+"""A 2xx with a record. Its numbers are plausible, and its other values are not certain."""
 TEXTS = Codes(read=0, send=5, verify=1, balance=1)
 OTHER_JSON = Codes(read=1, send=5, verify=1, api=0)
 ERROR = Codes(read=1, send=1, verify=1)
@@ -85,17 +86,17 @@ NO_RESPONSE = Codes(read=4, send=5, verify=5)
 UNAVAILABLE = NO_RESPONSE
 """408 and 5xx. An invalid status counts as 5xx (RFC 9110, section 15)."""
 REFUSED = Codes(read=1, send=1, verify=5)
-"""A refusal by its status, without JSON."""
+"""A status that means a refusal, without JSON."""
 REFUSED_AND_ACCEPTED = Codes(read=1, send=5, verify=1)
 TOO_MANY_AND_ACCEPTED = Codes(read=4, send=5, verify=4)
 UNREADABLE = REFUSED_AND_ACCEPTED
 """Another status with JSON."""
 SERVICE_ERROR = Codes(read=4, send=5, verify=1)
-"""520 with JSON that gives no reason."""
+"""A 520 with JSON that gives no reason."""
 
 
 def form_of(line: Line, turn: int) -> Form:
-    """Return one output format after the other; `api` has no csv."""
+    """Return the output format for a turn; `api` has no csv."""
     forms = (TABLE, JSON) if line.path.startswith("api") else FORMS
     return forms[turn % len(forms)]
 
@@ -112,10 +113,10 @@ def check(name: str, code: int, line: Line, form: Form, outcome: Outcome) -> Non
     assert outcome.code == code, printed
     assert "Traceback" not in outcome.err, printed
     assert "because of a bug" not in " ".join(outcome.err.split()), printed
-    found = unsafe(outcome.out)
+    characters = unsafe(outcome.out)
     if form == CSV:  # in a pipe, csv keeps white space and formats
-        found = {char for char in found if unicodedata.category(char) == "Cc"} - {"\t", "\r"}
-    assert found | unsafe(outcome.err) == set(), printed
+        characters = {char for char in characters if unicodedata.category(char) == "Cc"} - {"\t", "\r"}
+    assert characters | unsafe(outcome.err) == set(), printed
     assert not shows_key(outcome.stdout + outcome.stderr), printed
     if line.path == "doctor" and form == TABLE:  # its table shows failures and fixes
         assert errors(outcome, form) == 0, printed
@@ -132,7 +133,7 @@ def unsafe(text: str) -> set[str]:
 
 
 def errors(outcome: Outcome, form: Form) -> int:
-    """Return the number of errors on standard error; with --json, only warnings of a job may be there too."""
+    """Return the number of errors on standard error; with --json, warnings of a job are allowed."""
     printed = [line for line in outcome.err.splitlines() if not line.startswith("Warning: ")]
     if form != JSON:
         return sum(line.startswith(("Error: ", "✗ ", "x ")) for line in printed)

@@ -30,7 +30,7 @@ from support.service import Behaviour, drop, raw, reset, respond, then
 
 @dataclass(frozen=True)
 class Hostile:
-    """A response, and the exit codes of the commands that get it. If it is for all, every command gets it."""
+    """A response and the exit codes of commands after it. If ``is_for_all``, every command is tested with it."""
 
     name: str
     behaviour: Behaviour
@@ -56,7 +56,7 @@ def sized(length: bytes, body: bytes = BODY) -> Behaviour:
 
 
 def flood(piece: bytes, times: int, before: bytes = b"", after: bytes = b"") -> Behaviour:
-    """The same piece again and again, as long as the other side listens."""
+    """Send the same bytes again and again until the client closes the connection."""
 
     def behave(connection: socket.socket) -> None:
         connection.sendall(before)

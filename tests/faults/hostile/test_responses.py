@@ -1,4 +1,4 @@
-"""Hostile responses to every command: the right exit code, one message, and nothing acts on a terminal."""
+"""After a hostile response, every command has the right exit code and one message, and controls no terminal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FIRST = {hostile.codes: hostile for hostile in reversed(RESPONSES)}
 
 
 def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
-    """Return the lines that get a response: all, if no earlier response has the same codes; else some in turn.
+    """Return the command lines that get a response: all if no earlier response has the same codes, else every eleventh.
 
-    Jobs handle all responses in the same way, and so do the commands of the sandbox, so one of each is chosen.
+    All jobs handle a response in the same way, and so do the commands of the sandbox: one of each is chosen.
     """
     if hostile is not FIRST[hostile.codes] and not hostile.is_for_all:
         return lines[turn % 11 :: 11]
@@ -28,7 +28,7 @@ def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
 
 
 @pytest.mark.parametrize("hostile", RESPONSES, ids=[hostile.name for hostile in RESPONSES])
-def test_every_command_survives_responses_of_every_meaning(
+def test_every_command_survives_hostile_responses(
     hostile: Hostile, lines: list[Line], server: Service, tool: Tool
 ) -> None:
     server.always(hostile.behaviour)
