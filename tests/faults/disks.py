@@ -69,7 +69,7 @@ def _sectors(place: int, data: bytes | None) -> Iterator[tuple[int, bytes | None
 
 
 def _kept(changes: Sequence[T], random: Random) -> Sequence[T]:
-    """Choose the changes that a power cut keeps: all, none, the first ones, or any."""
+    """Choose the changes that survive a power cut: all, none, the first ones, or a random share."""
     match random.randrange(5):
         case 0:
             return changes
@@ -115,7 +115,7 @@ class Directory:
 
 
 class Disk:
-    """The tree in a directory, as the system calls of a log change it."""
+    """The files in a directory, which change with the system calls of a log."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -135,7 +135,7 @@ class Disk:
         return found
 
     def begin(self, thread: int, call: Call) -> None:
-        """Note how many changes a sync that begins now covers."""
+        """Store how many changes a sync that begins now covers."""
         node = self._find(call.path) if call.name in SYNCS and self._has(call.path) else None
         self._covered[thread] = len(node.changes) if node else 0
 

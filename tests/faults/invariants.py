@@ -1,7 +1,7 @@
-"""What must be true after a simulated history: queries over the store and over what really happened.
+"""Invariants after a simulated history: queries that compare the store with the facts.
 
-What happened (arrivals at the service, and what people did) is kept apart from msgctl, and stored in temporary tables
-beside its tables. Times are seconds since the history began.
+The facts (arrivals at the service, and actions of people) are recorded without msgctl. They are in temporary tables
+beside the tables of the store. Times are seconds since the history began.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from faults.machine import WrongError
 from msgctl.store.store import Store
 
 INTENT_LIFE = 0.5
-"""Seconds in which an intent may be sent; a promise that is not read from msgctl."""
+"""Seconds in which an intent may be sent: the promise, independent of msgctl's code."""
 
 
 class Arrival(NamedTuple):
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that had certainly happened at a time.
+    """An event that had certainly happened at this time.
 
     A phone ``opted out``; a job was ``cancelled``, ``removed``, ``paused``, ``resumed``, ``continued`` after --canary,
     or without its limit of credits (``unlimited``).
@@ -70,7 +70,7 @@ class Question(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What happened in a history."""
+    """The facts of a history."""
 
     arrivals: list[Arrival]
     plans: list[Plan]
@@ -184,7 +184,7 @@ INVARIANTS = {
 
 
 def check(store: Store, facts: Facts) -> None:
-    """Compare the store with what happened. Raises WrongError."""
+    """Compare the store with the facts. Raises WrongError."""
     tables: dict[str, Sequence[tuple[Any, ...]]] = {
         "arrival": facts.arrivals,
         "plan": facts.plans,
@@ -196,11 +196,11 @@ def check(store: Store, facts: Facts) -> None:
             store.db.change(f"DELETE FROM {table}")
             store.db.insert(f"INSERT INTO {table}", rows)
     for wrong, query in INVARIANTS.items():
-        if found := store.db.rows(query.format(life=LIFE)):
-            raise WrongError(f"{wrong}: {found}")
+        if violations := store.db.rows(query.format(life=LIFE)):
+            raise WrongError(f"{wrong}: {violations}")
 
 
 def prepare(store: Store) -> None:
-    """Create the temporary tables of what happened in the session of a store."""
+    """Create the temporary tables of the facts in the session of a store."""
     for statement in TABLES.split(";"):
         store.db.change(statement)

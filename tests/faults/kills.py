@@ -38,13 +38,13 @@ NUMBER = 40
 """Recipients of a job."""
 BATCH, CONCURRENCY = 2, 4
 ENDED = 120.0
-"""Seconds in which every process has ended."""
+"""Seconds after which a process that is still running has failed."""
 CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.environ['CLOCK_OFFSET'])\n"
 """Code that Python runs at its start, so that the clock of a machine is wrong."""
 
 
 class Room:
-    """Three machines with a directory each, one store, and one service. ``kills`` counts killed processes."""
+    """Three machines that share a store and a service. ``kills`` counts killed processes."""
 
     def __init__(self, directory: Path, store: str | Cluster, server: CountingServer, seed: int) -> None:
         if isinstance(store, Cluster):
@@ -56,11 +56,11 @@ class Room:
         self.plant("")
 
     def plant(self, code: str) -> None:
-        """Have Python do something else at the start of the next processes, such as breaking msgctl."""
+        """Run code at the start of the next processes, for example to plant an error in msgctl."""
         (self.directory / "hooks" / "sitecustomize.py").write_text(CLOCK + code)
 
     def start(self, machine: int, *arguments: str, store: str = "", offset: float = 0.0) -> subprocess.Popen[str]:
-        """Start msgctl on a machine whose clock is off by some seconds."""
+        """Start msgctl on a machine; ``offset`` is the error of its clock in seconds."""
         home = self.directory / f"machine-{machine}"
         home.mkdir(exist_ok=True)
         environ = {name: text for name, text in os.environ.items() if not name.startswith(("MSGCTL_", "XDG_"))}
@@ -83,7 +83,7 @@ class Room:
 
 
 class Job:
-    """A job under a name: the same command continues it on any machine."""
+    """A job with a name: the same command continues it on any machine."""
 
     def __init__(self, room: Room, job: int, number: int) -> None:
         self.room = room
@@ -93,7 +93,7 @@ class Job:
         self._file.write_text("\n".join(["phone", *self.phones]))
 
     def begin(self, machine: int, *more: str, store: str = "", offset: float | None = None) -> subprocess.Popen[str]:
-        """Start or continue it, on a machine whose clock may be off."""
+        """Start or continue the job, on a machine whose clock may be wrong."""
         if offset is None:
             offset = self.room.dice.choice((0.0, 3600.0, -3600.0))
         options = ("--name", self.name, "--batch-size", str(BATCH), "--concurrency", str(CONCURRENCY), "--yes", *more)
@@ -111,7 +111,7 @@ class Job:
         return process.poll() is None
 
     def finish(self) -> store_jobs.Job:
-        """Continue it on other machines until it is done, and check it."""
+        """Continue the job on other machines until it is done, and check the result."""
         with closing(open_store(self.room.store)) as store:
             for machine in range(10):
                 job = store_jobs.named(store, self.room.account, self.name)
@@ -123,7 +123,7 @@ class Job:
 
 
 def end(process: subprocess.Popen[str], *, kill: bool = False) -> int:
-    """Wait for the end of a process, perhaps after a kill; return its exit code."""
+    """Wait for a process to end, after a kill if requested. Return its exit code."""
     if kill:
         process.kill()
     _, err = process.communicate(timeout=ENDED)
@@ -210,7 +210,7 @@ def network_cut(room: Room) -> None:
 
 @contextmanager
 def cutting(port: int, number: int, *, after: bool) -> Iterator[int]:
-    """A proxy of a server that cuts all connections at a commit: on its way there, or ``after`` it on its way back."""
+    """A proxy that cuts all connections at a commit: before the server gets it or, with ``after``, after it responds."""
     listener = socket.create_server(("127.0.0.1", 0))
     commits = [0]
 
@@ -266,8 +266,8 @@ def main() -> int:
                 wrong += 1
                 print(f"{task.__name__} of job {room.jobs}: {error}", flush=True)
             print(f"\r{room.kills} kills, {dict(counts)}, {wrong} wrong ", end="", file=sys.stderr, flush=True)
-    found = ", ".join(f"{name} {number}" for name, number in counts.items())
-    print(f"{given.store}: {room.kills} kills; {found}: {wrong} wrong, {time.monotonic() - started:.0f} s")
+    summary = ", ".join(f"{name} {number}" for name, number in counts.items())
+    print(f"{given.store}: {room.kills} kills; {summary}: {wrong} wrong, {time.monotonic() - started:.0f} s")
     return 1 if wrong else 0
 
 

@@ -33,7 +33,7 @@ class Killed(BaseException):
 
 
 class WrongError(AssertionError):
-    """msgctl broke a promise, or does not end."""
+    """msgctl broke a promise, or a history does not end."""
 
 
 class Session(Protocol):
@@ -46,11 +46,11 @@ class Session(Protocol):
         """Lose the locks, although the session lives."""
 
     def is_usable(self) -> bool:
-        """Make it as new for another process; return whether that is possible."""
+        """Reset it for another process; return whether that is possible."""
 
 
 class Process:
-    """A process of a machine. ``faults`` are what happens to it, by point; its clock may be an hour off."""
+    """A process of a machine. ``faults`` maps points to faults; the clock may be wrong by ``offset`` seconds."""
 
     def __init__(self, world: World, name: str, faults: dict[int, str], offset: float = 0.0) -> None:
         self.world = world

@@ -229,7 +229,7 @@ class Protocol:
     # --- the single send
 
     def begin(self, s: State, me: int) -> Iterator[State]:
-        """Take the key and store the intent. If the owner of the key died, the outcome is unknown; only a person resends."""
+        """Take the key and store the intent. If its owner died, the outcome is unknown; only a person resends."""
         if s.processes[me].work:
             return
         if s.rows[KEY][-1] == "sending" and not s.is_sending_key:

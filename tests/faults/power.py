@@ -1,7 +1,8 @@
 """Cut the power at any moment of a job on SQLite: `python tests/faults/power.py --disks 2000`.
 
 A job runs under strace. From its writes and syncs, `disks` builds the disks that a power cut may leave: writes that
-were not synced are lost in any combination. On each, the job is resumed. Then nobody was sent to twice or is lost.
+were not synced are lost in any combination. On each disk, the job is resumed. It must lose no recipient and send to no
+one twice.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ DISKS_PER_JOB = 100
 
 
 def play(directory: Path) -> None:
-    """Create a store and send a job: what is traced."""
+    """Create a store and send a job, under strace."""
     with closing(open_store(str(directory / "disk" / "store.sqlite3"))) as store:
         send(store, new_job(store, NUMBER), directory / "arrivals")
 
@@ -61,9 +62,9 @@ def resume(directory: Path) -> None:
 
 
 def build(number: int, seed: str, *, without_sync: bool = False) -> str:
-    """Record a job, cut the power at this many places, and resume the job each time; return what is wrong, if anything.
+    """Record a job, cut the power at this many places, and resume the job each time. Return the broken promise, if any.
 
-    Each cut loses other writes. With ``without_sync``, the store does not wait for the disk: the promise is broken.
+    Each cut loses other writes. With ``without_sync``, the store does not wait for the disk, so a promise is broken.
     """
     dice, arrivals, place = Random(seed), b"", 0
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -1,4 +1,4 @@
-"""A job that is sent to a simulated service, whose arrivals are lines of a file that survives every process."""
+"""Send a job to a simulated service. The service writes the phones that arrive to a file, which survives a kill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from msgctl.store.store import Store
 ACCOUNT = "https://service.example/api/v1 1"
 SETTINGS = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {})
 ENDED = 60.0
-"""Seconds in which every job of a test has ended."""
+"""Seconds after which a job that is still running has failed."""
 
 
 class Response(NamedTuple):
@@ -33,7 +33,7 @@ class Response(NamedTuple):
 
 
 class FakeClient:
-    """Accepts every request, and writes its phones to a file."""
+    """A client that accepts every request and writes its phones to a file."""
 
     def __init__(self, arrivals: Path) -> None:
         self._file = os.open(arrivals, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -80,7 +80,7 @@ def send(store: Store, job: int, arrivals: Path, settings: Settings = SETTINGS) 
 
 
 def check(store: Store, job: Job, phones: Iterable[str], times: Counter[str]) -> None:
-    """Check that everyone has a result and got one message at most, and that accepted messages arrived."""
+    """Check that every recipient has a result and at most one message, and that accepted messages arrived."""
     results.check_counts(store, job)
     rows = store.db.rows("SELECT phone, outcome FROM result WHERE job = ? ORDER BY attempt", (job.number,))
     outcomes: dict[str, str] = dict(rows)

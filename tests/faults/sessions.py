@@ -41,7 +41,7 @@ def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> None:
 
 
 class Stores:
-    """A store that is empty at the start of each history. Idle sessions are used again, because opening takes longer."""
+    """A store that is empty at the start of each history. Idle sessions are used again, because this is faster."""
 
     def __init__(self, location: str) -> None:
         self.location = location

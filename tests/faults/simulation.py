@@ -2,8 +2,8 @@
 
 Processes on several machines create, send, resume, resend, cancel and remove jobs, run the due ones, send under a key
 and add opt-outs, while they are killed, suspended and disconnected (see `machine`). Then the jobs are finished without
-faults, and `invariants` compares the store, in SQL, with what happened. ``--first`` plays a history again, or continues
-a run that was stopped. With ``--store postgresql``, the sessions are sessions with a real server.
+faults, and `invariants` compares the store, in SQL, with what happened. ``--first`` repeats a history, or continues a
+run that was stopped. With ``--store postgresql``, each process has a session with a real server.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class History:
         self._stop(store, "paused")
 
     def _stop(self, store: Store, state: str) -> None:
-        """Ask for the end of a job, as a person does who has watched it for a while."""
+        """Stop a job after a while, as a person may do."""
         number = self._choose(store)
         self.world.sleep(self.dice.choice((0.0, 0.1, 1.0)))
         while (job := owners.ask_to_stop(store, number, state)).is_running:
@@ -379,7 +379,7 @@ def simulating(store: str = "sqlite") -> Iterator[Simulation]:
 
 
 def play_some(store: str, seed: int, numbers: range) -> int:
-    """Play some histories, print what is wrong, and return how many are."""
+    """Play some histories, print each broken promise, and return the number of histories with one."""
     wrong = 0
     with simulating(store) as simulation:
         for number in numbers:

@@ -1,4 +1,4 @@
-"""A full disk, a read-only disk or another process: no profile and no record of a send is lost."""
+"""A full disk, a read-only disk or simultaneous processes lose no profile and no record of a send."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def counter(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingSer
 
 @pytest.fixture
 def disk(home: Path, counter: CountingServer, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """A small disk with the configuration and the store: a profile, and a sent message."""
+    """A small disk with a configuration file with one profile, and a store with one sent message."""
     with mounted(home / "disk", "4m") as disk:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(disk.path))
         monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
@@ -48,12 +48,12 @@ def disk(home: Path, counter: CountingServer, tool: Tool, monkeypatch: pytest.Mo
 
 
 def contents(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the stored profiles and the history. Checks that files are private, and that no other file was left."""
-    kept = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
-    kept |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
+    """Return the stored profiles and the history. Check that all files are private, and that no other file remains."""
+    names = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
+    names |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
     for path in (folder / "msgctl").rglob("*"):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
-        assert path.is_dir() or path.name in kept
+        assert path.is_dir() or path.name in names
     profiles = tomllib.loads((folder / "msgctl" / "config.toml").read_text(encoding="utf-8"))["profiles"]
     assert {profile["key"] for profile in profiles.values()} == {"the-key"}
     history = [(entry["phone"], entry["outcome"]) for entry in Tool()("history", "--json").document]

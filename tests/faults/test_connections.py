@@ -67,29 +67,29 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
 
 
 @pytest.mark.parametrize(
-    ("made", "line", "consequence"),
+    ("sent", "line", "consequence"),
     [(SEND, "> ", "nothing was sent"), (SEND, "< ", "it may have been carried out"), (BALANCE, "< ", "")],
 )
 def test_ctrl_c_reports_whether_the_request_was_sent(
-    made: request.Request, line: str, consequence: str, keeper: Service
+    sent: request.Request, line: str, consequence: str, keeper: Service
 ) -> None:
     logged: list[str] = []
 
     def log(text: str) -> None:
         logged.append(text)
-        if len(logged) > 2 and text.startswith(line):  # in the second request
+        if len(logged) > 2 and text.startswith(line):  # interrupt the second request
             raise KeyboardInterrupt
 
     keeper.always(WHOLE)
     with contextlib.closing(Client(keeper.base_url, Credential(1, KEY), log=log)) as client:
         client.fetch(SEND)
         with pytest.raises(Interrupted) as stopped:
-            client.fetch(made)
+            client.fetch(sent)
     assert (stopped.value.consequence, stopped.value.nothing_sent) == (consequence, line == "> ")
     assert len(keeper.received) == (1 if line == "> " else 2)
 
 
-def test_a_request_with_its_own_time_limit_is_not_retried_and_does_not_exceed_the_general_limit() -> None:
+def test_a_request_with_its_own_time_limit_is_not_retried_and_never_exceeds_the_limit_of_the_command() -> None:
     with running() as service, contextlib.closing(Client(service.base_url, Credential(1, KEY), timeout=0.2)) as client:
         service.will(drop, silent)
         for reason in ("closed", r"0\.2 seconds"):
@@ -261,7 +261,7 @@ def test_a_request_lost_behind_a_proxy_is_not_retried(authority: trustme.CA, mon
         assert len(service.received) == 1
 
 
-def test_the_addresses_of_a_name_are_tried_in_turn_and_share_the_time(
+def test_the_addresses_of_a_host_are_tried_in_turn_and_share_the_time_limit(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lookup, connect = socket.getaddrinfo, socket.create_connection

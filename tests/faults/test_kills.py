@@ -1,4 +1,4 @@
-"""Jobs whose processes are killed at any statement: every recipient gets exactly one message."""
+"""A job whose processes are killed before any statement sends each recipient at most one message."""
 
 from __future__ import annotations
 

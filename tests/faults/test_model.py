@@ -1,4 +1,4 @@
-"""The model keeps every promise, and finds errors that are planted in it: each with the shortest way to it."""
+"""The model keeps every promise. Each error that is planted in it is found, with its shortest trace."""
 
 from __future__ import annotations
 
@@ -86,10 +86,13 @@ class KeyOfADeadProcessIsFree(Protocol):
 
 
 ERRORS: dict[type[Protocol], tuple[str, str]] = {
-    NoFence: ("Ana is in flight, and nobody waits for the response", "take 1, lose_lock 1, take 2, batch 1"),
+    NoFence: ("Ana is in flight, and no process waits for the response", "take 1, lose_lock 1, take 2, batch 1"),
     IntentAfterTheRequest: ("Ana was sent to and is pending", "take 1, batch 1, send 1"),
     UnknownIsRetried: ("Ana was sent to and is pending", "take 1, batch 1, send 1, lose_lock 1, take 2"),
-    ForgottenIntent: ("Ana is in flight, and nobody waits for the response", "take 1, batch 1, lose_lock 1, take 2"),
+    ForgottenIntent: (
+        "Ana is in flight, and no process waits for the response",
+        "take 1, batch 1, lose_lock 1, take 2",
+    ),
     LostCommitIsSent: ("Ana was sent to and is pending", "take 1, batch 1, send 1"),
     NoExpiry: ("Ana was sent to after her opt-out", "take 1, batch 1, opt_out, half_a_second, send 1"),
     NoOptOutsInAResend: (

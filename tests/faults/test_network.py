@@ -1,4 +1,4 @@
-"""How a request travels: TLS, proxies, redirects, plain http, and their headers."""
+"""Requests over TLS, proxies, redirects and plain http, and their headers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOTH = each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
 
 @pytest.fixture
 def tls_service(service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A service behind TLS, under a name that only a proxy knows."""
+    """A service with TLS, under a host name that only a proxy can look up."""
     with running(certified(authority, HOST)) as server:
         monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
         yield server
@@ -177,7 +177,7 @@ def test_plain_http_never_uses_a_proxy(
     with proxying(service.port) as proxy:
         monkeypatch.setenv(variable, proxy.url.replace("http:", kind))
         assert tool("-p", "main", "balance").code == 4
-        assert tool("balance").code == 0, "this machine is reached directly"
+        assert tool("balance").code == 0, "a service on this machine is reached without the proxy"
         assert proxy.connections == 0
 
 
@@ -185,7 +185,7 @@ def test_plain_http_never_uses_a_proxy(
     ("url", "code"),
     [("nonsense://x", 3), ("socks4://127.0.0.1:1", 3), ("http://", 3), ("http://[::1", 3), ("http://127.0.0.1:1", 4)],
 )
-def test_a_proxy_that_cannot_be_used_is_an_error_that_mentions_its_variable(
+def test_the_error_for_a_proxy_that_cannot_be_used_mentions_its_variable(
     url: str, code: int, tls_service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", url)
@@ -207,7 +207,7 @@ def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: p
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
     before, begun = set(threading.enumerate()), time.monotonic()
     outcome = tool(*SMS, "--timeout", "0.1", "--json")
-    assert time.monotonic() - begun < 10, "the limit is in force during a lookup"
+    assert time.monotonic() - begun < 10, "the time limit applies to a lookup"
     released.set()
     for thread in set(threading.enumerate()) - before:
         thread.join(20)

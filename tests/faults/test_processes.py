@@ -1,4 +1,4 @@
-"""Real processes that are killed, stopped or disconnected, or whose disk or clock fails: everyone gets one message."""
+"""Real processes are killed or disconnected, or their disk or clock fails. Each recipient gets one message at most."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_clock_that_is_set_back_loses_no_recipient(tmp_path: Path) -> None:
     with counting(0.05) as server:
         room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 9)
         job = room.new_job()
-        for number, seconds in enumerate((0, 7_200, 864_000_000), 1):  # in the end, before the job was created
+        for number, seconds in enumerate((0, 7_200, 864_000_000), 1):  # finally to a time before the job was created
             process = job.begin(0, offset=-seconds)
             assert job.wait(process, 8 * number)
             end(process, kill=True)
@@ -125,17 +125,17 @@ def test_a_clock_that_is_set_back_loses_no_recipient(tmp_path: Path) -> None:
 def test_a_job_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     with counting(0.005) as server, mounted(tmp_path / "disk", "2m") as disk:
         room = Room(tmp_path, str(disk.path / "store.sqlite3"), server, 10)
-        _survives(room, lambda: disk.resize("64m"))
+        assert_job_survives(room, lambda: disk.resize("64m"))
 
 
 def test_a_job_at_the_file_size_limit_loses_nothing(tmp_path: Path) -> None:
     with counting(0.005) as server:
         room = Room(tmp_path, str(tmp_path / "store.sqlite3"), server, 11)
         room.plant("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))")
-        _survives(room, lambda: room.plant(""))
+        assert_job_survives(room, lambda: room.plant(""))
 
 
-def _survives(room: Room, make_space: Callable[[], None]) -> None:
+def assert_job_survives(room: Room, make_space: Callable[[], None]) -> None:
     job = room.new_job(3_000)
     assert [end(job.begin(0)), end(job.begin(0))] == [3, 3]
     assert 0 < len(job.arrived()) < len(job.phones)

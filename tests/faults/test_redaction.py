@@ -122,7 +122,7 @@ def test_a_key_of_digits_is_redacted_only_as_a_whole_number(sent: str, shown: st
     assert redact_body(b'{"a": 123456}', "123456") == b'{"a": "***"}'
 
 
-def test_the_beginning_of_the_key_is_masked_where_a_response_was_cut_off(tool: Tool, service: Service) -> None:
+def test_the_beginning_of_the_key_is_masked_at_the_end_of_an_incomplete_response(tool: Tool, service: Service) -> None:
     for length in ({}, {"Content-Length": "99"}):
         service.always(respond(b"the key is k3y/with", 400, length))
         assert tool("balance", "--json").error["body"] == f"the key is {MASK if length else 'k3y/with'}"

@@ -1,4 +1,4 @@
-"""The meaning of a response: success, refusal, or unknown; and the text of its error."""
+"""A response means success, a refusal or an unknown outcome, and determines the error."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_short_url_is_reported_only_if_it_was_certainly_created() -> None:
 # --- what an error carries
 
 
-def test_an_error_has_the_body_as_json_or_text_of_at_most_4000_characters() -> None:
+def test_an_error_contains_the_body_as_json_or_as_text_of_at_most_4000_characters() -> None:
     for body, shown in (
         ({"ref": "m-77"}, {"ref": "m-77"}),
         (b"ref: m-77", "ref: m-77"),

@@ -1,6 +1,4 @@
-"""Requests that are retried after a lost response, and requests that never are: a second message costs money and
-trust.
-"""
+"""Only requests that change nothing are retried after a lost response, because a second message costs money."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ def test_all_attempts_and_pauses_share_the_time_limit(
     assert len(service.received) == attempts
 
 
-def test_the_last_attempt_has_only_the_remaining_time(service: Service, tool: Tool) -> None:
+def test_the_last_attempt_ends_at_the_time_limit(service: Service, tool: Tool) -> None:
     service.will(drop, silent)
     outcome = tool(*BALANCE.line, "--timeout", "0.5")
     assert outcome.code == 4
@@ -84,7 +82,7 @@ def test_requests_that_send_or_change_are_made_once(name: str, service: Service,
 
 
 @each(BOTH)
-def test_other_responses_are_not_requested_again(command: Command, service: Service, tool: Tool) -> None:
+def test_a_request_with_any_other_response_is_not_retried(command: Command, service: Service, tool: Tool) -> None:
     responses = [respond(b"[7]"), *(respond(b"", each) for each in (301, 400, 401, 404, 408, 500, 501, 505, 520))]
     service.will(*responses)
     for _ in responses:
@@ -124,7 +122,7 @@ def test_the_commands_of_the_sandbox_end_at_the_time_limit(service: Service, too
 def tls_service(
     authority: trustme.CA, trusted: None, monkeypatch: pytest.MonkeyPatch, service: Service
 ) -> Iterator[Service]:
-    """A service behind TLS: nothing is sent before the handshake is done."""
+    """A service with TLS: nothing is sent before the end of the handshake."""
     with running(certified(authority, "127.0.0.1")) as server:
         monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
         yield server

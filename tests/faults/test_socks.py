@@ -40,7 +40,7 @@ def remote(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
 
 @contextmanager
 def socks(target: int, reply: bytes = CONNECTED, account: str = "") -> Iterator[list[bytes]]:
-    """A SOCKS5 proxy (RFC 1928) in the environment, whose tunnels lead to a port of this machine: what it was asked.
+    """A SOCKS5 proxy (RFC 1928) in the environment, whose tunnels lead to a port of this machine. Yields its requests.
 
     With an account, it accepts any password (RFC 1929).
     """

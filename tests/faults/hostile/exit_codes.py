@@ -25,8 +25,8 @@ _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 class Codes:
     """The exit codes after a response: of a read, of a send or change, and of `2fa verify`.
 
-    ``api``, ``balance`` and ``state`` are given if they differ from ``read``. With ``clicks``, the response has a number
-    of clicks.
+    ``api``, ``balance`` and ``state`` are given if they differ from ``read``. ``clicks`` means that the response has a
+    number of clicks.
     """
 
     read: int

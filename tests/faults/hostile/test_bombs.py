@@ -70,7 +70,7 @@ PIECES: dict[str, tuple[bytes, bytes, bytes]] = {
 }
 """Content of responses: the beginning, the piece that is repeated, and the end."""
 UNREADABLE = {"url stats": ("nested arrays", "objects of one field", "objects"), "state get": ("nested arrays",)}
-"""Content that has too many values or levels, in a response of the largest size."""
+"""The commands that cannot read a body of the largest size: it has too many values or levels."""
 
 
 def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome], int]:
@@ -91,12 +91,12 @@ def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome],
 
 
 def too_large() -> list[Hostile]:
-    found = [
+    successes = [
         Hostile(f"6 MiB of {name}", respond(filled(*PIECES[name], size=6 * MIB)), INCOMPLETE)
         for name in ("small strings", "entries", "newlines")
     ]
     return [
-        *found,
+        *successes,
         Hostile("6 MiB of a refusal", respond(filled(HEAD, b"1,", b"1]}", 6 * MIB), 403), REFUSED),
         Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 6), INCOMPLETE),
         Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), NOT_JSON),
@@ -130,7 +130,7 @@ def test_no_response_takes_much_memory_or_time(lines: list[Line], server: Servic
     outcomes, peak = run_all(runs)
     for (name, line, form, _), outcome in zip(asked, outcomes, strict=True):
         code = int(name in UNREADABLE.get(line.path, ()))
-        if line is send and name != "newlines":  # it is too long to be judged
+        if line is send and name != "newlines":  # the response is too long to be judged
             code = 5
         check(name, code, line, form, outcome)
     assert server.unused == 0

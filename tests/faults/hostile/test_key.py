@@ -51,7 +51,7 @@ ANY_RECORD = {"balance": "7", "status": "1", "state": "delivered", "urlShort": "
 
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Give msgctl the key in one of the ways; return the names of the files that may contain it."""
-    if way == "environment":  # of every test
+    if way == "environment":  # the tests set the variables
         return set()
     for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
         monkeypatch.delenv(variable)
@@ -79,14 +79,14 @@ def test_no_command_shows_or_stores_the_key(
     server.always(respond(ANY_RECORD))
     planted = plant(way, tool, server.base_url, home, monkeypatch)
     for example in OF_EACH_KIND if way == "command" else FIRST:
-        if example.node.path in CHANGING:  # they change the planted key
+        if example.node.path in CHANGING:  # these change the planted key
             continue
         done = example.run(tool, *flags)
         assert not shows_key(done.stdout + done.stderr), example.line
         assert files_with_key(home) == planted, example.line
         assert done.code in (0, 1, 6) or example.node.facts.performs is None, done.err
     if way == "environment":
-        # Only the check whether the server is a sandbox has no key.
+        # Only the request that checks for a sandbox has no key.
         keys = {(request.path.removeprefix("/api/v1"), key_of(request)) for request in server.received}
         assert keys == {(operation.path, KEY) for operation in ops.OPERATIONS} | {("/sandbox", None)}
 
@@ -155,7 +155,7 @@ SPELLINGS = " and ".join(spellings_of(KEY).values())
 
 
 def in_escapes(body: bytes) -> bytes:
-    """Return JSON in which every character of the key is an escape."""
+    """Escape every character of the key in JSON."""
     escaped = "".join(f"\\u{ord(char):04x}" for char in KEY)
     return body.replace(json.dumps(KEY).encode(), f'"{escaped}"'.encode())
 
@@ -195,7 +195,7 @@ REPETITIONS: dict[str, tuple[Behaviour | None, Codes]] = {
 
 
 @pytest.mark.parametrize("name", REPETITIONS)
-def test_a_response_that_repeats_the_key_is_masked_and_stored_nowhere(
+def test_a_key_in_a_response_is_masked_and_stored_nowhere(
     name: str, lines: list[Line], server: Service, tool: Tool, home: Path
 ) -> None:
     behaviour, codes = REPETITIONS[name]
@@ -203,7 +203,7 @@ def test_a_response_that_repeats_the_key_is_masked_and_stored_nowhere(
     masked = 0
     for number, line in enumerate(lines):
         first = [*REPETITIONS].index(name) + number
-        # A result of a read in every output format and verbosity.
+        # The result of a read is checked in every output format and verbosity.
         for turn in range(first, first + 9, 4 if codes == TEXTS and line.reads else 9):
             form = form_of(line, turn // 3)
             outcome = run_line(line, tool, form, *VERBOSITIES[turn % 3])
