@@ -39,12 +39,12 @@ KEY = "k3y/with +awkward&chars=%é\"'\\"
 
 
 POSTGRES = "TEST_POSTGRES"
-"""The variable with the directory of the PostgreSQL server that all processes of this run use."""
+"""The variable with the directory of the PostgreSQL server that all test processes share."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Run two tests for each processor: a third of the time, a test waits for a process, a lock or a time limit."""
+    """Run two processes per processor, because tests spend a third of the time waiting."""
     return 2 * (yield)
 
 
@@ -73,7 +73,7 @@ def heeded_signals() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep configuration and state below a folder of the test, apart from the machine's."""
+    """Keep configuration and state in a directory of the test, without settings of this machine."""
     for variable in os.environ:
         if variable.startswith("MSGCTL_") or variable.lower().endswith("_proxy"):
             monkeypatch.delenv(variable)
@@ -116,7 +116,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def cluster(worker_id: str) -> Cluster:
-    """The PostgreSQL server of all tests, with a database for those of this process."""
+    """The PostgreSQL server that all test processes share, with a separate database for this process."""
     from support.postgres import shared
 
     return shared(Path(os.environ[POSTGRES]), worker_id)

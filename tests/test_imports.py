@@ -1,4 +1,4 @@
-"""Imports between modules, and modules that a short command does not load."""
+"""Modules import only from lower layers, and short commands do not load heavy modules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def part_of(module: str) -> str:
 
 @cache
 def graph() -> dict[str, set[str]]:
-    """Return the modules of the package that each of its modules imports, even late or for types."""
+    """Return each module with the modules of the package that it imports, even late or only for types."""
     paths = {".".join(("msgctl", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in FILES}
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     return {name: imports(path) & paths.keys() - {name} for name, path in paths.items()}
@@ -94,7 +94,7 @@ def test_imports_have_no_cycles_even_with_late_imports_and_imports_for_types() -
     left = graph()
     while leaves := {name for name, imported in left.items() if not imported & left.keys()}:
         left = {name: imported for name, imported in left.items() if name not in leaves}
-    assert left == {}, "these files are in a cycle, or import from one"
+    assert left == {}, "these modules are in a cycle, or import from one"
 
 
 def test_the_sandbox_shares_no_code_with_the_client() -> None:
@@ -135,7 +135,7 @@ def test_the_command_tree_does_not_load_heavy_modules() -> None:
     assert loaded("import msgctl.cli.main").isdisjoint(HEAVY)
 
 
-def test_the_version_is_known_before_typer_is() -> None:
+def test_the_version_option_does_not_load_typer() -> None:
     assert after("--version").isdisjoint(HEAVY | {"typer", "msgctl.cli"})
 
 
@@ -151,5 +151,5 @@ def test_a_dry_run_loads_no_client() -> None:
 
 
 def test_commands_and_their_machinery_contain_no_sql() -> None:
-    found = [relative(path) for path in FILES if relative(path).startswith(("cli/", "commands/"))]
-    assert [name for name in found if ".execute" in (SOURCE / name).read_text(encoding="utf-8")] == []
+    files = [relative(path) for path in FILES if relative(path).startswith(("cli/", "commands/"))]
+    assert [name for name in files if ".execute" in (SOURCE / name).read_text(encoding="utf-8")] == []

@@ -93,7 +93,7 @@ def test_the_commands_print_the_output_in_the_readme(shell: Shell) -> None:
     assert ran > 8
 
 
-def test_the_commands_for_an_account_and_to_try_a_service_are_valid(
+def test_the_commands_that_add_and_try_an_account_are_valid(
     service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")

@@ -41,7 +41,7 @@ CRON = re.findall(r"\$HOME/.local/bin/(.*)", recipe("SCHEDULED JOBS AND OLD RECO
 def alarms(shell: Shell, before: str = ":") -> tuple[str, int, str, tuple[int, str]]:
     """Run the recipes that raise an alarm, each after a line of shell code.
 
-    Return the text of the balance, the exit code of Nagios, the file of metrics, and the alarm for a full disk.
+    Return the output about the balance, the exit code for Nagios, the metrics, and the result of the disk alarm.
     """
     balance, nagios, _, disk = (shell.run(f"{before}\n{each}", "sh") for each in (BALANCE, NAGIOS, PROMETHEUS, DISK))
     metrics = shell.run("cat msgctl.prom 2> /dev/null || true")[1]
@@ -64,7 +64,7 @@ def shell(tmp_path: Path) -> Shell:
 
 @pytest.fixture
 def on_full_disk(tmp_path: Path) -> Iterator[tuple[Shell, str]]:
-    """A shell on a full disk, or else one that cannot write to files after a line of shell code."""
+    """A shell on a full disk; if none can be mounted, a shell with a line of code that prevents writes."""
     with ExitStack() as stack:
         before = ":"
         try:
@@ -110,7 +110,7 @@ def test_alarms_report_a_missing_command(shell: Shell) -> None:
     assert disk == (127, "msgctl: not found\n")
 
 
-def test_alarms_report_a_full_disk_and_no_old_metric_is_kept(on_full_disk: tuple[Shell, str], service: Service) -> None:
+def test_alarms_work_on_a_full_disk_and_delete_old_metrics(on_full_disk: tuple[Shell, str], service: Service) -> None:
     shell, before = on_full_disk
     service.always(respond({"status": "99"}))
     shell.unreachable()
@@ -136,7 +136,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
     assert shell.run(PHONES)[1] == "phone\n573001234567\n"
 
 
-def test_cron_is_silent_if_nothing_is_due_and_reports_faults(shell: Shell) -> None:
+def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shell) -> None:
     run_due, clear = CRON
     assert shell.run(run_due, "sh") == (0, "")
     assert shell.run(clear, "sh")[0] == 0

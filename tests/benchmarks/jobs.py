@@ -40,7 +40,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 """Runs a command from a small process, since a child is credited with the memory of its parent."""
 CLUSTERS: list[Cluster] = []
-"""The PostgreSQL server with the store; empty for SQLite, whose file is in the directory of a run."""
+"""Contains the PostgreSQL server of the store. It is empty for SQLite, whose file is in the directory of a `Room`."""
 
 
 class Server:
@@ -51,7 +51,7 @@ class Server:
         self.base_url = f"http://127.0.0.1:{int(self._line())}/api/v1"
 
     def arrivals(self) -> list[tuple[float, int]]:
-        """Return the times and sizes of the requests that arrived since the last call."""
+        """Return the time and the number of recipients of each request that arrived since the last call."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -87,7 +87,7 @@ def peak(command: Sequence[str], environ: Mapping[str, str]) -> tuple[float, flo
 
 
 class Room:
-    """A directory with a file of people, perhaps with names, and an empty store."""
+    """A directory with a file of recipients, which may have names, and an empty store."""
 
     def __init__(self, server: Server, directory: Path, number: int, *, has_names: bool) -> None:
         self.server, self.directory = server, directory
@@ -105,12 +105,12 @@ class Room:
         return peak([sys.executable, "-m", "msgctl", *arguments], environ)
 
     def bulk(self, *options: str) -> tuple[float, float]:
-        """Send a message to everyone."""
+        """Send a message to all people in the file."""
         return self.run("sms", "bulk", str(self.people), "--yes", "--quiet", "--json", *options)
 
 
 @contextlib.contextmanager
-def room(server: Server, number: int, *, has_names: bool = False) -> Iterator[Room]:
+def new_room(server: Server, number: int, *, has_names: bool = False) -> Iterator[Room]:
     for cluster in CLUSTERS:
         cluster.empty()
     with tempfile.TemporaryDirectory() as directory:
@@ -118,17 +118,17 @@ def room(server: Server, number: int, *, has_names: bool = False) -> Iterator[Ro
 
 
 def compare(names: Sequence[str], seconds: float = 0.05, rounds: int = 1) -> None:
-    """Compare msgctl with scripts that keep no record, in turn; the server waits before each response."""
+    """Compare msgctl with scripts that keep no record, in alternating runs. The server waits before each response."""
     print(f"{MESSAGES:,} personalised messages, {seconds * 1000:.0f} ms each, {CONNECTIONS} at once:")
     results: dict[str, list[float]] = {name: [] for name in ("msgctl", *names)}
     with responding(seconds) as server:
         for _ in range(rounds):
             for name, times in results.items():
-                with room(server, MESSAGES, has_names=True) as there:
+                with new_room(server, MESSAGES, has_names=True) as room:
                     if name == "msgctl":
-                        times.append(there.bulk("-m", "Hola {name}, su pedido sale hoy", *CONCURRENT)[1])
+                        times.append(room.bulk("-m", "Hola {name}, su pedido sale hoy", *CONCURRENT)[1])
                     else:
-                        times.append(script(there, name))
+                        times.append(script(room, name))
                 assert sum(size for _, size in server.arrivals()) == MESSAGES
     ours = statistics.median(results["msgctl"])
     for name, times in results.items():
@@ -136,11 +136,11 @@ def compare(names: Sequence[str], seconds: float = 0.05, rounds: int = 1) -> Non
         print(f"  {name:8} {theirs:5.1f} s, msgctl takes {ours / theirs:.2f} of it")
 
 
-def script(there: Room, name: str) -> float:
-    """Return the seconds of a script."""
+def script(room: Room, name: str) -> float:
+    """Run a script that sends the same messages, and return its time in seconds."""
     python = os.environ.get("SCRIPTS_PYTHON", sys.executable)
     path = Path(__file__).with_name("scripts") / f"send_{name}.py"
-    command = [python, str(path), str(there.people), there.server.base_url, str(CONNECTIONS)]
+    command = [python, str(path), str(room.people), room.server.base_url, str(CONNECTIONS)]
     return peak(command, os.environ)[1]
 
 
@@ -152,9 +152,9 @@ def scripts() -> None:
 def memory() -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
     for number in (100_000, 1_000_000):
-        with responding() as server, room(server, number) as there:
-            sending, seconds = there.bulk("-m", "Hola, su pedido sale hoy", "--batch-size", "100", *CONCURRENT)
-            reporting, reading = there.run("job", "report", "--last", "-o", "csv")
+        with responding() as server, new_room(server, number) as room:
+            sending, seconds = room.bulk("-m", "Hola, su pedido sale hoy", "--batch-size", "100", *CONCURRENT)
+            reporting, reading = room.run("job", "report", "--last", "-o", "csv")
         print(f"  {number:9,} recipients: {sending:.1f} MiB reading and sending in {seconds:.1f} s, ", end="")
         print(f"{reporting:.1f} MiB for the report in {reading:.1f} s")
 
@@ -162,8 +162,8 @@ def memory() -> None:
 def turned_away() -> None:
     """Send to a service that turns away all requests over a rate."""
     print(f"{MESSAGES:,} messages to a service that allows {ALLOWED} requests a second (wanted: 90 % of it):")
-    with responding(0.02, ALLOWED) as server, room(server, MESSAGES) as there:
-        there.bulk("-m", "Hola, su pedido sale hoy", "--batch-size", "1")
+    with responding(0.02, ALLOWED) as server, new_room(server, MESSAGES) as room:
+        room.bulk("-m", "Hola, su pedido sale hoy", "--batch-size", "1")
         times = [arrival for arrival, _ in server.arrivals()]
     rate = (len(times) - 1) / (times[-1] - times[0])
     print(f"  {len(times):,} messages arrived, {rate:.1f} a second: {rate / ALLOWED:.0%}")

@@ -1,9 +1,9 @@
-"""How much longer each command takes beside 2,000 jobs of 1,000 recipients than beside ten.
+"""Measure how much longer each command takes with 2,000 jobs of 1,000 recipients in the store than with ten.
 
 Run it as ``python tests/benchmarks/many.py [sqlite] [postgresql]``; without names, with SQLite. PostgreSQL needs its
 programs and `pip install 'msgctl[postgresql]' trustme`. The store is in TMPDIR and takes about 800 MB. It measures
-each command beside ten jobs, adds the others, and measures again: the fastest of some runs, in seconds. At the end it
-removes 400 jobs while another job sends, and prints the longest pause between the requests of that job.
+each command with ten jobs, adds the others, and measures again. It prints the fastest of some runs, in seconds. At the
+end it removes 400 jobs while another job sends, and prints the longest pause between the requests of that job.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ RUNS = 3
 TOGETHER = 50
 DAY = 86_400_000
 DAYS = 200
-"""The days in which the jobs were created."""
+"""The number of days over which the creation of the jobs is spread."""
 MOST = 0.1
-"""The goal: seconds that a command may take longer."""
+"""The goal: how many seconds longer a command may take."""
 
 
 class Tool:
-    """Runs commands with a separate store."""
+    """Runs msgctl with the store at ``location``."""
 
     def __init__(self, server: Server, directory: Path, location: str) -> None:
         self.server, self.directory, self.location = server, directory, location

@@ -1,8 +1,8 @@
-"""A server for benchmarks of jobs: it responds to dispatches as fast as this language lets it, and counts them.
+"""A fast server for the benchmarks of jobs. It records when requests to send arrive.
 
-Run it as ``python responder.py SECONDS RATE``: the time it waits before each response, and the requests per second
-that it allows (a bucket of RATE tokens; it turns the others away with 429). It prints its port. For every line on
-its standard input it prints what arrived since the last one, as a JSON array: the time and size of each dispatch.
+Run it as ``python responder.py SECONDS RATE``: it waits SECONDS before each response, and allows RATE requests per
+second (a bucket of RATE tokens; it responds to the others with 429). It prints its port. For every line on standard
+input, it prints the requests since the previous line: a JSON array of times and numbers of recipients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ arrivals: list[tuple[float, int]] = []
 
 
 class Bucket:
-    """Tokens that fill at the rate."""
+    """A bucket of tokens, one per allowed request, which fills at RATE."""
 
     def __init__(self) -> None:
         self._tokens, self._filled = RATE, time.monotonic()

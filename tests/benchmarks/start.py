@@ -1,8 +1,8 @@
-"""How long a short command takes, as multiples of a bare ``python -c pass`` or another tool in the same run.
+"""Measure how long short commands take, as multiples of a bare ``python -c pass`` or another tool in the same run.
 
 Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into a separate environment, compiles
-everything, and serves the responses on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
-machine has its own milliseconds.
+everything, and serves the responses on loopback. It prints medians of 15 interleaved runs. Compare the ratios: the
+milliseconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEND = ("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello", "--
 
 
 class Subject(NamedTuple):
-    """A command, the subject that it is compared with, and the goal of the ratio."""
+    """A command. Its time should be at most ``most`` times the time of the subject ``against``."""
 
     name: str
     command: Sequence[str]
@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
 
 def installed(directory: Path) -> Path:
-    """Return the directory of the programs of a new environment with msgctl and httpie, all compiled."""
+    """Install msgctl and httpie into a new environment, compiled, and return the directory of its programs."""
     venv.create(directory, with_pip=True)
     programs = directory / "bin"
     subprocess.run([programs / "pip", "install", "--quiet", "--compile", str(ROOT), "httpie"], check=True)
@@ -62,7 +62,7 @@ def subjects(programs: Path, base_url: str) -> list[Subject]:
 
 
 def medians(wanted: Sequence[Subject], environ: Mapping[str, str]) -> dict[str, float]:
-    """Return the median of each in seconds. Each runs once in a round: a disturbance disturbs all alike."""
+    """Return each subject's median time in seconds. Each runs once per round, so a disturbance affects all alike."""
     runs: dict[str, list[float]] = {each.name: [] for each in wanted}
     for _ in range(WARM_UP + ROUNDS):
         for each in wanted:

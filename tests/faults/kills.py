@@ -210,7 +210,7 @@ def network_cut(room: Room) -> None:
 
 @contextmanager
 def cutting(port: int, number: int, *, after: bool) -> Iterator[int]:
-    """A proxy that cuts all connections at a commit: before the server gets it or, with ``after``, after it responds."""
+    """A proxy that cuts all connections at a commit: before the server gets it or, with ``after``, once it responds."""
     listener = socket.create_server(("127.0.0.1", 0))
     commits = [0]
 

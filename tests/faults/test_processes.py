@@ -75,7 +75,7 @@ def test_a_job_survives_a_database_that_is_killed(tmp_path: Path) -> None:
 
 
 MAX_IDLE = 60.0
-"""Seconds after which a machine that is silent loses its jobs; a promise that is not read from msgctl."""
+"""Seconds after which a machine that is silent loses its jobs: the promise, independent of msgctl's code."""
 MARGIN = 30.0
 """Seconds that a busy machine may take longer."""
 

@@ -2,10 +2,10 @@
 
     python tests/mutation/sample.py [--seed N] [--number N] [--folder FOLDER] [--modules ...] [--tests ...]
 
-First the tests run once, to note which test reaches which statement. Then each mutant runs in a fork of this process.
-The fork replaces the code of one function, and runs tests that reach the statement, first those that take different
-ways through the function, the quickest first. FOLDER has a copy of the source and all verdicts: a run with the same
-folder continues. harmless.txt lists mutants that no test needs to find, with the reason.
+First all tests run once, to record which test reaches which statement. Then each mutant runs in a fork of this process.
+The fork replaces the code of one function and runs tests that reach the statement. Tests that take different paths
+through the module come first, the fastest first. FOLDER contains a copy of the source and all verdicts; a run with the
+same FOLDER continues. harmless.txt lists mutants that no test needs to find, with the reason.
 Constants of modules and classes are not changed.
 """
 
@@ -43,11 +43,11 @@ HARMLESS = Path(__file__).with_name("harmless.txt")
 MODULES = "outcomes/*.py", "store/*.py", "jobs/*.py", "phones.py", "segments.py"
 FOLDERS = "units", "rules", "store", "contract", "faults", "golden", "stories"
 STARTED_BY = {"msgctl.jobs.workbook_process": "msgctl.jobs.workbook"}
-"""Modules that run in a process of their own, whose statements the tests of another module reach."""
+"""Modules that run in a separate process, each with the module whose tests reach its statements."""
 MAX_SECONDS = 20.0
-"""The duration of the tests that are run for a mutant: those after it would need several minutes in all."""
+"""Seconds of tests that run for a mutant. More tests would take several minutes."""
 PATIENCE = 20.0
-"""Seconds that a test may take longer than it did. A mutant that takes longer is found: it does not end."""
+"""Additional seconds that a test may take with a mutant. A mutant that takes longer is detected as endless."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -61,9 +61,9 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed place: the module, the function, the number of the place in it, and the new text.
+    """A change in one place of a function. ``place`` is the number of the place, and ``text`` the new code.
 
-    ``line`` is the line of the place, ``statement`` that of its statement.
+    ``line`` is the line of the place, and ``statement`` the line of its statement.
     """
 
     module: str
@@ -78,7 +78,7 @@ class Mutant:
         return f"{self.module}.{self.function}:{self.line}: {self.text}"
 
     def unchanged(self) -> Mutant:
-        """Return a mutant that no test may find."""
+        """Return a mutant without a change, which no test may detect."""
         return replace(self, place=-1, text="unchanged")
 
 
@@ -112,7 +112,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 class Changer(ast.NodeTransformer):
-    """Visits the places of a function in order, and changes one of them."""
+    """Visits the places of a function in order, and changes the place with a number."""
 
     def __init__(self, place: int | None = None) -> None:
         self.place = place
@@ -142,7 +142,7 @@ class Changer(ast.NodeTransformer):
 
 
 class Marker(ast.NodeTransformer):
-    """Puts a call before each statement that notes its line."""
+    """Inserts a call before each statement that records its line."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -197,7 +197,7 @@ def broken(mutant: Mutant) -> ast.Module:
 
 
 def replace_code(module: str, name: str, tree: ast.Module) -> bool:
-    """Replace the code of a function of this process by its code in a tree. Return whether that is possible."""
+    """Replace the code of a function in this process with its code in a tree. Return whether this was possible."""
     code: CodeType = compile(tree, str(file_of(module)), "exec")
     target: Any = importlib.import_module(module)
     for part in name.split("."):
@@ -213,7 +213,7 @@ def replace_code(module: str, name: str, tree: ast.Module) -> bool:
 
 
 def clear_caches(modules: Iterable[str]) -> None:
-    """Forget results of functions: a result that an earlier test left would hide a mutant."""
+    """Clear cached results of functions: a result from an earlier test would hide a mutant."""
     for module in modules:
         for value in vars(importlib.import_module(module)).values():
             if hasattr(value, "cache_clear"):
@@ -221,7 +221,7 @@ def clear_caches(modules: Iterable[str]) -> None:
 
 
 class Runner:
-    """A plugin of pytest that runs the tests of the mutants instead of all tests."""
+    """A pytest plugin that runs each mutant's tests instead of all tests."""
 
     def __init__(self, folder: Path, sample: list[Mutant], modules: list[str]) -> None:
         self._folder = folder
@@ -232,7 +232,7 @@ class Runner:
     def pytest_collection(self) -> None:
         from hypothesis import Phase, settings
 
-        # A failure is enough: no smaller example is needed.
+        # Do not shrink failing examples: any failure detects the mutant.
         settings.register_profile("mutants", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
         settings.load_profile("mutants")
 
@@ -268,9 +268,9 @@ class Runner:
         return True
 
     def _measure(self, items: list[pytest.Item]) -> None:
-        """Note how long each test takes, and which statements it reaches. A test that fails is not used.
+        """Store how long each test takes and which statements it reaches. Tests that fail are not used.
 
-        The tests run in a fork, so that they leave nothing to the tests of the mutants.
+        The tests run in a fork, so that they change nothing in this process.
         """
         if child := os.fork():
             os.waitpid(child, 0)
@@ -296,7 +296,7 @@ class Runner:
         os._exit(0)
 
     def _start_servers(self, items: list[pytest.Item]) -> None:
-        """Run a test with PostgreSQL, which leaves its server to the tests of all mutants."""
+        """Run a test with PostgreSQL. It starts the server that the tests of all mutants use."""
         item = next((item for item in items if "cluster" in getattr(item, "fixturenames", ())), None)
         if item:
             run(item)
@@ -352,12 +352,12 @@ class Runner:
 
 
 def run(item: pytest.Item) -> None:
-    """Run a test; then only the fixtures of the session are left."""
+    """Run a test, and end all its fixtures except those of the session."""
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
 
 
 def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: dict[str, float]) -> list[str]:
-    """Return the tests that reach the statement, first one of each way through the module, the quickest first."""
+    """Return the tests that reach the statement: first one for each path through the module, the fastest first."""
     line = f"{mutant.module}:{mutant.statement}"
     reaching = {name: lines for name, lines in ways[mutant.module].items() if line in lines}
     if mutant.module in STARTED_BY:
@@ -375,7 +375,7 @@ def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: 
 
 
 def known_harmless() -> dict[str, str]:
-    """Return the reasons of harmless.txt by the name of the mutant without its line."""
+    """Return the reasons in harmless.txt by the name of the mutant without its line number."""
     lines = [line.rpartition("  # ") for line in HARMLESS.read_text().splitlines() if line.startswith("msgctl.")]
     return {name.rstrip(): reason for name, _, reason in lines}
 
