@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
+from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
 from support.sandbox import Sandbox
 
@@ -81,6 +82,17 @@ def test_a_change_that_fails_changes_nothing(world: World) -> None:
     with pytest.raises(ConfigurationError, match="CHECK"), world.emulator.writing() as db:
         db.executemany("UPDATE account SET credits = ?", [(5,), (-5,)])
     assert world.credits == 1000
+
+
+def test_a_file_in_use_is_reported_after_the_wait(world: World) -> None:
+    with (
+        closing(sqlite3.connect(world.path, timeout=0.01)) as db,
+        world.emulator.writing(),
+        pytest.raises(ConfigurationError, match="locked") as caught,
+        state.explained(world.path),
+    ):
+        db.execute("BEGIN IMMEDIATE")
+    assert "when it is done" in str(caught.value.hint)
 
 
 def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World) -> None:
