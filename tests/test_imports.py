@@ -148,8 +148,3 @@ def test_a_table_in_a_pipe_does_not_load_rich() -> None:
 def test_a_dry_run_loads_no_client() -> None:
     modules = after("-p", "sandbox", "-n", "sms", "send", "573001234567", "-m", "Hello")
     assert modules.isdisjoint({"msgctl.http.client", "http.client", "sqlite3", "rich"})
-
-
-def test_commands_and_their_machinery_contain_no_sql() -> None:
-    files = [relative(path) for path in FILES if relative(path).startswith(("cli/", "commands/"))]
-    assert [name for name in files if ".execute" in (SOURCE / name).read_text(encoding="utf-8")] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +86,6 @@ def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> Non
 
 
 # --- the body of a template
-
-
-@pytest.mark.parametrize("name", ["send", "order"])
-def test_values_fill_the_template_in_order(name: str, tool: Tool, service: Service) -> None:
-    values = ["Ana", "8:00", "45.00 EUR", "Ana", "true", "1", "a,b", " two\nlines ", '"{}"', "-5"]
-    service.will(respond({"id": "1", "status": "1"}))
-    assert tool("chatapp", name, "--template", "t", "--", "+57 300 123 4567", *values).code == 0
-    assert json.loads(service.received[0].body) == {"phone": PHONE, "body": values}
 
 
 @pytest.mark.parametrize(
