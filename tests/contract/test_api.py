@@ -1,4 +1,4 @@
-"""`msgctl api`: any request, its credentials in the right place, and its response unchanged."""
+"""`msgctl api` makes any request with the credentials in the right place, and prints the response unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CREDENTIALS = [("client", "12345"), ("key", KEY)]
 BODY = b'{ "a": 1.00,\n"b": ["\\u00e1", "x"]\t}\n'
 
 
-def refused(done: Outcome, service: Service) -> None:
+def check_refused(done: Outcome, service: Service) -> None:
     done.refused(2)
     assert service.connections == 0
     assert "\x1b[31m" not in done.err
@@ -33,7 +33,7 @@ def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, servi
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/send-sms"), ("DELETE", "/things"), ("POST", "/chatapp/send")])
-def test_other_requests_have_their_credentials_where_the_api_requires(
+def test_other_requests_have_the_credentials_where_the_api_requires_them(
     method: str, path: str, tool: Tool, service: Service
 ) -> None:
     service.will(respond(BODY))
@@ -72,7 +72,7 @@ def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
     ],
 )  # fmt: skip
 def test_a_path_outside_the_api_is_refused_without_showing_a_key(path: str, tool: Tool, service: Service) -> None:
-    refused(tool("api", "GET", path), service)
+    check_refused(tool("api", "GET", path), service)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_path_outside_the_api_is_refused_without_showing_a_key(path: str, tool
 )  # fmt: skip
 def test_an_invalid_parameter_or_a_credential_is_refused(given: str, tool: Tool, service: Service) -> None:
     done = tool("api", "POST", "/things", "-f", given)
-    refused(done, service)
+    check_refused(done, service)
     assert "s3cret" not in done.err
 
 

@@ -146,7 +146,7 @@ def test_csv_has_only_fields_of_the_description(name: str, program: Program) -> 
     assert [column for column in columns if column not in ALL[name]["output"]] == [] or name == "job report"
 
 
-def test_a_field_that_a_command_does_not_have_is_refused_before_a_request(program: Program) -> None:
+def test_an_unknown_field_is_refused_before_a_request(program: Program) -> None:
     for name, each in ALL.items():
         if each["output"] and name not in ("job resend", "profile add"):  # they print rows only after a resend or check
             examples = [line for line in each["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]

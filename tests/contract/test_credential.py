@@ -1,4 +1,4 @@
-"""Keys: no object shows them, and a key command can print them."""
+"""No object shows the key, and a key command can print it."""
 
 from __future__ import annotations
 

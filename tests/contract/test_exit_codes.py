@@ -1,4 +1,4 @@
-"""Exit codes of the commands that make a request. The stories have the reasons of errors."""
+"""Exit codes of all commands that make a request. The stories contain the reasons of errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.tool import Tool
 RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
 
 
-def test_every_command_exits_with_1_and_quotes_the_service_after_a_520(service: Service, tool: Tool) -> None:
+def test_every_command_exits_with_1_and_quotes_the_error_after_a_520(service: Service, tool: Tool) -> None:
     service.always(respond(RECORD, 520))
     for command in ALL.values():
         outcome = tool(*command.line, "--json")
@@ -37,7 +37,7 @@ def test_every_command_exits_with_3_without_a_profile(tool: Tool) -> None:
 def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
     service.will(respond({"error": value, "msg": "no"}, 520))
     outcome = tool(*SENDS["sms send"].line, "--json")
-    found = outcome.error["error"]
-    assert (found, type(found)) == (value, type(value))
+    shown = outcome.error["error"]
+    assert (shown, type(shown)) == (value, type(value))
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()

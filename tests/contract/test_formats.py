@@ -1,4 +1,4 @@
-"""Standard output: the service's bytes with --json, tables, csv and tsv, and nothing else."""
+"""Standard output contains only the result: the bytes of the response with --json, or a table, csv or tsv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msgctl history`: the record of each send, and behaviour without the store."""
+"""`msgctl history` lists every send but no code, and a send that cannot be recorded is still printed."""
 
 from __future__ import annotations
 

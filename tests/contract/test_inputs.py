@@ -1,4 +1,4 @@
-"""Input from the command line, a file, standard input or a terminal, and the values that reach the service."""
+"""Input comes from the command line, a file, standard input or a terminal, and reaches the service unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BODY = ("chatapp", "send", "--template", "t", "--body")
 
 
 def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...], **streams: Any) -> None:
-    """Run a command line that is a usage error with these parts, as text and under --json, and makes no request."""
+    """Check that a command line is a usage error that mentions these names, as text or JSON, and sends nothing."""
     tool(*command, **streams).refused(2, *names)
     error = tool(command[0], "--json", *command[1:], **streams).error
     assert (error["kind"], error["exit_code"]) == ("usage", 2)
@@ -27,7 +27,7 @@ def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...],
 
 
 def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[str, str]:
-    """Run a command line that makes one request, and return the form that it sent."""
+    """Run a command line that makes one request, and return the form in the request."""
     service.received.clear()
     service.will(respond({"urlShort": "https://s.example/1"} if command[0] == "url" else {"id": "1", "status": "1"}))
     assert tool(*command, **streams).code == 0
@@ -54,7 +54,7 @@ def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
         refused(tool, service, *line.with_text(name, text).command, names=(fault,))
 
 
-def test_a_file_gives_the_message_and_standard_input_is_not_read(tmp_path: Path, tool: Tool, service: Service) -> None:
+def test_a_message_from_a_file_leaves_standard_input_unread(tmp_path: Path, tool: Tool, service: Service) -> None:
     file = tmp_path / "notice.txt"
     file.write_text("  Señal\n\n de 漢字 \n", encoding="utf-8")
     service.will(respond({"id": "1", "status": "1"}))

@@ -1,4 +1,4 @@
-"""The package's operations match the API: nothing is missing, added or spelled differently."""
+"""The operations in the package match the API: nothing is missing, added or spelled differently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kinds_of(fields: tuple[Field, ...] | tuple[ResponseField, ...]) -> list[obje
     ]
 
 
-def test_operations_match_the_endpoints_of_the_api_and_have_different_names() -> None:
+def test_operations_match_the_endpoints_of_the_api_and_have_unique_names() -> None:
     assert sorted((each.method, each.path) for each in OPERATIONS) == sorted(ENDPOINTS)
     assert len({each.name for each in OPERATIONS}) == len(OPERATIONS)
 

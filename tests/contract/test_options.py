@@ -1,4 +1,4 @@
-"""The global options: their places and colours. The story `output/formats` has formats."""
+"""Global options are accepted in every place, and control colours. `stories/output/formats.txt` has the formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msgctl profile add` and `profile set`: saved and refused settings, and the key."""
+"""`msgctl profile add` and `profile set` save valid settings, refuse others, and never print the key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Profiles and the configuration file: wrong settings, files that are not safe, and variables.
-
-The stories in `profiles` have the choice of the account.
-"""
+"""Invalid settings, unsafe files and variables are refused. `stories/profiles` has the choice of the account."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`state get` of several messages, and `state watch`: times, failures and interruptions.
-
-The story `commands/states` has the rest.
-"""
+"""Times, failures and interruptions of `state get` and `state watch`. `stories/commands/states.txt` has the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ def state(word: str) -> Behaviour:
 
 
 def states(text: bytes) -> list[str]:
-    """Return the state in each JSON document, one per line."""
+    """Return the states in JSON documents, one document per line."""
     return [json.loads(line)["state"] for line in text.splitlines()]
 
 
@@ -64,7 +61,9 @@ def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: S
     assert (outcome.code, states(outcome.stdout)) == (0, ["delivered"])
 
 
-def test_failures_until_max_wait_exit_with_6_and_print_the_last_known_state(service: Service, tool: Tool) -> None:
+def test_a_watch_that_fails_until_max_wait_exits_with_6_and_prints_the_last_known_state(
+    service: Service, tool: Tool
+) -> None:
     service.always(drop)
     outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
     assert (outcome.code, outcome.stdout, outcome.error["reason"]) == (6, b"", "state_not_reached")

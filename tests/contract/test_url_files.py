@@ -1,4 +1,4 @@
-"""`url bulk` and `url clicks` do not change the cells of a file. The stories in `personal-links` have the rest."""
+"""`url bulk` and `url clicks` do not change the cells of a file. `stories/personal-links` has the rest."""
 
 from __future__ import annotations
 

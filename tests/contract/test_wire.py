@@ -1,7 +1,7 @@
 """Requests match the API, and a dry run shows them without credentials and sends nothing.
 
-The command lines of `contract.interface` run against a real HTTP server, and what reached it is compared with
-the transcription of the interface.
+The command lines of `contract.interface` run against a real HTTP server. The requests that arrive there are compared
+with the transcription of the API.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from support.tool import Tool
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use the same dates wherever a test runs."""
+    """Use UTC, so that dates do not depend on the machine."""
     with monkeypatch.context() as patch:
         patch.setenv("TZ", "UTC0")
         time.tzset()
@@ -42,12 +42,12 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_the_lines_have_all_parameters_of_an_endpoint_or_only_the_required_ones() -> None:
+def test_every_endpoint_has_lines_with_all_its_parameters_and_with_only_the_required_ones() -> None:
     for endpoint in ENDPOINTS.values():
         required = {name for name, each in endpoint.own.items() if each.presence != "optional"}
-        given = [set(line.parameters) for line in endpoint.lines]
-        assert set().union(*given) == endpoint.own.keys(), endpoint
-        assert required in given, endpoint
+        names = [set(line.parameters) for line in endpoint.lines]
+        assert set().union(*names) == endpoint.own.keys(), endpoint
+        assert required in names, endpoint
 
 
 @pytest.mark.parametrize("line", LINES, ids=str)

@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parent / "messages"
 PHONE = "573001234567"
 
 
-class Teller:
+class Recorder:
     """Runs command lines and stores their standard error."""
 
     def __init__(self, tool: Tool) -> None:
@@ -51,7 +51,7 @@ class Teller:
         )
 
 
-Room = Callable[[Teller, Service], None]
+Script = Callable[[Recorder, Service], None]
 
 FILES: list[str | bytes] = [
     "",
@@ -85,20 +85,22 @@ FILES: list[str | bytes] = [
 ]
 
 
-def files(tell: Teller, service: Service) -> None:
+def files(recorder: Recorder, service: Service) -> None:
     for content in FILES:
         Path("people.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-        tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", about=ascii(content)[:60])
-    tell.run("sms", "bulk", ".", "-m", "x", "--yes")
-    tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--phone-column", "mobile")
-    tell.run("sms", "bulk", "missing.csv", "-m", "x", "--yes")
+        recorder.run("sms", "bulk", "people.csv", "-m", "x", "--yes", about=ascii(content)[:60])
+    recorder.run("sms", "bulk", ".", "-m", "x", "--yes")
+    recorder.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--phone-column", "mobile")
+    recorder.run("sms", "bulk", "missing.csv", "-m", "x", "--yes")
     Path("body.json").write_text("{body")
-    tell.run("chatapp", "send", "--template", "t", "--body", "body.json")
+    recorder.run("chatapp", "send", "--template", "t", "--body", "body.json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "holidays", None)
-        tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--window", "co", about="no package of holidays")
+        recorder.run(
+            "sms", "bulk", "people.csv", "-m", "x", "--yes", "--window", "co", about="the package holidays is missing"
+        )
         patch.setitem(sys.modules, "xlsxwriter", None)
-        tell.run("job", "report", "--last", "--to", "report.xlsx", about="no package of workbooks")
+        recorder.run("job", "report", "--last", "--to", "report.xlsx", about="the package xlsxwriter is missing")
 
 
 ROWS = [
@@ -132,23 +134,23 @@ LINES = [
 ]
 
 
-def rows(tell: Teller, service: Service) -> None:
+def rows(recorder: Recorder, service: Service) -> None:
     Path("people.csv").write_text("\n".join(["phone,name", *ROWS]))
-    tell.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--yes", "--country-code", "CO")
-    tell.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--dry-run", "--skip-invalid", "--no-number-check")
+    recorder.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--yes", "--country-code", "CO")
+    recorder.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--dry-run", "--skip-invalid", "--no-number-check")
     Path("people.jsonl").write_text("\n".join([f'{{"phone": "{PHONE}", "name": "Ana"}}', *LINES]))
-    tell.run("sms", "bulk", "people.jsonl", "-m", "Hola {name}", "--yes")
+    recorder.run("sms", "bulk", "people.jsonl", "-m", "Hola {name}", "--yes")
     Path("people.txt").write_text(f"{PHONE}\n\n12\n")
-    tell.run("optout", "import", "people.txt")
+    recorder.run("optout", "import", "people.txt")
     Path("people.txt").write_text(f"\ufeff{PHONE}\n")
-    tell.run("optout", "import", "people.txt", about="with a byte order mark")
+    recorder.run("optout", "import", "people.txt", about="with a byte order mark")
     Path("people.txt").write_text("")
-    tell.run("optout", "import", "people.txt", about="empty")
+    recorder.run("optout", "import", "people.txt", about="empty")
     Path("people.txt").write_text(f"{PHONE}\n{'Ana ' * 12}\n")
-    tell.run("optout", "import", "people.txt", about="a long line")
+    recorder.run("optout", "import", "people.txt", about="a long line")
     Path("many.csv").write_text("phone\n" + "x\n" * 25)
-    tell.run("sms", "bulk", "many.csv", "-m", "x", "--yes")
-    tell.run("optout", "import", "people.csv")
+    recorder.run("sms", "bulk", "many.csv", "-m", "x", "--yes")
+    recorder.run("optout", "import", "people.csv")
     Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n")
     for text in (
         "{nam}",
@@ -160,17 +162,17 @@ def rows(tell: Teller, service: Service) -> None:
         "a long beginning of the text} and a long end of it",
         "{|x}",
     ):
-        tell.run("sms", "bulk", "good.csv", "-m", text, "--yes")
+        recorder.run("sms", "bulk", "good.csv", "-m", text, "--yes")
 
 
-def transcript(name: str) -> Room:
-    """Return a room that runs the command lines in its file."""
+def transcript(name: str) -> Script:
+    """Return a script that runs the command lines in its file."""
 
-    def show(tell: Teller, service: Service) -> None:
+    def show(recorder: Recorder, service: Service) -> None:
         service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
         Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n18005550123,Service\n")
         for line in re.findall(r"^\$ msgctl (.*)$", (FOLDER / f"{name}.txt").read_text(), re.MULTILINE):
-            tell.run(*shlex.split(line), typed=line)
+            recorder.run(*shlex.split(line), typed=line)
 
     show.__name__ = name
     return show
@@ -185,61 +187,61 @@ RESULTS = {
 }
 
 
-def results(tell: Teller, service: Service) -> None:
+def results(recorder: Recorder, service: Service) -> None:
     report = ("job", "report", "--last", "-o", "tsv", "--no-header", "--fields", "phone,outcome,status,error")
     Path("people.csv").write_text(f"phone,name\n{PHONE},Ana\n,\n573007654321,Luis\n12,Eva\n")
     job = ("sms", "bulk", "people.csv", "-m", "x", "--skip-invalid", "--again", "--yes")
     for name, behaviour in RESULTS.items():
         service.always(behaviour)
-        tell.clock.now += 60
-        tell.run(*job, *(("-q", "--max-credits", "4") if name == "credits" else ()), about=name)
-        tell.run(*report, is_whole=True)
+        recorder.clock.now += 60
+        recorder.run(*job, *(("-q", "--max-credits", "4") if name == "credits" else ()), about=name)
+        recorder.run(*report, is_whole=True)
     service.always(drop)
-    tell.clock.now += 60
-    tell.run(*job, "-q")
+    recorder.clock.now += 60
+    recorder.run(*job, "-q")
     service.always(RESULTS["a refusal"])
-    tell.run("job", "resume", "--last", "--resend-unknown", "--yes")
-    tell.run(*report, is_whole=True)
+    recorder.run("job", "resume", "--last", "--resend-unknown", "--yes")
+    recorder.run(*report, is_whole=True)
     Path("people.csv").write_text("phone\n" + "".join(f"57300123456{number}\n" for number in range(10)))
-    tell.run(*job, "--batch-size", "1", "--concurrency", "1", about="five failures in a row")
+    recorder.run(*job, "--batch-size", "1", "--concurrency", "1", about="five failures in a row")
 
 
-def store(tell: Teller, service: Service) -> None:
+def store(recorder: Recorder, service: Service) -> None:
     job: tuple[str, ...] = ("sms", "bulk", "people.csv", "-m", "x", "--yes", "--batch-size", "1", "--concurrency", "1")
     Path("people.csv").write_text(f"phone\n{PHONE}\n573007654321\n573009999999\n")
     Path("local.csv").write_text("phone\n3001234567\n3007654321\n")
-    tell.run("sms", "bulk", "local.csv", "-m", "x", "--yes")
+    recorder.run("sms", "bulk", "local.csv", "-m", "x", "--yes")
     everyone = (PHONE, "573007654321", "573009999999")
-    tell.run("optout", "add", *everyone)
-    tell.run("sms", "send", PHONE, "-m", "x")
-    tell.run("sms", "send", PHONE, "573007654321", "-m", "x")
-    tell.run(*job)
-    tell.run("optout", "remove", *everyone)
-    tell.run(*job, "--max-credits", "2", about="no response")
+    recorder.run("optout", "add", *everyone)
+    recorder.run("sms", "send", PHONE, "-m", "x")
+    recorder.run("sms", "send", PHONE, "573007654321", "-m", "x")
+    recorder.run(*job)
+    recorder.run("optout", "remove", *everyone)
+    recorder.run(*job, "--max-credits", "2", about="no response")
     service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
     Path("people.csv").write_text(f"phone\n{PHONE}\n573009999999\n573008888888\n")
     job = (*job, "--again", "--name", "today")
-    tell.run(*job, "--at-most", "1/day", "--max-credits", "1")
-    tell.run("job", "report", "today", "--only", "excluded", "-o", "csv", is_whole=True)
-    tell.run("sms", "bulk", "local.csv", "-m", "x", "--country-code", "CO", "--yes", "--again", "--name", "today")
+    recorder.run(*job, "--at-most", "1/day", "--max-credits", "1")
+    recorder.run("job", "report", "today", "--only", "excluded", "-o", "csv", is_whole=True)
+    recorder.run("sms", "bulk", "local.csv", "-m", "x", "--country-code", "CO", "--yes", "--again", "--name", "today")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "gethostname", lambda: "a-machine")
         path = next(Path("state").rglob("store.sqlite3"))
         with closing(open_store(path)) as other:
             owners.take(other, found.number if (found := last(other)) else 0)
             for command in ("resume", "resend --only unknown", "remove"):
-                tell.run("job", *command.split(), "today", "--yes", about="it is running")
-            tell.run("job", "show", "today", about="it is running")
-        tell.run("job", "cancel", "today", "--yes")
-        tell.run("job", "resume", "today", "--yes")
-        tell.run("job", "remove", "today", "--yes")
-        tell.run(*job, "--at-most", "1/day")
+                recorder.run("job", *command.split(), "today", "--yes", about="it is running")
+            recorder.run("job", "show", "today", about="it is running")
+        recorder.run("job", "cancel", "today", "--yes")
+        recorder.run("job", "resume", "today", "--yes")
+        recorder.run("job", "remove", "today", "--yes")
+        recorder.run(*job, "--at-most", "1/day")
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
-            tell.run("--timeout", "0.1", "sms", "send", PHONE, "-m", "x", about="another program locks the store")
+            recorder.run("--timeout", "0.1", "sms", "send", PHONE, "-m", "x", about="another program locks the store")
         for location in ("postgresql://bob:a/b@host/db", "mysql://host/db", "people.csv"):
             patch.setenv("MSGCTL_STORE", location)
-            tell.run("sms", "send", PHONE, "-m", "x", about=location)
+            recorder.run("sms", "send", PHONE, "-m", "x", about=location)
 
 
 RESPONSES = {
@@ -278,22 +280,22 @@ RESPONSES = {
 }
 
 
-def responses(tell: Teller, service: Service) -> None:
+def responses(recorder: Recorder, service: Service) -> None:
     for name, behaviour in RESPONSES.items():
         service.always(behaviour)
-        tell.run("balance", about=name)
-        tell.run("sms", "send", PHONE, "-m", "x", about=name)
+        recorder.run("balance", about=name)
+        recorder.run("sms", "send", PHONE, "-m", "x", about=name)
         if name.isdecimal():
-            tell.run("block", "add", PHONE, about=name)
-            tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
+            recorder.run("block", "add", PHONE, about=name)
+            recorder.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
     for behaviour in (drop, respond({"status": 7, "about": "a&client=5"})):
         service.always(behaviour)
-        tell.run("-vv", "block", "add", PHONE, about="what -vv shows")
+        recorder.run("-vv", "block", "add", PHONE, about="what -vv shows")
     service.always(respond({"error": "E1", "more": 1.50}, 500))
-    tell.run("balance", "--json", about="500")
-    tell.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
-    tell.run("-p", "sandbox", "balance")
-    tell.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
+    recorder.run("balance", "--json", about="500")
+    recorder.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
+    recorder.run("-p", "sandbox", "balance")
+    recorder.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
     service.always(respond({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
     for document in (
         {"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]},
@@ -303,59 +305,59 @@ def responses(tell: Teller, service: Service) -> None:
         {"clicks": {"a": [1.50, "x"]}},
     ):
         service.always(respond(document))
-        tell.run("url", "stats", "offers", "--since", "today", about=json.dumps(document))
+        recorder.run("url", "stats", "offers", "--since", "today", about=json.dumps(document))
 
 
 def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def network(tell: Teller, service: Service) -> None:
+def network(recorder: Recorder, service: Service) -> None:
     with pytest.MonkeyPatch.context() as patch:
         know_no_names(patch)
         patch.setenv("MSGCTL_BASE_URL", "https://nowhere.example")
-        tell.run("balance")
+        recorder.run("balance")
         patch.setenv("HTTPS_PROXY", "ftp://proxy.example")
-        tell.run("balance")
+        recorder.run("balance")
         with running() as proxy:
             proxy.always(respond(status=407))
             patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-            tell.run("balance", about="a proxy that refuses")
+            recorder.run("balance", about="a proxy that refuses")
         patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-        tell.run("balance", about="no proxy there")
+        recorder.run("balance", about="no proxy there")
         with running() as proxy:
             proxy.always(drop)
             patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-            tell.run("balance", about="a proxy that hangs up")
+            recorder.run("balance", about="a proxy that hangs up")
         patch.delenv("HTTPS_PROXY")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority = trustme.CA()
         authority.issue_cert("other.example").configure_cert(context)
         with running(context) as secured:
             patch.setenv("MSGCTL_BASE_URL", secured.base_url)
-            tell.run("balance", about="an unknown authority")
+            recorder.run("balance", about="an unknown authority")
             authority.cert_pem.write_to_path("ca.pem")
-            tls_context.cache_clear()  # a run of these tests before this one had another file of this name
+            tls_context.cache_clear()  # an earlier run had another file with this name
             patch.setenv("SSL_CERT_FILE", "ca.pem")
-            tell.run("balance", about="the certificate of another")
+            recorder.run("balance", about="the certificate of another")
             assert secured.connections == 2, "a certificate is not tried again"
             secured.hang_up(3)
-            tell.run("balance", about="closed during the TLS handshake")
+            recorder.run("balance", about="closed during the TLS handshake")
         with running(blind=True) as plain:
             plain.always(raw(b"220 hello\r\n"))
             patch.setenv("MSGCTL_BASE_URL", plain.base_url.replace("http:", "https:"))
-            tell.run("balance", about="a server without TLS")
+            recorder.run("balance", about="a server without TLS")
         patch.setenv("SSL_CERT_FILE", "/nowhere")
-        tell.run("balance")
+        recorder.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")
-        tell.run("-v", "balance")
+        recorder.run("-v", "balance")
         patch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
         patch.delenv("SSL_CERT_FILE")
-        tell.run("--timeout", "0.2", "balance")
-        tell.run("state", "get", "m" * 70_000)
+        recorder.run("--timeout", "0.2", "balance")
+        recorder.run("state", "get", "m" * 70_000)
         patch.setenv("MSGCTL_BASE_URL", "https://nowhere.example")
         patch.setattr(threading.Thread, "start", _refuse)
-        tell.run("balance", about="no more threads")
+        recorder.run("balance", about="no more threads")
 
 
 ROOMS = (files, rows, results, store, responses, network, *map(transcript, ("times", "jobs", "phones", "usage")))
@@ -363,14 +365,14 @@ ROOMS = (files, rows, results, store, responses, network, *map(transcript, ("tim
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
 def test_the_messages_match_the_file(
-    room: Room,
+    room: Script,
     service: Service,
     tool: Tool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    teller = Teller(tool)
+    teller = Recorder(tool)
     room(teller, service)
     port = service.base_url.split(":")[2].partition("/")[0]
     shown = (

@@ -221,7 +221,7 @@ RESULTS: dict[str, tuple[Sequence[str], Layout]] = {
 
 
 def result(name: str) -> Show:
-    """Return a function that shows the result in a csv file."""
+    """Return a view of the result in a csv file."""
 
     def show(viewer: Viewer, _: Service) -> None:
         with (FOLDER.parent / "results" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
@@ -291,11 +291,11 @@ JOINED = (
     "🐈\u200d⬛",
 )
 TAGGED = [each for each in EMOJI_DATA if "\U000e007f" in each]
-"""Three flags, whose tags are shown as escapes: tags can hide a text."""
+"""Three flags. msgctl shows their tags as escapes, because tags can hide text."""
 WIDEST = "a cell as wide as any of them is"
 
 
-def test_sequences_of_all_kinds_are_aligned() -> None:
+def test_emoji_sequences_and_cjk_text_are_aligned() -> None:
     cells = [WIDEST, *(each for each in [*EMOJI_DATA][::4] if each not in TAGGED), *JOINED, *CJK]
     assert len(TAGGED) == 3
     viewer = Viewer(Terminal("", 80))
@@ -306,7 +306,7 @@ def test_sequences_of_all_kinds_are_aligned() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_wrapped_text_breaks_no_sequence(width: int) -> None:
+def test_wrapping_breaks_no_emoji_sequence(width: int) -> None:
     words = ["".join([*JOINED, "👍🏽", "🇨🇴", "1\ufe0f\u20e3", cjk]) for cjk in CJK] * 3
     viewer = Viewer(Terminal("", width))
     viewer.print(OwnResult([{"phone": "573001234567", "text": " ".join(words)}, {"text": "b"}], ("phone", "text")))
@@ -316,7 +316,7 @@ def test_a_wrapped_text_breaks_no_sequence(width: int) -> None:
     assert all(word in shown.replace(" ", "") for word in words)
 
 
-def test_a_long_table_has_one_header_and_room_for_the_widest_cell_of_all_rows() -> None:
+def test_a_long_table_has_one_header_and_columns_as_wide_as_the_widest_cell() -> None:
     rows = [{"name": "a", "end": "|"}] * 700 + [{"name": "a much longer name than the others", "end": "|"}]
     viewer = Viewer(TERMINALS[0])
     viewer.print(OwnResult(iter(rows), ("name", "end")))

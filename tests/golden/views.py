@@ -1,6 +1,6 @@
 """The views of a terminal as text files that anyone can read: `views/NAME.txt`.
 
-``WRITE_VIEWS=1 pytest tests/golden/test_views.py`` writes them anew; read the difference before you commit it.
+``WRITE_VIEWS=1 pytest tests/golden/test_views.py`` rewrites them. Read the diff before you commit it.
 """
 
 from __future__ import annotations

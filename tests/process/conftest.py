@@ -1,4 +1,4 @@
-"""Every test of this directory starts processes, and has the marker that leaves it out."""
+"""Mark every test in this directory with ``process``, so that a run can leave it out."""
 
 from __future__ import annotations
 

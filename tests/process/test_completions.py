@@ -1,4 +1,4 @@
-"""The completion scripts in bash, zsh and fish, and their offers at a TAB."""
+"""The completion scripts complete commands, values and files in bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def env(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with profiles and a job, a directory `work` with some files, and msgctl as a program."""
+    """A home directory with profiles, a job, a program msgctl, and a directory `work` with some files."""
     folder = tmp_path_factory.mktemp("home")
     for name in ("config/msgctl", "work", "bin"):
         (folder / name).mkdir(parents=True, mode=0o700)
@@ -70,7 +70,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Terminal:
-    """A shell in a terminal, in which Ctrl-T prints the line that is being typed."""
+    """A shell in a terminal. Ctrl-T prints the current command line."""
 
     def __init__(self, command: Sequence[str], home: Path, code: str) -> None:
         self.child = pexpect.spawn(
@@ -86,14 +86,14 @@ class Terminal:
         self.child.expect("READY\r?\n")
 
     def press(self, key: str, line: str) -> str:
-        """Return the line after a key."""
+        """Type a line and press a key; return the line after it."""
         self.child.send(f"\x15{line}{key}\x14")
         self.child.expect(r"<<(.*?)>>")
         return str(self.child.match[1])
 
 
 def bash(home: Path) -> Terminal:
-    """Start a bash in which Ctrl-O inserts everything that a TAB offers."""
+    """Start bash, with Ctrl-O as a key that inserts all completions."""
     code = (
         f"source {FOLDER / 'msgctl.bash'}; bind 'set bell-style none'; bind '\"\\C-o\": insert-completions'; "
         "show() { printf '<<%s>>\\n' \"$READLINE_LINE\"; }; bind -x '\"\\C-t\": show'"
@@ -101,26 +101,26 @@ def bash(home: Path) -> Terminal:
     return Terminal([program("bash"), "--norc", "-i"], home, code)
 
 
-def offered_by_bash(home: Path, lines: Sequence[str]) -> list[set[str]]:
+def completions_in_bash(home: Path, lines: Sequence[str]) -> list[set[str]]:
     terminal = bash(home)
     shown = [terminal.press("\x0f", line).removeprefix(line[: line.rindex(" ")]) for line in lines]
     terminal.child.close(force=True)
     return [set(each.split()) for each in shown]
 
 
-def offered_by_zsh(home: Path, lines: Sequence[str]) -> list[set[str]]:
+def completions_in_zsh(home: Path, lines: Sequence[str]) -> list[set[str]]:
     code = f"unsetopt beep prompt_sp; LISTMAX=0; source {RECORDER}; fpath=({FOLDER} $fpath); "
     terminal = Terminal([program("zsh"), "-f", "-i"], home, code + "autoload -Uz compinit; compinit -u -D")
-    found = []
+    offered = []
     for line in lines:
         terminal.press("\t", line)
         terminal.child.expect("(.*)>>>\r?\n")
-        found.append(set(filter(None, terminal.child.match[1].splitlines())))
+        offered.append(set(filter(None, terminal.child.match[1].splitlines())))
     terminal.child.close(force=True)
-    return found
+    return offered
 
 
-def offered_by_fish(home: Path, lines: Sequence[str]) -> list[set[str]]:
+def completions_in_fish(home: Path, lines: Sequence[str]) -> list[set[str]]:
     code = "".join(f"complete -C '{line}'; echo ---\n" for line in lines)
     command = [program("fish"), "--no-config", "-c", f"source {FOLDER / 'msgctl.fish'}\n{code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env(home), cwd=home / "work")
@@ -149,9 +149,9 @@ ALL: Mapping[str, set[str]] = {
 
 @pytest.mark.parametrize(
     ("offered", "expected"),
-    [(offered_by_bash, ALL), (offered_by_zsh, SOME), (offered_by_fish, SOME)],  # msgctl itself finds the words
+    [(completions_in_bash, ALL), (completions_in_zsh, SOME), (completions_in_fish, SOME)],  # by msgctl itself
 )
-def test_commands_values_and_files_are_offered(
+def test_commands_values_and_files_are_completed(
     offered: Callable[[Path, Sequence[str]], list[set[str]]], expected: Mapping[str, set[str]], place: Path
 ) -> None:
     assert dict(zip(expected, offered(place, [*expected]), strict=True)) == expected
@@ -163,7 +163,7 @@ TYPED = {
 }
 
 
-def test_a_tab_in_bash(place: Path) -> None:
+def test_tab_completes_a_word_in_bash(place: Path) -> None:
     terminal = bash(place)
     assert {line: terminal.press("\t", line) for line in TYPED} == TYPED
     terminal.child.close(force=True)
@@ -178,7 +178,7 @@ def test_the_zsh_script_can_be_evaluated_and_autoloaded(place: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "offered"), [("msgctl job show", "\n"), ("msgctl profile use", "sandbox\n")])
-def test_without_configuration_only_the_sandbox_is_offered_and_no_file_is_created(
+def test_without_configuration_only_the_sandbox_is_completed_and_no_file_is_created(
     words: str, offered: str, place: Path, tmp_path: Path
 ) -> None:
     variables = {"_MSGCTL_COMPLETE": "complete_bash", "COMP_WORDS": f"{words} ", "COMP_CWORD": "3"}

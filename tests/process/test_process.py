@@ -1,4 +1,4 @@
-"""Tests that need a process: pipes, closed and full streams, Ctrl-C, encodings, and a real terminal."""
+"""Behaviour that needs a process: pipes, closed and full streams, Ctrl-C, encodings, and a real terminal."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def shell(script: str) -> subprocess.CompletedProcess[bytes]:
         ("balance check --min 5 | true", ONE_CREDIT, 6, ""),
     ],
 )
-def test_a_closed_stream_changes_neither_the_request_nor_the_exit_code(
+def test_a_closed_stream_does_not_change_the_request_or_the_exit_code(
     line: str, response: Behaviour | None, code: int, shown: str, service: Service
 ) -> None:
     service.will(*filter(None, [response]))
@@ -142,7 +142,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 
 
 def interrupted(child: subprocess.Popen[bytes]) -> None:
-    """Press Ctrl-C, and expect a report that nothing was sent."""
+    """Send Ctrl-C, and check that msgctl reports that nothing was sent."""
     child.send_signal(signal.SIGINT)
     printed = child.communicate(timeout=30)[1].decode()
     assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)

@@ -1,4 +1,4 @@
-"""The judge, with responses as plain Python values and one word per outcome."""
+"""Call the judge with plain Python values. An outcome is one word."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ITEMS: list[dict[str, Any]] = [
     for name in ("rules.jsonl", "phrases.jsonl")
     for line in Path(__file__).with_name(name).read_text().splitlines()
 ]
-"""Responses that show the rules, and published ones of many services: one line per response and its outcome.
+"""Responses with their outcomes: examples of the rules, and responses that many services publish.
 
-A person would conclude more from some of them: ``says``.
+``says`` is the outcome that a person would conclude if the judge cannot be certain.
 """
 
 
@@ -32,7 +32,7 @@ def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Seq
 
 
 def parsed(body: Any) -> Any:
-    """Return a body as msgctl reads it: numbers are text."""
+    """Return a body as msgctl reads it: with numbers as strings."""
     return load_json(json.dumps(body).encode())
 
 
@@ -40,17 +40,17 @@ def outcomes(
     body: Any, http_status: int = 200, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ("hi",)
 ) -> list[str]:
     document = parsed(body)
-    found = judge.sent(request("sms send", phones, values), http_status, document)
-    return [each.outcome for each in found.outcomes]
+    verdict = judge.sent(request("sms send", phones, values), http_status, document)
+    return [each.outcome for each in verdict.outcomes]
 
 
 def outcome(operation: str, http_status: int, body: Any) -> str:
     """Return the outcome of a response, in one word."""
-    asked = request(operation, values=("hi", "123456", "n", "https://example.com"))
+    parts = request(operation, values=("hi", "123456", "n", "https://example.com"))
     document = parsed(body)
     is_success = 200 <= http_status < 300
     if operation == "2fa verify":
-        is_verified = is_success and judge.verified(asked, document).is_verified
+        is_verified = is_success and judge.verified(parts, document).is_verified
         return "verified" if is_verified else "not_verified"
     if operation.startswith("balance"):
         left = judge.credits_left(document) if is_success else None
@@ -61,5 +61,5 @@ def outcome(operation: str, http_status: int, body: Any) -> str:
         except ShapeError:
             states = [None]
         return judge.classify(states[0] or "").replace(" ", "_")
-    found = {each.outcome for each in judge.sent(asked, http_status, document).outcomes}
-    return next(each for each in ("unknown", "refused", "accepted") if each in found)
+    results = {each.outcome for each in judge.sent(parts, http_status, document).outcomes}
+    return next(each for each in ("unknown", "refused", "accepted") if each in results)

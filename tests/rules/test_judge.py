@@ -38,7 +38,7 @@ def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {"data": [{**first, "phone": PHONE}, {**second, "phone": OTHER}]}
 
 
-def test_responses_are_judged() -> None:
+def test_a_response_has_the_outcome_of_its_line_in_the_tables() -> None:
     for item in ITEMS:
         assert outcome(item["operation"], item["http_status"], item["body"]) == item["expect"], item
 
@@ -52,7 +52,7 @@ def test_responses_are_judged() -> None:
             {"data": [{"status": status, "phone": PHONE} for status in ("Enviado", "Rechazado")]},
             ["unknown", "unknown"],
         ),
-        # Each entry is judged by itself, although it resembles another.
+        # Each entry is judged separately, even if another one is similar.
         (two({"status": 1.0, "id": "m100001"}, {"status": "1.0", "id": "m100002"}), ["accepted", "unknown"]),
         (two({"id": "m100001"}, {"id": "m000000"}), ["accepted", "unknown"]),
         (two({"id": "Pedido_1"}, {"id": "Pedido_0"}), ["accepted", "unknown"]),
@@ -91,7 +91,7 @@ def test_credits_of_a_shared_entry_count_once() -> None:
     assert [each.credits for each in found] == ["2.5", None]
 
 
-def test_an_entry_of_another_number_is_kept_for_its_id() -> None:
+def test_an_entry_for_another_number_is_kept_because_of_its_id() -> None:
     body = {"status": 1, "data": [{"id": "m-9", "status": "Enviado", "phone": "573009999999"}]}
     found = judge.sent(request("sms send"), 200, parsed(body))
     assert [each.outcome for each in found.outcomes] == ["unknown"]
@@ -116,7 +116,7 @@ def test_the_outcome_has_the_text_that_made_it_unknown(body: Any, word: str | No
 
 
 @pytest.mark.usefixtures("own_words")
-def test_texts_of_the_profile_come_before_the_lists() -> None:
+def test_words_of_the_profile_override_the_built_in_lists() -> None:
     assert outcomes({"status": "En estudio", "msg": "EN_ESTUDIO"}) == ["accepted"]
     assert outcomes({"status": "0"}) == ["accepted"]
     assert outcomes({"status": "vuelto"}) == ["refused"]

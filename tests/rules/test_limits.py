@@ -109,7 +109,7 @@ def test_five_failures_in_a_row_stop_the_job() -> None:
     assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
 
 
-def test_requests_in_flight_of_a_killed_job_count_as_unknown() -> None:
+def test_requests_in_flight_when_a_job_was_killed_count_as_unknown() -> None:
     assert counts(replace(JOB, accepted=3, unknown=1, sending=2)) == "3 accepted, 3 unknown"
 
 

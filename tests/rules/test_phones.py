@@ -45,7 +45,7 @@ def test_one_number_is_read_in_every_spelling(text: str, country: str | None) ->
     assert phones.read(text, country) == ("573001234567", "")
 
 
-def test_the_example_of_every_region_is_read_in_national_and_international_form() -> None:
+def test_an_example_number_of_every_region_is_read_in_national_and_international_form() -> None:
     for region in REGIONS:
         number = example(region) or example(region, PhoneNumberType.FIXED_LINE_OR_MOBILE)
         if number is None or phonenumbers.number_type(number) == PhoneNumberType.FIXED_LINE:
@@ -57,7 +57,7 @@ def test_the_example_of_every_region_is_read_in_national_and_international_form(
         assert phones.read(national, region, sms=True) == (digits(number), "")
 
 
-def test_a_number_of_another_country_than_the_known_one_names_that_country() -> None:
+def test_a_number_of_another_country_is_read_with_the_name_of_that_country() -> None:
     assert phones.read("12025550123", "CO") == ("12025550123", "the United States")
     assert phones.read("+12025550123", "CO") == ("12025550123", "")
     assert phones.read("12025550123") == ("12025550123", "")
@@ -99,7 +99,7 @@ def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
     assert caught.value.hint == "Add --any."
 
 
-def test_without_the_check_a_number_is_any_3_to_15_digits() -> None:
+def test_without_the_check_any_3_to_15_digits_are_a_number() -> None:
     for text, sent in (("87 654", "87654"), ("+57 000", "57000"), ("123", "123"), ("1" * 15, "1" * 15)):
         assert phones.as_typed(text).digits == sent
     for text in ("12", "1" * 16, "abc", ""):
@@ -110,12 +110,12 @@ def test_without_the_check_a_number_is_any_3_to_15_digits() -> None:
 @given(st.text(max_size=40), st.sampled_from([None, "CO", "US", "GB"]))
 def test_any_text_becomes_digits_or_an_error(text: str, country: str | None) -> None:
     try:
-        found = phones.read(text, country)
+        number = phones.read(text, country)
     except InvalidPhoneError:
         return
-    assert found.digits.isascii()
-    assert found.digits.isdecimal()
-    assert phones.read("+" + found.digits).digits == found.digits
+    assert number.digits.isascii()
+    assert number.digits.isdecimal()
+    assert phones.read("+" + number.digits).digits == number.digits
 
 
 # --- many numbers
@@ -184,7 +184,7 @@ def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
         phones.Reader("DE", sms=True).read("4915123456789")
     assert american.international("+57 300 123 4567") == "573001234567"
     assert american.international("Ana") == "Ana"
-    assert phones.Reader().international("+800 1234 5678") == "80012345678"  # of no country
+    assert phones.Reader().international("+800 1234 5678") == "80012345678"  # this number belongs to no country
 
 
 def test_the_country_of_a_number_agrees_with_libphonenumber() -> None:

@@ -1,4 +1,4 @@
-"""Files of recipients: their rows, with the lines they begin on, and files that cannot be used."""
+"""A file of recipients becomes rows with line numbers, or an error that explains why it cannot be used."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def test_columns_come_from_the_header(header: str, columns: tuple[str, ...]) -> 
         ("Phone,phone,PHONE", None, "phone"),
     ],
 )
-def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, asked: str | None, found: str) -> None:
+def test_the_phone_column_is_found_by_its_exact_name_or_in_another_case(
+    header: str, asked: str | None, found: str
+) -> None:
     assert read(header, asked).phone_column == found
 
 
@@ -182,7 +184,7 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
     assert read(lines).rows == [Row(2, ANA, (ANA, "Ana")), Row(4, LUIS, (LUIS, "Luis"))]
 
 
-# --- what spreadsheets add
+# --- spreadsheets
 
 
 def test_a_quotation_mark_that_a_spreadsheet_added_is_not_part_of_a_cell() -> None:
@@ -231,7 +233,7 @@ def cell(text: str) -> str:
         *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 | 3001234567"),
     ],
 )
-def test_the_error_for_several_numbers_in_a_cell_counts_them(text: str) -> None:
+def test_the_error_for_several_numbers_in_a_cell_has_their_count(text: str) -> None:
     with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
         cell(text)
     with pytest.raises(UsageError, match=r"^3 numbers in one cell$"):
@@ -301,7 +303,7 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
     assert outcome.rows[-1] == Row(20_002, LUIS, (LUIS, "Íñigo €5"))
 
 
-def test_a_cut_character_in_a_file_without_others_is_read_as_windows_1252() -> None:
+def test_a_file_that_ends_within_its_only_utf8_character_is_read_as_windows_1252() -> None:
     outcome = read(b"phone,name\n%s,Se\xf1al \x80\n%s,\xc3" % (ANA.encode(), LUIS.encode()))
     assert [row.values[1] for row in outcome.rows] == ["Señal €", "Ã"]
 

@@ -1,7 +1,7 @@
-"""Responses that services in use send: every line of responses.jsonl, as a person and as a program see it.
+"""Every response in responses.jsonl, which services in use send, has the right output and exit code.
 
-Each line has the response, its meaning, and the exit code. ``shown`` are the rows of the result, and ``history`` the
-entries of the history.
+Each line contains the response, its meaning, and the exit code. ``shown`` are the rows of the result, and ``history``
+the entries of the history.
 """
 
 from __future__ import annotations

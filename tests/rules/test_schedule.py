@@ -102,7 +102,7 @@ def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["08:00-24:01", "08:60-19:00", "8-19 monday", "8-19 mon-", "8-19 ,", "us"])
-def test_other_windows_are_usage_errors(line: str) -> None:
+def test_an_invalid_window_is_a_usage_error(line: str) -> None:
     with pytest.raises(UsageError):
         Window.parse(*line.split())
 
@@ -134,7 +134,7 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
 NOW = utc("2026-11-21T12:00")
 
 
-def test_a_window_is_in_the_time_zone_of_the_job_and_without_one_it_may_always_send() -> None:
+def test_a_window_is_in_the_time_zone_of_the_job_and_a_job_without_a_window_may_always_send() -> None:
     hours = SendingHours(Window.parse("08:00-09:00"), MADRID, NOW.timestamp)
     assert not hours.is_open()
     assert hours.closed_until(NOW.timestamp()) == utc("2026-11-22T07:00").timestamp()
@@ -177,8 +177,8 @@ def test_at_is_a_local_time_or_has_an_offset(text: str, zone: str | None, moment
     assert parse_at(text, zone, NOW) == utc(moment)
 
 
-def test_a_time_is_on_the_next_day_that_has_it() -> None:
-    """It is the next day in Kolkata, and New York skips 2:30 on 2027-03-14."""
+def test_a_time_without_a_date_is_on_the_next_day_that_has_this_time() -> None:
+    """In Kolkata, the next day has begun. New York skips 2:30 on 2027-03-14."""
     assert parse_at("09:00", KOLKATA, utc("2026-11-21T20:00")) == utc("2026-11-22T03:30")
     assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
 

@@ -66,7 +66,7 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
     ],
     ids=["no phones", "empty", "cut", "row", "entities"],
 )
-def test_a_workbook_that_is_damaged_or_has_no_recipients_is_refused(content: bytes, expected: str) -> None:
+def test_a_damaged_workbook_or_one_without_recipients_is_refused(content: bytes, expected: str) -> None:
     assert expected in refused(content)
 
 
@@ -80,7 +80,7 @@ def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
     assert [*numbers_in("-", source(content), None)] == [ANA, LUIS]
 
 
-# --- workbooks that ask for too much
+# --- workbooks that need too much memory or time
 
 MIB = 2**20
 
@@ -113,7 +113,7 @@ def test_a_row_of_1_048_576_characters_is_read() -> None:
 
 
 def refusal(content: bytes) -> str:
-    """Return why a workbook is refused before its rows are read; an empty string if it is not."""
+    """Return the reason if a workbook is refused before its rows are read, or an empty string."""
     try:
         next(workbook_process.read(io.BytesIO(content)))
     except workbook_process.WorkbookError as error:
@@ -282,7 +282,7 @@ def test_ctrl_c_ends_the_child_process_of_a_workbook() -> None:
     assert not child.exists()
 
 
-# --- what people see
+# --- cells and sheets
 
 
 def shop(*, hidden: Collection[int]) -> bytes:
@@ -375,7 +375,7 @@ def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
     assert found.found[1] == (3, LUIS, (LUIS, "1"))
 
 
-def test_the_process_that_reads_a_workbook_has_a_limit_of_memory_and_of_time() -> None:
+def test_the_process_that_reads_a_workbook_has_a_memory_limit_and_a_time_limit() -> None:
     limits = "[resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]"
     code = f"import resource; from msgctl.jobs.workbook_process import main; main(); print({limits})"
     done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=PIPE, check=True)

@@ -1,1 +1,1 @@
-"""The emulator, used as by a client: a request in, a response out."""
+"""Tests of the sandbox: a client sends requests to the emulator and checks its responses."""

@@ -11,7 +11,7 @@ from .world import Served, World, serving
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use one calendar, wherever the tests run."""
+    """Use one time zone, so that dates do not depend on the machine."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -29,6 +29,6 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def served(world: World) -> Iterator[Served]:
-    """The same sandbox behind a server."""
+    """An HTTP server for the same sandbox."""
     with serving(world) as served:
         yield served

@@ -43,7 +43,7 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
         (signal.SIGINT, "trap 'exit 4' INT", 4),
     ],
 )
-def test_a_signal_reaches_the_command_whose_end_counts(number: int, then: str, code: int) -> None:
+def test_a_signal_reaches_the_command_and_its_exit_code_is_returned(number: int, then: str, code: int) -> None:
     script = f"{then}; echo ready; while :; do sleep 0.05; done"
     command = [sys.executable, "-m", "msgctl", "sandbox", "exec", "--", "sh", "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:

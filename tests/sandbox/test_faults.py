@@ -16,13 +16,13 @@ SMS = posted("/send-sms", phone=PHONE, sms="Hola")
     "spec",
     ["", "404", "delay", "delay=x", "delay=99999", "drop=1", "520:2", "520:nan", "520:0.5:balance", "520:next=0"],
 )
-def test_another_spec_is_refused_and_leaves_the_others_set(world: World, spec: str) -> None:
+def test_an_invalid_fault_is_refused_and_the_earlier_faults_are_kept(world: World, spec: str) -> None:
     world.fault("503:next=2")
     assert world.change("fault", faults=["520", spec]).status == 400
     assert json.loads(world.ask("fault").body) == {"faults": ["503:next=2"]}
 
 
-def test_a_served_fault_closes_the_connection_and_is_in_the_log(world: World, served: Served) -> None:
+def test_a_fault_can_close_the_connection_and_is_in_the_log_of_the_server(world: World, served: Served) -> None:
     world.fault("drop:/api/v1/send-sms")
     assert served.raw(as_http(SMS)) == b""
     assert (world.credits, served.log[0].endswith("fault drop")) == (999, True)
@@ -35,7 +35,7 @@ def test_delays_add_up_before_the_response(world: World, served: Served) -> None
     assert time.monotonic() - started >= 0.05
 
 
-def test_next_counts_requests_to_its_operation_only(world: World) -> None:
+def test_a_fault_for_the_next_requests_counts_only_requests_to_its_operation(world: World) -> None:
     world.fault("503:next=2:/send-sms")
     elsewhere = (SMS._replace(path="/api/v1/nothing"), SMS._replace(path="/send-sms"), SMS._replace(method="PUT"))
     assert [world.respond(each).status for each in (SMS, *elsewhere)] == [503, 404, 404, 405]

@@ -114,12 +114,12 @@ def test_the_fixtures_return_only_new_codes(shell: Shell, tmp_path: Path) -> Non
 
 
 @in_browser
-def test_the_browser_test_that_reads_a_code(shell: Shell, tmp_path: Path) -> None:
+def test_the_browser_test_reads_a_code(shell: Shell, tmp_path: Path) -> None:
     assert_passes(shell, tmp_path, SHOP + "\n\n" + block("A browser test"))
 
 
 @pytest.mark.slow
-def test_the_step_of_github_actions_and_its_workflow_may_only_read(shell: Shell, tmp_path: Path) -> None:
+def test_the_github_actions_step_works_and_its_workflow_has_only_read_permission(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "test_shop.py").write_text(
         "import subprocess\n\ndef test_send():\n"
         "    subprocess.run('msgctl sms send 573001234567 -m x'.split(), check=True)\n"
@@ -150,7 +150,7 @@ def test_the_image_is_pinned_runs_as_its_own_user_and_has_no_more_files_than_it_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
-def test_the_command_of_a_container(heading: str, host: str, shell: Shell) -> None:
+def test_the_command_of_a_container_starts_a_sandbox(heading: str, host: str, shell: Shell) -> None:
     guide = block(heading)
     command = json.loads(block("A Dockerfile").partition("ENTRYPOINT")[2])
     if heading != "A Dockerfile":

@@ -44,7 +44,7 @@ def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
         ("0003", ["queued", "queued", "queued", "queued"], ["queued", "ringing", "ringing", "ringing"]),
     ],
 )
-def test_states_follow_the_clock_and_the_end_of_the_number(
+def test_delivery_states_depend_on_the_clock_and_the_last_digits_of_the_number(
     world: World, ending: str, message: list[str], call: list[str]
 ) -> None:
     phone = f"57300123{ending}"
@@ -74,7 +74,7 @@ def journey(world: World, message_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("path", "more"), WAYS)
-def test_a_code_is_valid_once_for_its_phone_and_app_and_only_the_phone_sees_it(
+def test_a_code_is_valid_once_for_its_phone_and_app_and_only_the_inbox_shows_it(
     world: World, path: str, more: dict[str, str]
 ) -> None:
     sent = world.post(path, phone=PHONE, app_name="Shop", **more)
@@ -102,7 +102,7 @@ def verify(world: World, code: str, **more: str) -> str:
 # --- the inbox
 
 
-def test_a_message_has_each_of_its_states_with_its_time(world: World) -> None:
+def test_a_message_in_the_inbox_has_all_its_states_with_their_times(world: World) -> None:
     world.sms()
     world.now += 1
     assert world.inbox()[0]["history"] == [
@@ -138,7 +138,9 @@ def test_the_inbox_has_the_messages_after_an_id_or_a_time(world: World) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("after", "0123456789abcdef"), ("after", "yesterday"), ("limit", "1")])
-def test_an_unknown_message_time_or_parameter_gets_400(world: World, name: str, value: str) -> None:
+def test_an_inbox_request_with_an_unknown_message_time_or_parameter_gets_400(
+    world: World, name: str, value: str
+) -> None:
     refused = world.ask("inbox", **{name: value})
     assert (refused.status, name in json.loads(refused.body)["msg"]) == (400, True)
     assert name == "after" or "phone, after, wait" in json.loads(refused.body)["msg"]

@@ -1,4 +1,4 @@
-"""The inbox page: its headers, and, with MSGCTL_TEST_BROWSER=1, what it does in headless Chromium."""
+"""The inbox page: its headers, and, with MSGCTL_TEST_BROWSER=1, its behaviour in headless Chromium."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def overview(world: World, **query: str) -> Any:
     return json.loads(world.ask("overview", **query).body)
 
 
-# --- what the page is made of
+# --- the parts of the page
 
 
 def test_the_policy_allows_only_the_pages_own_script_and_style(world: World) -> None:
@@ -70,7 +70,7 @@ def shortened(world: World) -> str:
     return str(url).removeprefix(world.emulator.origin)
 
 
-def test_the_overview_has_no_key_even_of_another_account(world: World) -> None:
+def test_the_overview_contains_no_key_not_even_of_another_account(world: World) -> None:
     sent = [
         SandboxRequest("POST", "/api/v1/chatapp/send", f"key={KEY}", JSON, json.dumps({"key": KEY}).encode()),
         SandboxRequest("GET", f"/api/v1/balance&key={KEY}"),
@@ -87,7 +87,7 @@ def test_the_overview_has_no_key_even_of_another_account(world: World) -> None:
 
 def test_a_long_request_is_cut_without_a_part_of_a_key(world: World) -> None:
     for offset in range(len(KEY)):
-        keys = "x" * offset + KEY * 1_000  # redacted, it is short enough to be shown to its end
+        keys = "x" * offset + KEY * 1_000  # after redaction, it is short enough to be shown completely
         world.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, keys.encode()))
         world.respond(SandboxRequest("GET", f"/{keys}"))
     requests = overview(world)["requests"]

@@ -45,7 +45,7 @@ def test_every_request_and_value_of_the_api_is_accepted(world: World) -> None:
         assert response.status == 200 or refusal(response)[0] not in RULES, (line, response.body)
 
 
-def test_a_required_parameter_must_be_there_and_not_empty(world: World) -> None:
+def test_a_required_parameter_must_be_present_and_not_empty(world: World) -> None:
     for line in LINES:
         given = {**ACCOUNT, **line.parameters}
         for name in [each.name for each in line.endpoint.parameters if each.presence == "required"]:
@@ -94,7 +94,7 @@ def test_credentials_are_accepted_only_in_their_place(world: World) -> None:
 @pytest.mark.parametrize(
     "body", [encoded({**SMS}).encode() + b"&phone=573001234568", b"sms=%zz", b"phone=%ff", b"key=\xff"]
 )
-def test_a_form_has_each_parameter_once_in_percent_encoded_utf8(world: World, body: bytes) -> None:
+def test_a_form_must_have_each_parameter_once_in_percent_encoded_utf8(world: World, body: bytes) -> None:
     response = world.respond(SandboxRequest("POST", BASE_PATH + "/send-sms", "", FORM, body))
     assert refusal(response)[0] == "INVALID_PARAMETER"
 
@@ -110,7 +110,9 @@ def test_a_form_has_each_parameter_once_in_percent_encoded_utf8(world: World, bo
         ({"phone": "573001234567,573001234568", "body": []}, "phone"),
     ],
 )
-def test_the_json_fields_have_their_types(world: World, document: object, named: str) -> None:
+def test_the_error_for_a_json_field_of_another_type_mentions_the_field(
+    world: World, document: object, named: str
+) -> None:
     error, msg = refusal(world.post_json("/chatapp/send", document, template="t"))
     assert (error, named in msg.split()[:2]) == ("INVALID_PARAMETER", True)
 

@@ -1,4 +1,4 @@
-"""Responses as a service in use sends them, and how they are chosen."""
+"""The sandbox can respond in the documented form or in the form of services in use."""
 
 from __future__ import annotations
 
@@ -132,7 +132,9 @@ def test_a_refusal_is_a_number_with_status_400(observed: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["real", 1])
-def test_the_default_is_documented_and_a_wrong_choice_changes_nothing(world: World, name: object) -> None:
+def test_responses_have_the_documented_form_by_default_and_an_invalid_choice_changes_nothing(
+    world: World, name: object
+) -> None:
     assert world.change("responses", responses=name).status == 400
     assert document(world.ask("responses")) == {"responses": "documented"}
     assert world.get("/messages-state", id=sms(world)["id"]).status == 520

@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve` as a process, used by the tool itself and the sandbox commands."""
+"""`msgctl sandbox serve` as a process that msgctl itself uses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def serving(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)])
-def test_a_shell_can_read_the_lines_to_export_and_a_signal_ends_it_even_if_a_client_waits(
+def test_a_shell_can_evaluate_the_exports_and_a_signal_ends_the_server_even_if_a_client_waits(
     number: int, code: int
 ) -> None:
     command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--key", "a'b c"]
@@ -59,7 +59,7 @@ def test_a_shell_can_read_the_lines_to_export_and_a_signal_ends_it_even_if_a_cli
     assert (process.returncode, out, err) == (code, "", "")
 
 
-def test_the_sandbox_commands_reach_it_and_a_reset_restores_the_options_of_the_start(
+def test_the_sandbox_commands_control_the_server_and_a_reset_restores_its_first_options(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--credits", "7", "--fault", "503:next=2:/send-sms", "--clock", "2026-12-01T09:00:00", "--seed", "3")
@@ -86,7 +86,7 @@ def test_the_sandbox_commands_reach_it_and_a_reset_restores_the_options_of_the_s
         tool("sandbox", "serve", "--port", port).refused(3, f"port {port}: Address already in use\n")
 
 
-def test_the_page_and_the_log_have_no_key_in_any_spelling_and_no_control_characters() -> None:
+def test_the_page_and_the_log_contain_no_spelling_of_a_key_and_no_control_characters() -> None:
     key = "a key/to+hide"
     lines = [b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()]
     requests = [line + b" HTTP/1.1\r\nHost: \x1b[31m\r\nX: \x1b[31m\r\n\r\n" for line in lines]

@@ -1,4 +1,4 @@
-"""The file with the sandbox's state: damaged and foreign files, full disks, and that no credit is lost."""
+"""No credit is lost by a full disk, a failure or threads, and the files of other programs are left alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make_older(path: Path) -> None:
 
 
 @pytest.mark.parametrize("break_it", [write_text, break_tables, break_pages, make_older])
-def test_a_broken_or_older_file_is_explained_and_replaced_by_a_reset(
+def test_a_damaged_or_older_state_file_is_an_error_and_a_reset_replaces_it(
     world: World, break_it: Callable[[Path], None]
 ) -> None:
     world.emulator.close()
@@ -110,7 +110,9 @@ def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World
     assert len(world.inbox()) == 100
 
 
-def test_it_needs_no_profile_creates_no_configuration_and_leaves_no_file_open(home: Path, sandbox: Sandbox) -> None:
+def test_the_sandbox_needs_no_profile_creates_no_configuration_and_leaves_no_file_open(
+    home: Path, sandbox: Sandbox
+) -> None:
     sandbox.done("sms", "send", PHONE, "-m", "Hello")
     sandbox.done("profile", "list")
     assert not (home / "config").exists()

@@ -59,7 +59,7 @@ def test_a_visit_leads_to_the_long_url_and_counts(world: World, served: Served) 
     response = served.send(SandboxRequest("GET", path, headers=headers))
     assert (response.status, response.body) == (302, b"")
     assert response.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
-    served.send(SandboxRequest("HEAD", path))  # does not count
+    served.send(SandboxRequest("HEAD", path))  # this does not count as a visit
     found = statistic(world)
     assert found["clicksNumber"] == 1
     for category in ("country", "device", "operatingSystem"):
@@ -78,7 +78,7 @@ def test_a_click_has_the_given_country_and_invented_values(world: World) -> None
     assert counted(found, "hour") == {"12": 3}
     assert sum(counted(found, "brand").values()) == 3
     assert "unknown" not in str(found)
-    click(world, country="FR")  # without invented places
+    click(world, country="FR")  # this click has no invented region and city
     assert counted(statistic(world), "city") == {"Ciudad de México": 3, "unknown": 1}
 
 
@@ -116,7 +116,7 @@ def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
 @pytest.mark.parametrize(
     "fields", [{"name": "nope"}, {"name": "sale\udcff"}, {"count": 0}, {"count": 10**9}, {"country": "FRA"}]
 )
-def test_clicks_that_cannot_be_made_are_refused(world: World, fields: dict[str, object]) -> None:
+def test_invalid_clicks_are_refused(world: World, fields: dict[str, object]) -> None:
     shorten(world)
     assert world.change("click", **{"name": "sale", **fields}).status == 400
     assert statistic(world)["clicksNumber"] == 0

@@ -31,7 +31,7 @@ PHONE = "573001234567"
 
 
 class World:
-    """``now`` is the sandbox's time; requests carry the right credentials unless they are overridden with None."""
+    """A sandbox whose time is ``now``. Requests have the right credentials, unless a parameter overrides them."""
 
     def __init__(self, path: Path, **options: Any) -> None:
         self.path, self.now = path, NOON

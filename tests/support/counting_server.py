@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that accepts many dispatches at once, and remembers their recipients.
+"""A real HTTP server on loopback that accepts many requests at once, and stores their recipients.
 
 It notes a request when the whole of it has arrived, and does not ask the client.
 """
@@ -19,7 +19,7 @@ PATIENCE = 60.0
 
 
 class CountingServer(Service):
-    """Accepts every message, and responds with balances and delivery states.
+    """A service that accepts every message, and responds with balances and delivery states.
 
     ``delay`` is the time before a response in seconds, and ``state`` returns the state of a message.
     """
@@ -34,7 +34,7 @@ class CountingServer(Service):
         self._released = threading.Event()
         self._released.set()
 
-    # --- what a test asks
+    # --- for tests
 
     def arrived(self) -> Counter[str]:
         return Counter(phone for phones in self.dispatches for phone in phones)
@@ -47,7 +47,7 @@ class CountingServer(Service):
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, PATIENCE), "the requests that were waited for did not come"
+            assert self._changed.wait_for(condition, PATIENCE), "the expected requests did not arrive"
 
     def hold(self) -> None:
         """Hold back all responses from now on."""
@@ -57,7 +57,7 @@ class CountingServer(Service):
         """Send the responses that were held back, and all later ones at once."""
         self._released.set()
 
-    # --- what it does, in a thread for each connection
+    # --- in a thread for each connection
 
     def behaviour(self, request: Received) -> Behaviour:
         record = accepted(request)

@@ -1,4 +1,4 @@
-"""The examples of the commands, run: whatever a command needs is in its examples."""
+"""Run the examples of the commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = {
 
 
 class Example(NamedTuple):
-    """A command, and a line of shell that shows it."""
+    """A command, and a line of shell that uses it."""
 
     node: Node
     line: str
@@ -43,9 +43,9 @@ class Example(NamedTuple):
     @property
     def arguments(self) -> list[str]:
         """The arguments of the msgctl part: of ``a | msgctl … < file`` and of ``"$(msgctl …)"`` alike."""
-        found = re.search(r"msgctl( [^|<>)]*)", self.line)
-        assert found is not None, self.line
-        return shlex.split(found[1])
+        match = re.search(r"msgctl( [^|<>)]*)", self.line)
+        assert match is not None, self.line
+        return shlex.split(match[1])
 
     @property
     def stdin(self) -> bytes:
@@ -75,11 +75,11 @@ OF_EACH_KIND = tuple(
 
 
 JOB = "20261121-3f9a2c"
-"""The job that the examples are about."""
+"""The ID of the job in the examples."""
 
 
 def write_files(folder: Path, message: str = "m100001") -> None:
-    """Make the files that the examples read, and the job that they are about, in the state folder of the test.
+    """Create the files that the examples read, and the job in the examples, in the directories of the test.
 
     ``message`` is the ID of its accepted message.
     """
@@ -91,7 +91,7 @@ def write_files(folder: Path, message: str = "m100001") -> None:
 def write_job(
     profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1, *, message: str = ""
 ) -> None:
-    """A paused job, in the sandbox unless another profile is given; with ``message``, one of its two is accepted."""
+    """Create a paused job with two recipients. With ``message``, the first one was accepted with this message ID."""
     name = "sandbox-store.sqlite3" if profile == profiles.SANDBOX else "store.sqlite3"
     settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
     with closing(open_store(files.state(name))) as store:

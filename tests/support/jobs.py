@@ -23,12 +23,12 @@ def of_phones(home: Path, phones: Iterable[str], name: str = "customers.csv") ->
 
 
 def sends(service: Service) -> list[Received]:
-    """The requests that arrived, but for those that read."""
+    """The requests that arrived, except reads."""
     return [each for each in service.received if not each.path.endswith(("/balance", "/messages-state"))]
 
 
 def accepting(service: Service) -> Behaviour:
-    """Carries out the requests of one connection at a time."""
+    """Accepts requests, one connection at a time."""
 
     def behave(connection: socket.socket) -> None:
         respond(accepted(service.received[-1]))(connection)

@@ -41,7 +41,7 @@ ACCOUNTS = ("postgres", "nobody")
 
 
 class Cluster:
-    """A server in a directory, and a database of its user, whose password is `KEY`."""
+    """A server in a directory, with a database that belongs to `USER`, whose password is `KEY`."""
 
     def __init__(self, directory: Path, database: str = "messages") -> None:
         self._data = directory / "data"
@@ -50,7 +50,7 @@ class Cluster:
 
     @property
     def _id(self) -> Path:
-        """The file that exists while the server runs; it begins with the ID of its process."""
+        """The file that exists while the server runs. Its first line is the process ID."""
         return self._data / "postmaster.pid"
 
     @property
@@ -120,7 +120,7 @@ class Cluster:
             return cursor.fetchall() if cursor.description else []
 
     def stop(self) -> None:
-        """Stop the server at once, if it runs."""
+        """Stop the server immediately if it is running."""
         if self._id.exists():
             self._run("pg_ctl", "--wait", "--mode", "immediate", "stop")
 
@@ -166,7 +166,7 @@ def running(*settings: str) -> Iterator[Cluster]:
 
 
 def shared(directory: Path, database: str) -> Cluster:
-    """Return the server in this directory, with a new database. The first process that calls this starts the server."""
+    """Return the server in a directory, with a new database. The first caller starts the server."""
     cluster = Cluster(directory, database)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -21,7 +21,7 @@ class Sandbox:
         return self.tool("-p", "sandbox", *arguments)
 
     def done(self, *arguments: str) -> str:
-        """Return what a command printed. It must succeed."""
+        """Run a command that must succeed, and return its standard output."""
         outcome = self(*arguments)
         assert outcome.code == 0, outcome.err
         return outcome.out

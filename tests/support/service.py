@@ -46,10 +46,10 @@ class Received:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters in all places, without the credentials."""
-        given = json.loads(self.body) if self.body.startswith(b"{") else dict(self.form)
-        found = {**dict(self.query), **given}
-        return {name: value for name, value in found.items() if name not in ("client", "key", "country-code")}
+        """The parameters in the query and the body, without the credentials and the country."""
+        in_body = json.loads(self.body) if self.body.startswith(b"{") else dict(self.form)
+        parameters = {**dict(self.query), **in_body}
+        return {name: value for name, value in parameters.items() if name not in ("client", "key", "country-code")}
 
     @property
     def phones(self) -> list[str]:
@@ -72,7 +72,7 @@ def respond(
 
 
 def accepted(request: Received, *, observed: bool = False) -> dict[str, Any]:
-    """Return the response to a request that the service carries out: as the API documents it, or as services in use."""
+    """Return a response that accepts a request: as documented or, with ``observed``, as services in use send it."""
     path = request.path.removeprefix("/api/v1")
     if path == "/balance":
         return {"status": 1, "balance": "1000"} if observed else {"status": 1000}
@@ -97,7 +97,7 @@ def accepted(request: Received, *, observed: bool = False) -> dict[str, Any]:
 
 
 def raw(data: bytes) -> Behaviour:
-    """These bytes, whatever they are, and the end of the connection."""
+    """Send these bytes, and close the connection."""
 
     def behave(connection: socket.socket) -> None:
         connection.sendall(data)
@@ -149,7 +149,7 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
 
 
 def tunnel(port: int) -> Behaviour:
-    """Open a tunnel to a port of this machine, as a proxy does, whatever the requested host."""
+    """Open a tunnel to a port of this machine, as a proxy does. The requested host is ignored."""
 
     def behave(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
@@ -171,7 +171,7 @@ def forward(client: socket.socket, port: int) -> None:
 
 
 def _readable(*sockets: socket.socket) -> list[socket.socket]:
-    """Return the sockets that have data, after waiting for it; a TLS socket may have decrypted data."""
+    """Wait for data, and return the sockets that have some. A TLS socket may already have decrypted data."""
     decrypted: list[socket.socket] = [each for each in sockets if isinstance(each, ssl.SSLSocket) and each.pending()]
     return decrypted or select.select(sockets, [], [], PATIENCE)[0]
 
@@ -246,7 +246,7 @@ class Service:
                 self._hang_ups -= 1
                 connection.settimeout(PATIENCE)
                 with contextlib.suppress(OSError):
-                    connection.recv(65536)  # what is unread would turn the end into a reset
+                    connection.recv(65536)  # unread data would reset the connection
                 connection.close()
                 continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
@@ -268,7 +268,7 @@ class Service:
                     return
 
     def behaviour(self, request: Received) -> Behaviour | None:
-        """Return what is done after a request; a server that is more than prepared responses does it otherwise."""
+        """Return the behaviour after a request. Subclasses override this."""
         return self._prepared.popleft() if self._prepared else self._otherwise
 
 
@@ -313,7 +313,7 @@ def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bo
 
 @contextlib.contextmanager
 def proxying(port: int, tls: ssl.SSLContext | None = None) -> Iterator[Service]:
-    """A proxy for the time of a test, whose tunnels lead to a port of this machine."""
+    """Run a proxy whose tunnels all lead to a port of this machine."""
     with running(tls) as proxy:
         proxy.always(tunnel(port))
         yield proxy

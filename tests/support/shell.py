@@ -15,7 +15,7 @@ import msgctl
 
 
 class Shell:
-    """A shell in a directory, with this msgctl on its PATH; variables last from line to line."""
+    """A shell in a directory, with this msgctl on its PATH; variables are kept between command lines."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -25,7 +25,7 @@ in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:Deprecatio
 
 
 class Terminal:
-    """A command in a separate terminal; ``shown`` is all that came to the screen."""
+    """A command in a separate terminal; ``shown`` is everything it printed."""
 
     def __init__(self, *arguments: str, columns: int = 80, stderr: int | None = None) -> None:
         self._outer, self._inner = pty.openpty()

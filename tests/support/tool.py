@@ -1,4 +1,4 @@
-"""Run the tool through its command tree in this process, or as a process."""
+"""Run msgctl in this process or as a separate process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from msgctl.cli.context import Context
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: exit code, the bytes on both streams, and what it left on standard input (in this process)."""
+    """The result of a run: the exit code, both outputs, and, in this process, the unread part of standard input."""
 
     code: int
     stdout: bytes
@@ -83,7 +83,7 @@ class Clock:
 
 
 class Tool:
-    """Runs command lines in this process. The environment is the one of the test."""
+    """Runs command lines in this process. They get the environment of the test."""
 
     def __init__(self) -> None:
         self.clock = Clock()

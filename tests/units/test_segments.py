@@ -55,7 +55,7 @@ def split(text: str, encoding: str) -> list[str]:
     return parts
 
 
-def test_the_alphabet_is_that_of_the_standard() -> None:
+def test_the_gsm_7_alphabet_matches_the_standard() -> None:
     assert (segments.DEFAULT_ALPHABET, segments.EXTENSION) == (ONE_SEPTET, TWO_SEPTETS)
     assert count(ONE_SEPTET) == segments.Count("GSM-7", 127, 127, 1, ())
     assert count(TWO_SEPTETS) == segments.Count("GSM-7", 10, 20, 1, ())
@@ -86,7 +86,7 @@ def test_the_alphabet_is_that_of_the_standard() -> None:
         pytest.param("á\ud83d", "UCS-2", 2, 1, id="lone surrogate"),
     ],
 )
-def test_segments_are_counted(text: str, encoding: str, units: int, expected: int) -> None:
+def test_a_text_has_the_number_of_segments_of_the_standard(text: str, encoding: str, units: int, expected: int) -> None:
     counted = count(text)
     assert (counted.encoding, counted.characters) == (encoding, len(text))
     assert (counted.units, counted.segments) == (units, expected)

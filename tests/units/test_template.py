@@ -1,4 +1,4 @@
-"""Templates: their placeholders, errors in them, and rows that cannot fill them."""
+"""A template fills its placeholders from a row, or has an error that can be shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any typed text becomes a value for the wire, or a usage error that can be shown."""
+"""Any typed text becomes a value for a request, or a usage error that can be shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVERY: list[Callable[[str], Any]] = [
 
 
 @given(text=hostile)
-def test_any_text_has_a_value_or_an_error_that_can_be_shown(text: str) -> None:
+def test_any_text_becomes_a_value_or_an_error_that_can_be_shown(text: str) -> None:
     for convert in EVERY:
         try:
             convert(text)
@@ -87,7 +87,7 @@ def test_seconds_beyond_the_limits_are_refused() -> None:
             values.seconds(typed, "--timeout")
 
 
-def test_an_account_is_the_same_in_every_spelling_of_its_url() -> None:
+def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
     for spelling in ("HTTPS://Api.Example:443/v1", "https://api.example/./old/../v1/"):
         assert account(spelling, 1) == account("https://api.example/v1", 1)
     for other in ("https://api.example/V1", "http://api.example/v1", "https://api.example:444/v1"):
@@ -114,7 +114,7 @@ def test_the_error_for_a_message_that_cannot_be_sent_has_the_reason(typed: str, 
         values.short_text(typed.replace("xx", "\t"), "--name")
 
 
-def test_a_long_url_has_http_or_https_a_host_and_a_port_that_exists() -> None:
+def test_a_long_url_must_have_http_or_https_a_host_and_a_valid_port() -> None:
     for typed in ("ftp://a.example", "http://a.example:x", "http://", "http://a.example:0", "http://a{}.example"):
         with pytest.raises(UsageError, match=r"is not an absolute http or https URL$"):
             values.long_url(typed)
