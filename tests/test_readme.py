@@ -1,7 +1,7 @@
 """The command lines of the README work and print what it shows.
 
 In a `console` block, each line after `$ ` is run in bash at a terminal and prints the lines below it; identifiers,
-codes, times and short URLs may differ. `bash` blocks are run as they are. All use the sandbox and one folder.
+codes, times and short URLs may differ. `bash` blocks are run as they are. All use the sandbox and one directory.
 
 A comment before a block marks what is run in another way:
 

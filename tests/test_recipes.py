@@ -48,10 +48,10 @@ def alarms(shell: Shell, before: str = ":") -> tuple[str, int, str, tuple[int, s
     return balance[1], nagios[0], metrics, disk
 
 
-def prepared(folder: Path) -> Shell:
+def prepared(directory: Path) -> Shell:
     """Return a shell on a machine whose disk is almost full, and where nothing sleeps."""
-    shell = Shell(folder)
-    shell.variables["XDG_STATE_HOME"] = str(folder / "state")
+    shell = Shell(directory)
+    shell.variables["XDG_STATE_HOME"] = str(directory / "state")
     shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
     shell.program("sleep", "echo slept")
     return shell

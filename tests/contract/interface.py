@@ -282,14 +282,14 @@ class Endpoint:
 
 
 def _fields(words: Iterator[str]) -> tuple[Field, ...]:
-    found = []
+    fields = []
     for name in words:
         if name in "]}":
             break
         kind = next(words)
         inner = _fields(words) if kind in "[{" else ()
-        found.append(Field(name, {"[": "array", "{": "object"}.get(kind, kind), inner))
-    return tuple(found)
+        fields.append(Field(name, {"[": "array", "{": "object"}.get(kind, kind), inner))
+    return tuple(fields)
 
 
 def _endpoint(text: str) -> Endpoint:

@@ -47,7 +47,7 @@ def test_other_requests_have_the_credentials_where_the_api_requires_them(
 
 
 @pytest.mark.parametrize("content", [BODY, b'{"a":1,"a":1e999}', b'\xef\xbb\xbf{"x":"\xc3\xb1"}'])
-def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
+def test_a_json_body_is_sent_unchanged_with_the_credentials_in_the_query(
     content: bytes, tool: Tool, service: Service, tmp_path: Path
 ) -> None:
     (tmp_path / "body.json").write_bytes(content)

@@ -35,9 +35,9 @@ class Program:
         """Run the msgctl part of a line of shell, at a terminal unless its input is redirected."""
         for stands_for, known in self.known.items():
             example = re.sub(rf"\b{stands_for}\b", known, example)
-        found = re.search(r"msgctl( [^|<>)]*)", example)
-        assert found is not None
-        arguments = [*shlex.split(found[1]), *more]
+        match = re.search(r"msgctl( [^|<>)]*)", example)
+        assert match is not None
+        arguments = [*shlex.split(match[1]), *more]
         redirected = re.search(r"< (\S+)", example)
         if redirected:
             text = Path(redirected[1]).read_text(encoding="utf-8")
@@ -72,8 +72,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.fixture
 def program(prepared: tuple[Path, dict[str, str]], home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Program:
     """A program in a copy of the prepared home."""
-    folder, known = prepared
-    shutil.copytree(folder, home, dirs_exist_ok=True)
+    directory, known = prepared
+    shutil.copytree(directory, home, dirs_exist_ok=True)
     monkeypatch.chdir(home / "work")
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
     monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")

@@ -22,10 +22,10 @@ from support.tool import Tool
 def test_no_object_shows_the_key(service: Service) -> None:
     context = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = context.profile
-    found = profile.credential()
-    assert found == (12345, KEY)
+    credential = profile.credential()
+    assert credential == (12345, KEY)
     config = load(write_config(table("main", key=KEY)))
-    for each in (found, profile, config, context.client, context):
+    for each in (credential, profile, config, context.client, context):
         assert not shows_key(f"{each!r} {each!s} {each} {each!a} {[each]}")
 
 

@@ -74,15 +74,15 @@ def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
         text = page(tool, node)
         assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path
         assert bool(re.search(r"-y  ", text)) == node.facts.asks, node.path
-        found = panels(text)
-        assert [name for name in found if name != "Commands"][-1] == "Global options", node.path
+        texts = panels(text)
+        assert [name for name in texts if name != "Commands"][-1] == "Global options", node.path
         for option in node.command.params:
             if option.param_type_name == "option" and not option.hidden:
                 panel, name = option.rich_help_panel or "Options", max(option.opts, key=len)
                 name = name.replace("--", "--[no-]") if option.secondary_opts else name
-                assert re.search(rf"^│ +\*? *{re.escape(name)}\b", found[panel], re.MULTILINE)
+                assert re.search(rf"^│ +\*? *{re.escape(name)}\b", texts[panel], re.MULTILINE)
         if node.facts.in_bulk:
-            titles = [name for name in found if name not in ("Arguments", "Options")]
+            titles = [name for name in texts if name not in ("Arguments", "Options")]
             assert titles == [name for name in BULK if name in titles], node.path
 
 

@@ -31,7 +31,7 @@ def test_a_verification_message_is_recorded_without_its_code(command: str, sandb
     assert not [file for file in stored if code.encode() in file.read_bytes()]
 
 
-def test_a_send_interrupted_before_it_was_sent_is_not_in_the_history(
+def test_a_send_that_is_interrupted_before_its_request_is_not_in_the_history(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -38,8 +38,8 @@ def page_of(node: Node) -> str:
 
 def section(page: str, title: str) -> str:
     """Return the text below a heading, up to the next heading of its level; or an empty string."""
-    found = re.search(rf'^\.S([HS]) "?{re.escape(title)}"?\n(.*?)(?=^\.SH|^\.S\1|\Z)', page, re.MULTILINE | re.DOTALL)
-    return found[2] if found else ""
+    match = re.search(rf'^\.S([HS]) "?{re.escape(title)}"?\n(.*?)(?=^\.SH|^\.S\1|\Z)', page, re.MULTILINE | re.DOTALL)
+    return match[2] if match else ""
 
 
 def examples(name: str) -> Iterator[str]:
@@ -140,10 +140,10 @@ def test_every_variable_that_the_program_reads_is_explained() -> None:
     assert {"NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} <= set(re.findall(r"\w+", printed))
 
 
-def mandoc(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def mandoc(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     for name, text in PAGES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    pages = [str(folder / name) for name in PAGES]
+        (directory / name).write_text(text, encoding="utf-8")
+    pages = [str(directory / name) for name in PAGES]
     return subprocess.run([program("mandoc"), *options, *pages], capture_output=True, text=True, check=False)
 
 

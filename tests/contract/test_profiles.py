@@ -112,7 +112,9 @@ def test_the_error_for_an_invalid_setting_mentions_the_file_and_the_profile(tool
     ("setting", "mode"),
     [("key = 'k'", 0o644), ("key_command = 'pass'", 0o620), ("store = 'postgresql://a:b@c/d'", 0o601)],
 )
-def test_a_file_with_a_secret_is_refused_if_others_have_a_permission(tool: Tool, setting: str, mode: int) -> None:
+def test_a_file_with_a_secret_is_refused_if_other_users_have_any_permission(
+    tool: Tool, setting: str, mode: int
+) -> None:
     path = write_config(table("main", setting, key=None), mode=mode)
     error = tool("profile", "list", "--json").error
     assert (error["exit_code"], error["reason"], error["hint"]) == (3, "unsafe_file", f"chmod 600 {files.typed(path)}")

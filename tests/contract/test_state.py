@@ -74,7 +74,7 @@ def test_a_watch_that_fails_until_max_wait_exits_with_6_and_prints_the_last_know
     assert states(outcome.stdout) == ["queued"]
 
 
-def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, tool: Tool) -> None:
+def test_on_a_terminal_a_watch_shows_the_current_states(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
     assert (outcome.code, "✓ delivered" in outcome.out) == (0, True)

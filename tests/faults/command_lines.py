@@ -39,8 +39,8 @@ Draw = Any
 
 def spellings(node: Node) -> list[tuple[str, bool]]:
     """Every spelling of every option of a command, and whether it takes a value."""
-    found = [each for each in node.command.params if each.param_type_name == "option"]
-    return [(name, not each.is_flag) for each in found for name in (*each.opts, *each.secondary_opts)]
+    options = [each for each in node.command.params if each.param_type_name == "option"]
+    return [(name, not each.is_flag) for each in options for name in (*each.opts, *each.secondary_opts)]
 
 
 @st.composite

@@ -130,9 +130,9 @@ class Disk:
         return node
 
     def _parent(self, path: str) -> Directory:
-        found = self._find(str(Path(path).parent))
-        assert isinstance(found, Directory), path
-        return found
+        parent = self._find(str(Path(path).parent))
+        assert isinstance(parent, Directory), path
+        return parent
 
     def begin(self, thread: int, call: Call) -> None:
         """Store how many changes a sync that begins now covers."""
@@ -191,11 +191,11 @@ class Disk:
 
 def _read(path: Path) -> Directory:
     """Read a directory, all of which is synced."""
-    found = Directory()
+    tree = Directory()
     for each in path.iterdir():
         if not each.name.endswith(SHARED_MEMORY):
-            found.synced[each.name] = _read(each) if each.is_dir() else File(each.read_bytes())
-    return found
+            tree.synced[each.name] = _read(each) if each.is_dir() else File(each.read_bytes())
+    return tree
 
 
 def _write(directory: Directory, random: Random, path: Path) -> None:
@@ -254,10 +254,10 @@ def _parsed(text: str) -> Call | None:
         return None
     descriptors: list[bytes] = []
     strings: list[bytes] = []
-    for found in _STRING.finditer(arguments):
-        assert not found[3], "strace has cut a string"
-        content = bytes.fromhex((found[2] if found[1] is None else found[1]).replace("\\x", ""))
-        (descriptors if found[1] is not None else strings).append(content)
+    for match in _STRING.finditer(arguments):
+        assert not match[3], "strace has cut a string"
+        content = bytes.fromhex((match[2] if match[1] is None else match[1]).replace("\\x", ""))
+        (descriptors if match[1] is not None else strings).append(content)
     if name in _BY_DESCRIPTOR:
         deleted = " (deleted)" if "(deleted)" in arguments else ""
         paths = [each.decode() + deleted for each in descriptors[:1]]

@@ -92,20 +92,20 @@ NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
     WHERE newest.job = result.job AND newest.line = result.line)"""
 
 INVARIANTS = {
-    # --- nobody twice
-    "somebody got a message twice": """SELECT job, attempt, phone, count(*) FROM arrival
+    # --- no message twice
+    "a recipient got a message twice": """SELECT job, attempt, phone, count(*) FROM arrival
         GROUP BY job, attempt, phone HAVING count(*) > 1""",
-    "somebody got a message of two jobs with the same name": """SELECT name, phone FROM arrival
+    "a recipient got messages of two jobs with the same name": """SELECT name, phone FROM arrival
         JOIN plan ON plan.job = arrival.job WHERE name <> '' GROUP BY name, phone
         HAVING count(DISTINCT arrival.job) > 1""",
-    "somebody got the same message from two jobs": """SELECT later.* FROM arrival AS later
+    "a person got the same message from two jobs": """SELECT later.* FROM arrival AS later
         JOIN plan ON plan.job = later.job JOIN arrival AS earlier ON earlier.phone = later.phone
         AND earlier.text = later.text AND earlier.job <> later.job
         WHERE again = 0 AND later.attempt = 1 AND later.sent - earlier.sent BETWEEN {life} AND 36000""",
-    "somebody got more messages than --at-most": """SELECT later.job, later.phone, later.sent FROM arrival AS later
+    "a person got more messages than --at-most": """SELECT later.job, later.phone, later.sent FROM arrival AS later
         JOIN plan ON plan.job = later.job WHERE at_most > 0 AND at_most <= (SELECT count(*) FROM arrival AS earlier
             WHERE earlier.phone = later.phone AND earlier.sent < later.sent - ({life}))""",
-    "a resend reached others than those of its question": """SELECT result.job, result.line FROM result
+    "a resend reached people who were not in its question": """SELECT result.job, result.line FROM result
         JOIN result AS earlier ON earlier.job = result.job AND earlier.line = result.line
         AND earlier.attempt = (SELECT max(attempt) FROM result AS before WHERE before.job = result.job
             AND before.line = result.line AND before.attempt < result.attempt)
@@ -116,8 +116,8 @@ INVARIANTS = {
         JOIN job ON job.number = result.job WHERE job.id IS NOT NULL AND result.attempt > 1
         GROUP BY result.job, result.attempt
         HAVING count(*) > (SELECT coalesce(max(number), 0) FROM question WHERE question.job = result.job)""",
-    # --- nobody lost, and true outcomes
-    "somebody in a job that is done has no result": """SELECT recipient.job, line FROM recipient
+    # --- no recipient lost, and true outcomes
+    "a recipient of a job that is done has no result": """SELECT recipient.job, line FROM recipient
         JOIN job ON job.number = recipient.job WHERE state = 'done' AND content IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM result WHERE result.job = recipient.job AND result.line = recipient.line
             AND result.outcome NOT IN ('pending', 'sending'))""",
@@ -125,13 +125,13 @@ INVARIANTS = {
         (SELECT 1 FROM result JOIN job ON job.number = result.job WHERE result.phone = arrival.phone
             AND outcome IN ('accepted', 'unknown') AND (arrival.job = 0 AND job.id IS NULL
             OR arrival.job = result.job AND arrival.attempt = result.attempt))""",
-    "somebody is accepted, and nothing arrived": """SELECT job, line, id FROM result WHERE outcome = 'accepted'
+    "a recipient is accepted, and nothing arrived": """SELECT job, line, id FROM result WHERE outcome = 'accepted'
         AND id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM arrival WHERE arrival.id = result.id
             AND arrival.phone = result.phone AND (arrival.job = 0
             OR arrival.job = result.job AND arrival.attempt = result.attempt))""",
     "an accepted message has no ID": """SELECT result.job, line FROM result JOIN job ON job.number = result.job
         WHERE outcome = 'accepted' AND result.id IS NULL AND removed IS NULL""",
-    "an intent was forgotten": "SELECT job, line FROM result WHERE outcome = 'sending'",
+    "an intent has no outcome": "SELECT job, line FROM result WHERE outcome = 'sending'",
     "the totals of a job differ from its rows": f"""SELECT number FROM job WHERE id IS NOT NULL
         AND (accepted, refused, unknown, sending, excluded) <> (SELECT count(*) FILTER (WHERE outcome = 'accepted'),
             count(*) FILTER (WHERE outcome = 'refused'), count(*) FILTER (WHERE outcome = 'unknown'),
@@ -144,13 +144,13 @@ INVARIANTS = {
             (SELECT coalesce(sum(usage.credits), 0) FROM usage WHERE job = number)) <>
         (SELECT count(*) FILTER (WHERE outcome = 'accepted'), coalesce(sum(result.credits), 0)
             FROM result WHERE job = number)""",
-    "somebody was left out by an opt-out that does not exist": """SELECT job, line FROM result
+    "a recipient was left out by an opt-out that does not exist": """SELECT job, line FROM result
         WHERE error = 'opted out' AND NOT EXISTS (SELECT 1 FROM optout WHERE optout.phone = result.phone)""",
     # --- nothing too late, and no more than allowed
     "an intent was sent after it had expired": """SELECT arrival.* FROM arrival JOIN result ON result.job = arrival.job
         AND result.attempt = arrival.attempt AND result.phone = arrival.phone
         WHERE by_clock > time + 1000 * ({life}) + 1""",
-    "somebody got a message after the opt-out": """SELECT arrival.* FROM arrival JOIN event
+    "a person got a message after the opt-out": """SELECT arrival.* FROM arrival JOIN event
         ON event.phone = arrival.phone WHERE what = 'opted out' AND arrival.job > 0 AND sent > time + {life}""",
     "a job that was cancelled or removed sent a message": """SELECT arrival.* FROM arrival JOIN event
         ON event.job = arrival.job WHERE what IN ('cancelled', 'removed') AND sent > time + {life}""",

@@ -47,14 +47,14 @@ def disk(home: Path, counter: CountingServer, tool: Tool, monkeypatch: pytest.Mo
         yield disk
 
 
-def contents(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
+def contents(directory: Path) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the stored profiles and the history. Check that all files are private, and that no other file remains."""
     names = {"config.toml", ".config.toml.lock", "store.sqlite3", "store.sqlite3-owners"}
     names |= {"store.sqlite3-wal", "store.sqlite3-shm"}  # SQLite keeps them if the last checkpoint has no space
-    for path in (folder / "msgctl").rglob("*"):
+    for path in (directory / "msgctl").rglob("*"):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
         assert path.is_dir() or path.name in names
-    profiles = tomllib.loads((folder / "msgctl" / "config.toml").read_text(encoding="utf-8"))["profiles"]
+    profiles = tomllib.loads((directory / "msgctl" / "config.toml").read_text(encoding="utf-8"))["profiles"]
     assert {profile["key"] for profile in profiles.values()} == {"the-key"}
     history = [(entry["phone"], entry["outcome"]) for entry in Tool()("history", "--json").document]
     return sorted(profiles), sorted(history)

@@ -1,4 +1,4 @@
-"""Power cuts: what was synced remains, and nobody is sent to twice or lost. Needs strace."""
+"""After a power cut, synced data remains, and no recipient is lost or sent to twice. Needs strace."""
 
 from __future__ import annotations
 

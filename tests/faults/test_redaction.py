@@ -77,7 +77,7 @@ def test_a_response_is_unchanged_except_for_the_key(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
-def test_a_number_or_punctuation_beside_the_key_does_not_hide_it(start: str) -> None:
+def test_a_key_next_to_a_number_or_punctuation_is_redacted(start: str) -> None:
     escaped = "".join(f"\\u{ord(each):04x}" for each in KEY)
     redacted = redact_body(f'{start}[{"1" * 5000}, "{escaped}"]'.encode(), KEY)
     assert redacted == f'{start}[{"1" * 5000}, "{MASK}"]'.encode()

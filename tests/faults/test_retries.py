@@ -136,7 +136,7 @@ def test_an_unsent_request_is_retried_and_arrives_once(command: Command, tls_ser
     assert (tls_service.connections, len(tls_service.received)) == (3, 1)
 
 
-def test_a_send_is_not_retried_once_it_was_sent(tls_service: Service, tool: Tool) -> None:
+def test_a_send_is_not_retried_after_its_request_was_sent(tls_service: Service, tool: Tool) -> None:
     tls_service.hang_up(1)
     tls_service.will(drop)
     assert tool(*SMS.line).code == 5

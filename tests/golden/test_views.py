@@ -63,11 +63,11 @@ def block(viewer: Viewer, service: Service) -> None:
 
 
 def states(viewer: Viewer, service: Service) -> None:
-    found = {"f851daa8f64749b2": "delivered", "9d7adb11ab4432ff": "rejected"}
+    state_of = {"f851daa8f64749b2": "delivered", "9d7adb11ab4432ff": "rejected"}
     about = {"credits": 1, "phone": 573001234567, "created": "2026-11-21 22:46:23", "sms": SHORT}
-    for identifier, state in found.items():
+    for identifier, state in state_of.items():
         service.will(respond({"state": state, **about, "dispatch_id": DISPATCH, "id": identifier}))
-    viewer.run("state", "get", *found)
+    viewer.run("state", "get", *state_of)
 
 
 def twofa(viewer: Viewer, service: Service) -> None:

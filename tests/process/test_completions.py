@@ -34,12 +34,12 @@ key = "a-key"
 pytestmark = in_a_terminal
 
 
-def env(folder: Path) -> dict[str, str]:
+def env(directory: Path) -> dict[str, str]:
     return {
-        "HOME": str(folder),
-        "XDG_CONFIG_HOME": str(folder / "config"),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "PATH": str(folder / "bin"),
+        "HOME": str(directory),
+        "XDG_CONFIG_HOME": str(directory / "config"),
+        "XDG_STATE_HOME": str(directory / "state"),
+        "PATH": str(directory / "bin"),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
     }
@@ -48,25 +48,25 @@ def env(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home directory with profiles, a job, a program msgctl, and a directory `work` with some files."""
-    folder = tmp_path_factory.mktemp("home")
+    directory = tmp_path_factory.mktemp("home")
     for name in ("config/msgctl", "work", "bin"):
-        (folder / name).mkdir(parents=True, mode=0o700)
-    (folder / "config/msgctl/config.toml").write_text(PROFILES)
-    (folder / "config/msgctl/config.toml").chmod(0o600)
+        (directory / name).mkdir(parents=True, mode=0o700)
+    (directory / "config/msgctl/config.toml").write_text(PROFILES)
+    (directory / "config/msgctl/config.toml").chmod(0o600)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        patch.setenv("XDG_STATE_HOME", str(directory / "state"))
         write_job(profiles.ENVIRONMENT)
-    (folder / "work/notice.txt").touch()
-    (folder / "work/two words.csv").touch()
-    script = folder / "bin/msgctl"
+    (directory / "work/notice.txt").touch()
+    (directory / "work/two words.csv").touch()
+    script = directory / "bin/msgctl"
     source = str(Path(msgctl.__file__).parent.parent)
     script.write_text(
         f'#!/bin/sh\nPYTHONPATH={shlex.quote(source)} exec {shlex.quote(sys.executable)} -m msgctl "$@"\n'
     )
     script.chmod(0o755)
     for name in ("env", "ls"):  # the scripts need env, and fish needs ls for file names
-        (folder / "bin" / name).symlink_to(program(name))
-    return folder
+        (directory / "bin" / name).symlink_to(program(name))
+    return directory
 
 
 class Terminal:

@@ -36,17 +36,17 @@ class Outcome(NamedTuple):
     columns: tuple[str, ...]
     phone_column: str
     notes: list[str]
-    found: list[Row | InvalidRow]
+    all_rows: list[Row | InvalidRow]
     blank: int
 
     @property
     def rows(self) -> list[Row]:
-        assert all(isinstance(row, Row) for row in self.found), self.found
-        return cast(list[Row], self.found)
+        assert all(isinstance(row, Row) for row in self.all_rows), self.all_rows
+        return cast(list[Row], self.all_rows)
 
     @property
     def invalid(self) -> InvalidRow:
-        (invalid,) = (found for found in self.found if isinstance(found, InvalidRow))
+        (invalid,) = (row for row in self.all_rows if isinstance(row, InvalidRow))
         return invalid
 
 
@@ -61,9 +61,9 @@ def source(content: bytes | str) -> io.BufferedReader:
 def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
     notes: list[str] = []
     with opened("-", source, phone_column, PhoneCells(), note=notes.append) as recipients:
-        found = list(recipients.rows)
-        rows = [row for row in found if row is not None]
-        return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(found) - len(rows))
+        read_rows = list(recipients.rows)
+        rows = [row for row in read_rows if row is not None]
+        return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(read_rows) - len(rows))
 
 
 def refused(content: bytes | str, phone_column: str = "phone") -> str:

@@ -78,24 +78,24 @@ def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None
 
 def test_the_outcome_has_the_status_and_error_of_its_entry_as_text() -> None:
     body = two({"status": True, "msg": "ok"}, {"status": "Rechazado", "msg": "Lista negra"})
-    found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [(each.status, each.error) for each in found] == [("true", None), ("Rechazado", "Lista negra")]
+    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert [(each.status, each.error) for each in entries] == [("true", None), ("Rechazado", "Lista negra")]
 
 
 def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
-    found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [(each.credits, each.id) for each in found] == [("2", "m-1"), ("1", "m-1")]
+    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert [(each.credits, each.id) for each in entries] == [("2", "m-1"), ("1", "m-1")]
     body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
-    found = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [each.credits for each in found] == ["2.5", None]
+    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert [each.credits for each in entries] == ["2.5", None]
 
 
 def test_an_entry_for_another_number_is_kept_because_of_its_id() -> None:
     body = {"status": 1, "data": [{"id": "m-9", "status": "Enviado", "phone": "573009999999"}]}
-    found = judge.sent(request("sms send"), 200, parsed(body))
-    assert [each.outcome for each in found.outcomes] == ["unknown"]
-    assert [(each.id, each.outcome) for each in found.unclaimed] == [("m-9", "unknown")]
+    judged = judge.sent(request("sms send"), 200, parsed(body))
+    assert [each.outcome for each in judged.outcomes] == ["unknown"]
+    assert [(each.id, each.outcome) for each in judged.unclaimed] == [("m-9", "unknown")]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_an_entry_for_another_number_is_kept_because_of_its_id() -> None:
     ],
 )
 def test_the_outcome_has_the_text_that_made_it_unknown(body: Any, word: str | None) -> None:
-    (found,) = judge.sent(request("sms send"), 200, parsed(body)).outcomes
-    assert (found.outcome, found.word) == ("unknown", word)
+    (entry,) = judge.sent(request("sms send"), 200, parsed(body)).outcomes
+    assert (entry.outcome, entry.word) == ("unknown", word)
 
 
 @pytest.mark.usefixtures("own_words")

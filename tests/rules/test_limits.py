@@ -40,7 +40,7 @@ def test_one_recipient_is_in_flight_until_the_first_price_is_known() -> None:
     assert limit.allows(50, 1) == 49
 
 
-def test_a_batch_becomes_smaller_if_it_then_fits() -> None:
+def test_a_batch_is_reduced_to_the_size_that_fits() -> None:
     assert budget(10, accepted=1, spent=4).allows(50, 2) == 3
 
 
@@ -54,7 +54,7 @@ def test_segments_in_flight_count_with_the_highest_price() -> None:
     assert limit.allows(5, 1) == 2
 
 
-def test_the_price_is_that_of_a_segment() -> None:
+def test_the_price_is_per_segment() -> None:
     limit = budget(100)
     limit.reserve(intent(1, 3))
     limit.release(intent(1, 3), paid(7))

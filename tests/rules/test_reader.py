@@ -115,7 +115,7 @@ def test_columns_come_from_the_header(header: str, columns: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize(
-    ("header", "asked", "found"),
+    ("header", "asked", "column"),
     [
         ("phone,Phone", "phone", "phone"),
         ("PHONE,name", " phone ", "PHONE"),
@@ -124,9 +124,9 @@ def test_columns_come_from_the_header(header: str, columns: tuple[str, ...]) -> 
     ],
 )
 def test_the_phone_column_is_found_by_its_exact_name_or_in_another_case(
-    header: str, asked: str | None, found: str
+    header: str, asked: str | None, column: str
 ) -> None:
-    assert read(header, asked).phone_column == found
+    assert read(header, asked).phone_column == column
 
 
 def test_the_phone_column_is_found_by_its_name() -> None:
@@ -158,9 +158,9 @@ def test_an_ambiguous_phone_column_must_be_specified(names: str) -> None:
 
 
 def test_blank_rows_are_skipped_and_counted() -> None:
-    found = read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n")
-    assert [row.line for row in found.rows] == [5, 8]
-    assert found.blank == 2
+    outcome = read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n")
+    assert [row.line for row in outcome.rows] == [5, 8]
+    assert outcome.blank == 2
 
 
 def test_missing_cells_of_a_row_are_empty_and_only_the_phone_is_normalised() -> None:
@@ -213,8 +213,8 @@ def test_numbers_in_a_list_may_be_national_numbers_and_fixed_lines() -> None:
 
 def test_the_values_of_a_column_come_with_their_lines_and_numbers() -> None:
     content = f"phone,mobile,Channel\n1,300 123 4567,call\n\n2,{LUIS}\n"
-    found = values_in("channel", "-", source(content), "CO", "mobile")
-    assert [*found] == [(2, ANA, "call"), (4, LUIS, "")]
+    values = values_in("channel", "-", source(content), "CO", "mobile")
+    assert [*values] == [(2, ANA, "call"), (4, LUIS, "")]
     assert [value for *_, value in values_in("other", "-", source(content), "CO", "mobile")] == ["", ""]
 
 
@@ -287,7 +287,7 @@ def test_a_column_without_a_name_is_not_the_phone_column() -> None:
 def test_a_record_of_1_048_576_characters_is_too_long() -> None:
     row = f'{{"phone": "{ANA}", "name": "Ana"}}\n'
     longest = row.replace("Ana", "a" * (LONG - 1 - len(row) + len("Ana")))
-    assert [found.line for found in read(row + longest).rows] == [1, 2]
+    assert [row.line for row in read(row + longest).rows] == [1, 2]
     assert "Line 2 of standard input begins a record longer than" in refused(row + longest.replace("aa", "aaa", 1))
 
 
@@ -344,13 +344,13 @@ def test_a_pipe_without_a_phone_column_is_refused_while_it_is_still_written() ->
 @given(content=st.binary() | st.text(st.sampled_from('phone,;\t\r\n"{}[]:123456é\x1b')).map(str.encode))
 def test_any_bytes_have_rows_or_an_error_that_can_be_shown(content: bytes) -> None:
     for prefix in (b"", b"phone,name\n", b'{"phone": "57300"}\n'):
-        shown, found = "", []
+        shown, rows = "", []
         try:
-            found = read(prefix + content).found
+            rows = read(prefix + content).all_rows
         except UsageError as error:
             shown = f"{error.message} {error.hint}"
         assert not UNSHOWN.search(shown)
-        for fault in (row for row in found if isinstance(row, InvalidRow)):
+        for fault in (row for row in rows if isinstance(row, InvalidRow)):
             assert not UNSHOWN.search(fault.phone + fault.reason)
             assert len(fault.phone) <= 40
             assert len(fault.reason) < 200

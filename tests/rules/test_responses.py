@@ -83,9 +83,9 @@ def test_a_job_has_the_outcome_of_a_single_send(
     done = tool(*BULK[line["operation"]], "--yes", "-o", "json")
     assert done.code == (0 if line["exit"] == 0 else 6)
     report = tool("job", "report", "--last", "--json").document
-    found = {each["phone"]: (each["outcome"], each["id"]) for each in report}
+    outcomes = {each["phone"]: (each["outcome"], each["id"]) for each in report}
     single = {each["phone"]: (each["outcome"], each["id"]) for each in line["history"] if each["phone"]}
-    assert found == single
+    assert outcomes == single
 
 
 def test_a_response_may_repeat_a_long_message_with_every_character_escaped(service: Service, tool: Tool) -> None:

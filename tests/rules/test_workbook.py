@@ -30,7 +30,7 @@ pytest.importorskip("python_calamine")
 
 
 def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
-    found = read(
+    outcome = read(
         workbook(
             ["Name", "Mobile", "Amount"],
             ["Ana\nMaría", int(ANA), 12.5],
@@ -41,8 +41,8 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
         ),
         None,
     )
-    assert (found.columns, found.phone_column, found.blank) == (("Name", "Mobile", "Amount"), "Mobile", 1)
-    ana, luis, eva, zoe = found.found
+    assert (outcome.columns, outcome.phone_column, outcome.blank) == (("Name", "Mobile", "Amount"), "Mobile", 1)
+    ana, luis, eva, zoe = outcome.all_rows
     assert ana == (2, ANA, ("Ana\nMaría", ANA, "12.5"))
     assert luis == (4, LUIS, ("Luis", f"+57 300 {LUIS[5:]}", "true"))
     assert (eva.line, eva.phone) == (5, "x")
@@ -221,8 +221,8 @@ def test_the_child_process_finds_the_same_package_and_reports_its_failures(
 def test_a_workbook_of_300_000_rows_is_read() -> None:
     rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{573000000000 + n}</v></c></row>' for n in range(2, 300_002))
     header = '<row r="1"><c r="A1" t="inlineStr"><is><t>phone</t></is></c><c r="XFD1" s="1"/></row>'
-    found = read(of_rows(header + rows)).rows
-    assert (len(found), found[-1].phone) == (300_000, "573000300001")
+    people = read(of_rows(header + rows)).rows
+    assert (len(people), people[-1].phone) == (300_000, "573000300001")
 
 
 HEAD = '{"sheet": "People", "hidden": []}'
@@ -369,10 +369,10 @@ def test_formats_change_only_dates_times_and_durations() -> None:
 
 
 def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
-    found = read(workbook(["phone", "card"], [ANA, 10**15], [LUIS, 1]))
+    outcome = read(workbook(["phone", "card"], [ANA, 10**15], [LUIS, 1]))
     reason = "a number of more than 15 digits has lost digits in Excel; enter it again as text"
-    assert found.invalid == (2, "", reason, ())
-    assert found.found[1] == (3, LUIS, (LUIS, "1"))
+    assert outcome.invalid == (2, "", reason, ())
+    assert outcome.all_rows[1] == (3, LUIS, (LUIS, "1"))
 
 
 def test_the_process_that_reads_a_workbook_has_a_memory_limit_and_a_time_limit() -> None:

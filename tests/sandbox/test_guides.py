@@ -102,8 +102,8 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def assert_passes(shell: Shell, folder: Path, test: str) -> None:
-    (folder / "test_shop.py").write_text(block("Fixtures for pytest") + "\n\n" + test)
+def assert_passes(shell: Shell, directory: Path, test: str) -> None:
+    (directory / "test_shop.py").write_text(block("Fixtures for pytest") + "\n\n" + test)
     code, printed = shell.run(f"{sys.executable} -m pytest -q -p no:cacheprovider test_shop.py")
     assert (code, f"{test.count('def test_')} passed" in printed) == (0, True), printed
 

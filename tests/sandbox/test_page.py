@@ -133,8 +133,8 @@ def test_requests_are_listed_by_the_clock_of_the_sandbox(world: World) -> None:
     world.change("clock", change="2027-01-01")
     world.change("clock", change="start")
     post(world, "/send-sms", phone=PHONE, sms="Hola")
-    found = overview(world)
-    assert found["requests"][0]["time"][:10] == found["messages"][0]["time"][:10] == "2027-01-01"
+    shown = overview(world)
+    assert shown["requests"][0]["time"][:10] == shown["messages"][0]["time"][:10] == "2027-01-01"
     world.change("reset")
     world.get("/balance")
     assert overview(world)["requests"][0]["time"] < "2027"

@@ -37,11 +37,11 @@ def states(world: World, id: str) -> Any:
 
 
 def journey(world: World, id: str, seconds: int) -> list[str]:
-    found = []
+    words = []
     for _ in range(seconds):
-        found.append(states(world, id)[0]["state"])
+        words.append(states(world, id)[0]["state"])
         world.now += 1
-    return found
+    return words
 
 
 def test_a_dispatch_has_a_uuid_and_one_object_without_message_ids(observed: World) -> None:
@@ -49,8 +49,8 @@ def test_a_dispatch_has_a_uuid_and_one_object_without_message_ids(observed: Worl
     assert UUID(sent["id"]).version == 4
     entry = {"state": "Enviado", "credits": "2", "sms": "Hola", "phone": BOTH}
     assert sent == {"id": sent["id"], "status": "1", "data": entry, "created_at": "2026-11-21 12:00:00"}
-    found = states(observed, sent["id"])
-    assert [(each["phone"], each["dispatch_id"]) for each in found] == [(PHONE, sent["id"]), (OTHER, sent["id"])]
+    entries = states(observed, sent["id"])
+    assert [(each["phone"], each["dispatch_id"]) for each in entries] == [(PHONE, sent["id"]), (OTHER, sent["id"])]
     assert states(observed, "nothing") == []
 
 
@@ -97,14 +97,14 @@ def test_every_number_is_a_string_and_the_balance_is_beside_status(observed: Wor
 
 
 def test_a_right_code_gets_1_true_or_a_word(observed: World) -> None:
-    found = set()
+    documents = set()
     for _ in range(30):
         observed.post("/2fa/send-sms", **CODE)
         code = str(observed.inbox()[-1]["code"])
         verified = document(observed.post("/2fa/verification-code", **CODE, code=code))
         assert verified.pop("created_at") == "2026-11-21 12:00:00"
-        found.add(json.dumps(verified))
-    assert found == {'{"status": 1}', '{"verified": true}', '{"status": "exitoso"}'}
+        documents.add(json.dumps(verified))
+    assert documents == {'{"status": 1}', '{"verified": true}', '{"status": "exitoso"}'}
 
 
 def test_a_refusal_is_a_number_with_status_400(observed: World) -> None:

@@ -60,10 +60,10 @@ def test_a_visit_leads_to_the_long_url_and_counts(world: World, served: Served) 
     assert (response.status, response.body) == (302, b"")
     assert response.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
     served.send(SandboxRequest("HEAD", path))  # this does not count as a visit
-    found = statistic(world)
-    assert found["clicksNumber"] == 1
+    statistics = statistic(world)
+    assert statistics["clicksNumber"] == 1
     for category in ("country", "device", "operatingSystem"):
-        assert counted(found, category) == {"unknown": 1}
+        assert counted(statistics, category) == {"unknown": 1}
     assert served.send(SandboxRequest("GET", "/u/nothing")).status == 404
     assert served.send(SandboxRequest("POST", path)).status == 405
 
@@ -71,13 +71,13 @@ def test_a_visit_leads_to_the_long_url_and_counts(world: World, served: Served) 
 def test_a_click_has_the_given_country_and_invented_values(world: World) -> None:
     shorten(world, is_premium="true")
     click(world, 3, country="mx")
-    found = statistic(world)
-    assert {name for metric in found["metrics"] for name in metric} == PREMIUM
-    assert counted(found, "country") == {"MX": 3}
-    assert counted(found, "city") == {"Ciudad de México": 3}
-    assert counted(found, "hour") == {"12": 3}
-    assert sum(counted(found, "brand").values()) == 3
-    assert "unknown" not in str(found)
+    statistics = statistic(world)
+    assert {name for metric in statistics["metrics"] for name in metric} == PREMIUM
+    assert counted(statistics, "country") == {"MX": 3}
+    assert counted(statistics, "city") == {"Ciudad de México": 3}
+    assert counted(statistics, "hour") == {"12": 3}
+    assert sum(counted(statistics, "brand").values()) == 3
+    assert "unknown" not in str(statistics)
     click(world, country="FR")  # this click has no invented region and city
     assert counted(statistic(world), "city") == {"Ciudad de México": 3, "unknown": 1}
 
@@ -88,8 +88,8 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     click(world, 1, country="BR")
     click(world, 9, country="US", at=NOON - DAY)
     cities = [metric["city"] for metric in statistic(world, category="city")["metrics"]]
-    found = [(city["countryIsoCode"], city["clicks"], city["percent"]) for city in cities]
-    assert found == [("MX", 2, 66.7), ("BR", 1, 33.3)]
+    shares = [(city["countryIsoCode"], city["clicks"], city["percent"]) for city in cities]
+    assert shares == [("MX", 2, 66.7), ("BR", 1, 33.3)]
 
 
 def test_since_and_until_are_included(world: World) -> None:

@@ -207,7 +207,7 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     results.check_counts(store, after)
 
 
-def test_a_job_whose_owner_died_is_stopped_at_once_and_its_requests_in_flight_are_unknown(store: Store) -> None:
+def test_a_job_whose_owner_died_stops_immediately_and_its_requests_in_flight_are_unknown(store: Store) -> None:
     job = published(store, [ANA, LUIS])
     sending = owners.take(store, job.number)
     intents = intend(sending, size=1)
@@ -358,7 +358,7 @@ def test_the_charges_of_a_job_count_segments_without_a_price(store: Store) -> No
     assert intent.segments == 12
 
 
-def test_the_next_request_is_known_before_it_is_intended(store: Store) -> None:
+def test_the_size_of_the_next_request_is_known_before_its_intent_is_stored(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
     with sending.batch(SMS):
         assert sending.upcoming(2) == (2, 1)
@@ -397,7 +397,7 @@ def test_credits_are_stored_as_millionths() -> None:
 # --- the threads of a job
 
 
-def test_a_request_that_does_not_reach_the_service_is_retried_after_a_second_and_only_several_in_a_row_stop_a_job(
+def test_unsent_requests_are_retried_after_a_second_and_stop_a_job_only_in_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class UnreachableClient(FakeClient):

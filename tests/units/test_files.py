@@ -74,7 +74,7 @@ def test_a_directory_is_created_on_a_file_system_that_cannot_sync_directories(
         files.make_folder(tmp_path / "other")
 
 
-def test_a_link_stays_and_the_file_behind_it_is_replaced(file: Path, tmp_path: Path) -> None:
+def test_a_link_is_kept_and_the_file_that_it_points_to_is_replaced(file: Path, tmp_path: Path) -> None:
     link, dangling = tmp_path / "link", tmp_path / "dangling"
     link.symlink_to(file)
     dangling.symlink_to(tmp_path / "target")

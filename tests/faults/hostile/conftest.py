@@ -20,27 +20,27 @@ def server() -> Iterator[Service]:
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("requests")
 
 
 @pytest.fixture(scope="session")
-def lines(server: Service, folder: Path) -> list[Line]:
+def lines(server: Service, directory: Path) -> list[Line]:
     """A line for every command that makes a request."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-            patch.setenv(variable, str(folder))
+            patch.setenv(variable, str(directory))
         lead_to(server.base_url, patch)
-        patch.chdir(folder)
-        write_files(folder)
+        patch.chdir(directory)
+        write_files(directory)
         return request_lines(server.base_url)
 
 
 @pytest.fixture(autouse=True)
-def work(server: Service, lines: list[Line], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder of the files that the lines read, and the environment that points to the server."""
+def work(server: Service, lines: list[Line], directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory of the files that the lines read, and the environment that points to the server."""
     lead_to(server.base_url, monkeypatch)
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(directory)
 
 
 def lead_to(base_url: str, patch: pytest.MonkeyPatch) -> None:

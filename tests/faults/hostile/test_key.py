@@ -35,7 +35,7 @@ from support.tool import Tool
 
 @pytest.fixture(autouse=True)
 def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that the examples read. Temporary ones are below the folder of the test, too."""
+    """The files that the examples read. Temporary files are in the directory of the test, too."""
     (home / "work").mkdir()
     (home / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
@@ -91,9 +91,7 @@ def test_no_command_shows_or_stores_the_key(
         assert keys == {(operation.path, KEY) for operation in ops.OPERATIONS} | {("/sandbox", None)}
 
 
-def test_a_key_of_a_few_letters_is_not_shown_where_it_is_sent(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_key_is_not_shown_in_the_request(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service.always(respond({"status": "7"}))
     monkeypatch.setenv("MSGCTL_KEY", "abc")
     for command in (("balance",), SEND):
