@@ -1,4 +1,4 @@
-"""What people install: the sdist and the wheel, and the wheel in a new environment."""
+"""The sdist and the wheel have the right content, and the wheel works in a new environment."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _parser: Any = re._parser  # type: ignore[attr-defined]
 _compiler: Any = re._compiler  # type: ignore[attr-defined]
 
 READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
-"""Files whose patterns read only texts of msgctl itself."""
+"""Files with patterns for msgctl's own text only."""
 INSERTED = {
     "http/redaction.py:_parameters": "key",
     "sandbox/endpoints.py:_with_links": "http://127\\.0\\.0\\.1:8000/s/",

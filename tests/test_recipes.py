@@ -49,7 +49,7 @@ def alarms(shell: Shell, before: str = ":") -> tuple[str, int, str, tuple[int, s
 
 
 def prepared(directory: Path) -> Shell:
-    """Return a shell on a machine whose disk is almost full, and where nothing sleeps."""
+    """Return a shell in which the disk seems almost full, and ``sleep`` returns immediately."""
     shell = Shell(directory)
     shell.variables["XDG_STATE_HOME"] = str(directory / "state")
     shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")

@@ -40,7 +40,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 """Runs a command from a small process, since a child is credited with the memory of its parent."""
 CLUSTERS: list[Cluster] = []
-"""Contains the PostgreSQL server of the store. It is empty for SQLite, whose file is in the directory of a `Room`."""
+"""Contains the PostgreSQL server of the store; empty for SQLite, which uses a file in the directory of a `Room`."""
 
 
 class Server:

@@ -26,7 +26,7 @@ def page(tool: Tool, node: Node, *options: str, terminal: bool = False) -> str:
 
 
 def words(text: str) -> str:
-    """Return the letters and digits of a text, whatever its lines and boxes."""
+    """Return the letters and digits of a text, without its lines and boxes."""
     return re.sub(r"[^A-Za-z0-9'-]+", "", text)
 
 

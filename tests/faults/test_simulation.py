@@ -109,7 +109,7 @@ FAULTS = {
     ),
     "names are ignored": ("msgctl.store.jobs.named", lambda *_: None),
 }
-"""What is broken in msgctl, and its replacement."""
+"""Planted faults: the replaced part of msgctl, and its replacement."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -155,7 +155,7 @@ def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> Non
 
 @in_a_terminal
 def test_ctrl_z_is_ignored_while_a_key_is_typed() -> None:
-    """The shell would turn the echo on again."""
+    """A shell would turn the echo on again after Ctrl-Z."""
     tty = Terminal("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20)
     assert tty.read_until(b"Key: $")
     status = Path(f"/proc/{tty.process.pid}/status").read_text(encoding="ascii")

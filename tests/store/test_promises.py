@@ -1,4 +1,4 @@
-"""What the store promises if several processes work at once, or if one is killed between any two statements."""
+"""The store keeps its promises if several processes work at once, or if one is killed between two statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that make a request, by what the request does, each with a response that it can read."""
+"""The commands that make a request, grouped by its effect, each with a response that it can read."""
 
 from __future__ import annotations
 

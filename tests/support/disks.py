@@ -18,11 +18,11 @@ class Disk:
     path: Path
 
     def resize(self, size: str) -> None:
-        """Give it another size, such as ``64m``."""
+        """Change its size, for example to ``64m``."""
         self._remount(f"size={size}")
 
     def fill(self) -> None:
-        """Leave no byte free."""
+        """Fill it completely."""
         with contextlib.suppress(OSError), (self.path / "filler").open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))

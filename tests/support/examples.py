@@ -60,7 +60,7 @@ class Example(NamedTuple):
 
 
 def goes_on(line: str) -> bool:
-    """Return whether a line runs until it is stopped, or until a person types the code that their phone received."""
+    """Return whether a line runs until it is stopped or until a person types a code."""
     return any(part in line for part in ("sandbox serve", "sandbox exec", "--follow"))
 
 

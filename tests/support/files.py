@@ -1,4 +1,4 @@
-"""The configuration file as tests write and read it: not through the code under test."""
+"""Write and read the configuration file without the code under test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def config_file() -> Path:
 
 
 def write_config(content: str | bytes, *, mode: int = 0o600) -> Path:
-    """Put a configuration file in its place, as its owner would."""
+    """Write the configuration file of the user."""
     path = config_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)

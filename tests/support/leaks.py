@@ -43,6 +43,6 @@ def shows_key(text: str | bytes) -> bool:
 
 
 def files_with_key(folder: Path) -> set[str]:
-    """The names of the files in a directory that contain the key, or have it in their name."""
+    """Return the names of files in a directory that contain the key in their content or name."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.name for path in files if shows_key(path.read_bytes()) or shows_key(path.name)}

@@ -10,7 +10,7 @@ import pytest
 
 
 def know_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail every lookup but of a loopback address, like a resolver that does not know the name."""
+    """Fail every lookup except of loopback addresses, as a resolver does for an unknown name."""
     look_up = socket.getaddrinfo
 
     def refuse(host: Any, *rest: Any, **more: Any) -> Any:

@@ -8,11 +8,11 @@ import shutil
 import pytest
 
 REQUIRED = bool(os.environ.get("MSGCTL_TEST_PROGRAMS"))
-"""Whether a missing program is a failure, as in continuous integration. Read before a test clears the variable."""
+"""Whether a missing program fails a test, as in continuous integration. Read before a test clears the variable."""
 
 
 def program(name: str) -> str:
-    """Where a program is. Without it the test is skipped, or fails where all programs are required."""
+    """Return the path of a program. Without it, the test is skipped, or fails if all programs are required."""
     path = shutil.which(name)
     if path is None:
         if REQUIRED:

@@ -20,7 +20,7 @@ NEEDS_MORE = {"job run-due", "job resend", "profile set", "sandbox serve", "sand
 
 @dataclass(frozen=True)
 class Line:
-    """A command line that makes requests; with ``reads`` it changes nothing, whatever its result."""
+    """A command line that makes requests; if ``reads``, it changes nothing."""
 
     path: str
     arguments: tuple[str, ...]
@@ -32,7 +32,7 @@ class Line:
         return self.path.endswith(" bulk") or self.path == "job resume"
 
     def run(self, tool: Tool, *common: str, screen: bool = False) -> Outcome:
-        """Run it with common options before it; a job begins where `prepare` has left it."""
+        """Run the command line with global options; a job begins in the state that `prepare` created."""
         return tool(*common, *self.arguments, stdin=self.stdin, screen=screen)
 
 

@@ -11,7 +11,7 @@ RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e
 """Characters that act on a terminal; line ends and tabs are the form of a result."""
 
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
-"""Colours, and what a progress bar does to the cursor."""
+"""Escape sequences for colours, and for the cursor of a progress bar."""
 NEVER_PRINTED = ("Traceback", "Exception ignored", "because of a bug")
 
 

@@ -1,4 +1,4 @@
-"""The command tree as tests walk it, without a list of commands."""
+"""Walk the command tree, so that tests need no list of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many SMS a text is, and the text written in the GSM-7 alphabet, according to 3GPP TS 23.038 and TS 23.040."""
+"""The segments of a text, and its spelling in the GSM-7 alphabet, follow 3GPP TS 23.038 and TS 23.040."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses that are small to send and large to hold, or as large as allowed: memory and time are limited."""
+"""Responses that expand in memory, or are as large as allowed, use limited memory and time."""
 
 from __future__ import annotations
 
