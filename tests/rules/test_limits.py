@@ -115,8 +115,8 @@ def test_requests_in_flight_when_a_job_was_killed_count_as_unknown() -> None:
 
 def test_five_failed_checks_in_a_row_end_the_polling(tool: Tool, service: Service, home: Path) -> None:
     service.always(accepting(service))
-    job = sent(tool, of_phones(home, numbers(20)))
+    job = sent(tool, of_phones(home, numbers(150)))
     service.received.clear()
     service.always(respond({"error": "E1"}, 520))
     assert tool("job", "states", job).code == 4
-    assert 5 <= len(service.received) < 10
+    assert 5 <= len(service.received) <= 100  # the threads are given 100 messages at a time
