@@ -113,6 +113,14 @@ def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
     assert child.wait(60) == 0
 
 
+def test_a_key_command_reads_nothing_from_the_standard_input_of_msgctl(service: Service) -> None:
+    """In a loop that reads a list, the key command would take the rest of the list."""
+    service.will(ONE_CREDIT)
+    write_config(table("main", 'key_command = "cat >&2; echo another-key"', base_url=service.base_url, key=None))
+    done = shell("printf 'one\\ntwo\\n' | (msgctl balance -p main >/dev/null; cat)")
+    assert (done.stdout, done.stderr) == (b"one\ntwo\n", b"")
+
+
 @pytest.mark.parametrize(
     ("line", "pieces", "sent"),
     [
