@@ -15,7 +15,7 @@ import time
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 ENTRY = b'{"id":"m%s","status":"queued","credits":1,"sms":"Hola","phone":"%s"}'
 TURNED_AWAY = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"
-OTHER = b'{"status":100000000,"state":"delivered"}'
+OTHER = b'{"balance":100000000,"state":"delivered"}'
 SECONDS, RATE = float(sys.argv[1]), float(sys.argv[2])
 
 arrivals: list[tuple[float, int]] = []
