@@ -198,7 +198,7 @@ class Bulk:
             for outcome in ("invalid", "duplicate", "excluded")
         }
         rows = FileRows(self._file, tally, left_out, self._cells.without_country)
-        repeated = [jobs.get(context.store, earlier) for earlier in tally.repeats_of]
+        repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid)
         balance = None if fault else self._balance()
         plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)

@@ -138,7 +138,7 @@ class Tally:
     opted_out: int = 0
     repeats: int = 0
     over_limit: int = 0
-    repeats_of: dict[int, None] = field(default_factory=dict)
+    repeats_of: set[int] = field(default_factory=set)
 
     @property
     def left_out(self) -> int:
@@ -184,7 +184,7 @@ def _sendable(
             total.opted_out += 1
         elif row.digest is not None and (phone, row.digest) in repeated:
             total.repeats += 1
-            total.repeats_of[repeated[phone, row.digest]] = None
+            total.repeats_of.add(repeated[phone, row.digest])
         elif limits.at_most is not None and numbers.get(phone, 0) >= limits.at_most:
             total.over_limit += 1
         else:
