@@ -267,6 +267,7 @@ def main() -> int:
                 print(f"{task.__name__} of job {room.jobs}: {error}", flush=True)
             print(f"\r{room.kills} kills, {dict(counts)}, {wrong} wrong ", end="", file=sys.stderr, flush=True)
     summary = ", ".join(f"{name} {number}" for name, number in counts.items())
+    print(file=sys.stderr)
     print(f"{given.store}: {room.kills} kills; {summary}: {wrong} wrong, {time.monotonic() - started:.0f} s")
     return 1 if wrong else 0
 

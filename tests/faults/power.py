@@ -120,6 +120,7 @@ def main() -> int:
             wrong += 1
         done += number
         print(f"\r{done:,} disks ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     print(f"{done:,} disks in {time.monotonic() - started:.0f} s, {wrong} wrong")
     return 1 if wrong else 0
 

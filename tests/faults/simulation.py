@@ -403,10 +403,12 @@ def main() -> int:
     with multiprocessing.get_context("fork").Pool(given.processes) as pool:
         for part, number in zip(parts, pool.imap(partial(play_some, given.store, given.seed), parts), strict=True):
             wrong += number
-            print(f"\r{part.stop:,} histories, {wrong} wrong", end="", file=sys.stderr, flush=True)
+            done = part.stop - given.first
+            print(f"\r{done:,} of {given.histories:,} histories, {wrong} wrong", end="", file=sys.stderr, flush=True)
         pool.close()
         pool.join()
     took = time.monotonic() - started
+    print(file=sys.stderr)
     print(f"{given.store}: {given.histories:,} histories, {wrong} wrong, {took:.0f} s")
     return 1 if wrong else 0
 

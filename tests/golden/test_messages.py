@@ -228,7 +228,9 @@ def store(recorder: Recorder, service: Service) -> None:
         patch.setattr(socket, "gethostname", lambda: "a-machine")
         path = next(Path("state").rglob("store.sqlite3"))
         with closing(open_store(path)) as other:
-            owners.take(other, found.number if (found := last(other)) else 0)
+            job_in_use = last(other)
+            assert job_in_use
+            owners.take(other, job_in_use.number)
             for command in ("resume", "resend --only unknown", "remove"):
                 recorder.run("job", *command.split(), "today", "--yes", about="it is running")
             recorder.run("job", "show", "today", about="it is running")

@@ -1,0 +1,34 @@
+"""Files with many rows or unusual cells. `rules/test_reader.py` and `stories/personal-links` have the rest."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from support.jobs import accepting, numbers, of_phones, sends, sent, shown
+from support.sandbox import Sandbox
+from support.service import Service
+from support.tool import Tool
+
+
+def test_a_job_may_have_more_rows_than_a_statement_has_parameters(home: Path, tool: Tool, service: Service) -> None:
+    service.always(accepting(service))
+    excluded = of_phones(home, numbers(1_001), "excluded.csv")
+    job = sent(tool, of_phones(home, numbers(2_002)), "--exclude", excluded, "--batch-size", "1000")
+    counts = shown(tool, job)
+    assert (counts["accepted"], counts["excluded"], counts["recipients"]) == (1_001, 1_001, 2_002)
+    assert [phone for each in sends(service) for phone in each.phones] == numbers(2_002)[1_001:]
+    assert tool("job", "report", job, "--only", "delivered", "--json").document == []
+
+
+def test_url_bulk_and_url_clicks_do_not_change_the_cells_of_a_file(sandbox: Sandbox, home: Path) -> None:
+    people, links = home / "people.csv", home / "links.csv"
+    cells = ["\u202a+57 300 123 4567\u202c", "Mar\xad\u200bía\tJosé", "=1+1", "one\r\ntwo\rthree\n", "\t@", "a\\b"]
+    with people.open("w", newline="") as file:
+        csv.writer(file).writerows([["phone", *"abcde"], cells])
+    done = sandbox("url", "bulk", str(people), "--to", "https://shop.example/{line}", "--name", "sale-{line}")
+    links.write_bytes(done.stdout)
+    [row] = sandbox.document("url", "clicks", str(links), "--name", "sale-{line}")
+    assert [row[name] for name in ["phone", *"abcde"]] == cells
+    assert sandbox("sms", "bulk", str(links), "-m", "Hola {a}", "--yes").code == 0
+    assert sandbox.document("url", "stats", "sale-2")["urlLong"] == "https://shop.example/2"
