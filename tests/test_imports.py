@@ -21,7 +21,7 @@ LAYERS = (
     {"reference"},
     {"cli"},
     {"jobs", "history", "output", "sandbox"},
-    {"store"},
+    {"lists", "store"},
     {"http"},
     {"config", "files"},
     {"outcomes"},
@@ -132,7 +132,7 @@ def after(*arguments: str) -> set[str]:
 
 
 def test_the_command_tree_does_not_load_heavy_modules() -> None:
-    assert loaded("import msgctl.cli.main").isdisjoint(HEAVY)
+    assert loaded("import msgctl.cli.shell.main").isdisjoint(HEAVY)
 
 
 def test_the_version_option_does_not_load_typer() -> None:

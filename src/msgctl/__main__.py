@@ -51,16 +51,16 @@ def main() -> int:
             pass  # the stream is closed or full, or has no reader: the command tree reports it
         else:
             return 0
-    from msgctl.cli.context import Context
-    from msgctl.cli.main import run
-    from msgctl.cli.process import interruptible, standard_streams
+    from msgctl.cli.shell.context import Context
+    from msgctl.cli.shell.main import run
+    from msgctl.cli.shell.process import interruptible, standard_streams
 
     with interruptible():
         stdin, stdout, stderr = standard_streams()
         context = Context(stdin=stdin, stdout=stdout, stderr=stderr)
         if "_MSGCTL_COMPLETE" in os.environ:  # a shell runs msgctl to complete a command line
-            from msgctl.cli.completion import complete
-            from msgctl.cli.main import build
+            from msgctl.cli.shell.completion import complete
+            from msgctl.cli.shell.main import build
 
             complete(build(), context)
         return run(sys.argv[1:], context)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from msgctl import __version__, files
 from msgctl import operations as ops
-from msgctl.cli.context import Context
+from msgctl.cli.shell.context import Context
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.profiles import is_loopback

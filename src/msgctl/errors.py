@@ -16,8 +16,8 @@
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
         └── Cancelled     130   the user answered no to a question
 
-An error is composed once, where it is found. Only `msgctl.cli.errors` converts it to a message and an exit code. A
-caller that has more details raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
+An error is composed once, where it is found. Only `msgctl.cli.shell.errors` converts it to a message and an exit code.
+A caller that has more details raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
 """
 
 from __future__ import annotations

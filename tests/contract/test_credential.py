@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl.cli.context import Context
+from msgctl.cli.shell.context import Context
 from msgctl.config.file import load
 from support.files import credentials, table, write_config
 from support.leaks import shows_key

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl.cli import main as cli
-from msgctl.cli.context import Context
+from msgctl.cli.shell import main as cli
+from msgctl.cli.shell.context import Context
 from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, Result
 from support.tool import Clock, Stream

@@ -40,9 +40,9 @@ import pytest
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src"
 HARMLESS = Path(__file__).with_name("harmless.txt")
-MODULES = "outcomes/*.py", "store/*.py", "jobs/*.py", "phones.py", "segments.py"
+MODULES = "outcomes/*.py", "store/*.py", "jobs/*.py", "lists/*.py", "phones.py", "segments.py"
 FOLDERS = "units", "rules", "store", "contract", "faults", "golden", "stories"
-STARTED_BY = {"msgctl.jobs.workbook_process": "msgctl.jobs.workbook"}
+STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook"}
 """Modules that run in a separate process, each with the module whose tests reach its statements."""
 MAX_SECONDS = 20.0
 """Seconds of tests that run for a mutant. More tests would take several minutes."""

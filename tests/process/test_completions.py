@@ -12,7 +12,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 import msgctl
-from msgctl.cli.completion import FILES
+from msgctl.cli.shell.completion import FILES
 from msgctl.config import profiles
 from support.examples import JOB, write_job
 from support.programs import program

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import opened
-from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.reader import opened
+from msgctl.lists.rows import InvalidRow, PhoneCells, Row
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")

@@ -14,8 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import numbers_in, opened, values_in
-from msgctl.jobs.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.reader import numbers_in, opened, values_in
+from msgctl.lists.rows import InvalidRow, PhoneCells, Row
 from rules.reading import ANA, LUIS, UNSHOWN, Broken, read, read_from, refused, source
 
 TWO = "300 123 4567 / 310 987 6543"

@@ -16,8 +16,8 @@ from subprocess import PIPE
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs import workbook_process
-from msgctl.jobs.reader import numbers_in
+from msgctl.lists import workbook_process
+from msgctl.lists.reader import numbers_in
 from rules.reading import ANA, EVA, LUIS, Broken, read, read_from, refused, source
 from support.jobs import accepting, sends
 from support.runs import ended_well
@@ -377,6 +377,6 @@ def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
 
 def test_the_process_that_reads_a_workbook_has_a_memory_limit_and_a_time_limit() -> None:
     limits = "[resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]"
-    code = f"import resource; from msgctl.jobs.workbook_process import main; main(); print({limits})"
+    code = f"import resource; from msgctl.lists.workbook_process import main; main(); print({limits})"
     done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=PIPE, check=True)
     assert done.stdout.splitlines()[-1] == b"[1073741824, 60]"

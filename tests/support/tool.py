@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from msgctl.cli import main as cli
-from msgctl.cli.context import Context
+from msgctl.cli.shell import main as cli
+from msgctl.cli.shell.context import Context
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from typer.core import TyperGroup
 
-from msgctl.cli import main as cli
-from msgctl.cli.tree import CommandFacts, children_of
+from msgctl.cli.shell import main as cli
+from msgctl.cli.shell.tree import CommandFacts, children_of
 
 
 class Node(NamedTuple):

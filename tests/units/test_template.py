@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.jobs.formats import Nested
-from msgctl.jobs.rows import Row
-from msgctl.jobs.template import Template
+from msgctl.lists.formats import Nested
+from msgctl.lists.rows import Row
+from msgctl.lists.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "", "ok", "Ok")
 ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "unnamed", "", ""))

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 import typer
 
 from msgctl import values
-from msgctl.cli.context import Context
-from msgctl.cli.message import json_body
-from msgctl.cli.parsers import parser
-from msgctl.cli.send import dry_run
-from msgctl.cli.tree import ACCOUNT, command, group
+from msgctl.cli.options.message import json_body
+from msgctl.cli.runs.send import dry_run
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Request

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli.context import Context
-from msgctl.cli.parsers import number_option
-from msgctl.cli.send import run
-from msgctl.cli.tree import command, default_command, group
+from msgctl.cli.runs.send import run
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import number_option
+from msgctl.cli.shell.tree import command, default_command, group
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build
 from msgctl.output.result import Result, ServiceResult

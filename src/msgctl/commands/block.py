@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from msgctl import operations as ops
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.help import MESSAGE
-from msgctl.cli.options import Numbers, Phones, option
-from msgctl.cli.send import check_fields, dry_run, perform
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.send import Numbers, Phones, option
+from msgctl.cli.runs.send import check_fields, dry_run, perform
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response

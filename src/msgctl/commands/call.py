@@ -5,15 +5,15 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli.context import Context
-from msgctl.cli.help import MESSAGE
-from msgctl.cli.job_options import JobOptions, JobRules, Source
-from msgctl.cli.message import MessageOptions, TemplateOptions
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Numbers, Phones, SendOptions, WaitOptions, chosen_voice, option
-from msgctl.cli.parsers import Choice, choice_option
-from msgctl.cli.send import send_message
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import JobOptions, JobRules, Source
+from msgctl.cli.options.message import MessageOptions, TemplateOptions
+from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions, chosen_voice, option
+from msgctl.cli.runs.send import send_message
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, choice_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
 from msgctl.output.result import Result
@@ -115,7 +115,7 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    from msgctl.cli.bulk import Bulk
+    from msgctl.cli.runs.bulk import Bulk
 
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
     templates = {"message": message.read(context)} if call.audio_code is None else {}

@@ -7,15 +7,15 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli.context import Context
-from msgctl.cli.help import MESSAGE
-from msgctl.cli.job_options import JobRules, SingleJobOptions, Source
-from msgctl.cli.message import json_body
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Numbers, SendOptions, option
-from msgctl.cli.parsers import parser
-from msgctl.cli.send import send_message
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import JobRules, SingleJobOptions, Source
+from msgctl.cli.options.message import json_body
+from msgctl.cli.options.send import Numbers, SendOptions, option
+from msgctl.cli.runs.send import send_message
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
 from msgctl.operations import Operation
@@ -98,7 +98,7 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli.bulk import Bulk
+    from msgctl.cli.runs.bulk import Bulk
 
     check = partial(checks.prose, name="a VALUE")
     fixed, templates = {"template": template}, {"body": value or ()}

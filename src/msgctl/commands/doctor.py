@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msgctl.cli.context import Context
-from msgctl.cli.tree import command, group
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.tree import command, group
 from msgctl.doctor import DOCTOR_FIELDS, examine
 from msgctl.errors import MsgctlError
 from msgctl.operations import Effect

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from msgctl.cli.completion import FILES, script
-from msgctl.cli.parsers import Choice
-from msgctl.cli.tree import command, group
+from msgctl.cli.shell.completion import FILES, script
+from msgctl.cli.shell.parsers import Choice
+from msgctl.cli.shell.tree import command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import CountryCode, NoNumberCheck, StoredNumbers
-from msgctl.cli.parsers import date_option, number_option
-from msgctl.cli.tree import command, default_command, group
+from msgctl.cli.options.send import CountryCode, NoNumberCheck, StoredNumbers
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import date_option, number_option
+from msgctl.cli.shell.tree import command, default_command, group
 from msgctl.errors import UsageError
 from msgctl.output.result import Format, Layout, OwnResult, TextResult
 from msgctl.store import history as entries

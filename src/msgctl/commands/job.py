@@ -12,12 +12,12 @@ import typer
 
 from msgctl import files
 from msgctl import operations as ops
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.job_argument import JobName, JobNames, Which, find
-from msgctl.cli.job_options import ChangedOptions
-from msgctl.cli.parsers import Choice, Choices, Chosen, choice_option, date_option, max_wait_option, until_option
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import ChangedOptions
+from msgctl.cli.options.job import JobName, JobNames, Which, find
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import Choice, Choices, Chosen, choice_option, date_option, max_wait_option, until_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.jobs.ending import reference
@@ -62,7 +62,7 @@ def list_jobs(context: Context) -> OwnResult:
 )
 def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
-    from msgctl.cli import running
+    from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
     job = which.found(context)
@@ -85,7 +85,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     It sends the pending messages. If a scheduled job is not due yet, msgctl asks first. If the window is closed, it
     schedules the job for the time when the window opens.
     """
-    from msgctl.cli import running
+    from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
     job = which.found(context)
@@ -126,7 +126,7 @@ def run_due(context: Context) -> RawResult | None:
     Run it from cron: it prints nothing if no job is due, and overlapping runs never send a job twice. A job stays
     scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it.
     """
-    from msgctl.cli import due
+    from msgctl.cli.runs import due
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
@@ -206,7 +206,7 @@ def states(
 
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
     """
-    from msgctl.cli import running
+    from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
     for name, value in (("--until", until), ("--max-wait", max_wait)):
@@ -247,7 +247,7 @@ def resend(
     Check the delivery states first: msgctl job states. Recipients are chosen when msgctl asks for confirmation. If the
     run is interrupted, `msgctl job resume` continues it.
     """
-    from msgctl.cli import running
+    from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
     job = which.found(context)
@@ -273,7 +273,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
 
     A running job is paused first, wherever it runs. Requests in flight finish.
     """
-    from msgctl.cli import running
+    from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
     named = find(context, job)

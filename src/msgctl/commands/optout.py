@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from msgctl.cli.context import Context
-from msgctl.cli.job_options import PhoneColumn
-from msgctl.cli.options import Country, Phones, StoredNumbers
-from msgctl.cli.parsers import Choice, choice_option
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import PhoneColumn
+from msgctl.cli.options.send import Country, Phones, StoredNumbers
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import Choice, choice_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
 from msgctl.output.result import Layout, OwnResult, TextResult
@@ -104,7 +104,7 @@ def import_(
     If the file has a column "channel", it contains the channel of each number: sms, call, chatapp or all. --channel
     applies to empty cells, and to files without this column.
     """
-    from msgctl.jobs.reader import name_of, values_in
+    from msgctl.lists.reader import name_of, values_in
     from msgctl.store import people
 
     rows = values_in("channel", file, context.stdin.buffer, country.known(context), phone_column)

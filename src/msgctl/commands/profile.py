@@ -8,14 +8,14 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts
-from msgctl.cli.completion import profile_names
-from msgctl.cli.context import Context
-from msgctl.cli.help import SAFETY
-from msgctl.cli.options import COUNTRY_VARIABLE
-from msgctl.cli.profile_options import AccountOptions, Preferences, checked_base_url
-from msgctl.cli.send import dry_run, perform
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.profile import AccountOptions, Preferences, checked_base_url
+from msgctl.cli.options.send import COUNTRY_VARIABLE
+from msgctl.cli.runs.send import dry_run, perform
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.completion import profile_names
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import SAFETY
+from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.file import ConfigFile, Document

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from msgctl import files, values
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.controls import Controls, served_at
-from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
-from msgctl.cli.parsers import parser
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.send import COUNTRY_VARIABLE, Country, CountryCode
+from msgctl.cli.runs.controls import Controls, served_at
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import (
     ConditionError,

@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from msgctl import files
-from msgctl.cli.context import Context
-from msgctl.cli.process import signals_handled_by
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.process import signals_handled_by
 from msgctl.commands.serve import Account, Behaviour, Listening, Port, log_line, opened
 from msgctl.errors import UsageError
 from msgctl.values import quote

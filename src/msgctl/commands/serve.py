@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from msgctl import files, values
-from msgctl.cli.context import Context
-from msgctl.cli.help import ACCOUNT, ADDRESS, BEHAVIOUR
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, choice_option, number_option, parser, text_option
-from msgctl.cli.process import fault_of, signals_handled_by
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import ACCOUNT, ADDRESS, BEHAVIOUR
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, choice_option, number_option, parser, text_option
+from msgctl.cli.shell.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.settings import MAX_CREDITS

@@ -7,13 +7,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments as counting
-from msgctl.cli.context import Context
-from msgctl.cli.help import MESSAGE
-from msgctl.cli.job_options import JobOptions, JobRules, Source
-from msgctl.cli.message import MessageFile, MessageOptions, TemplateOptions, note_of_left_out, read_message
-from msgctl.cli.options import Numbers, Phones, SendOptions, WaitOptions
-from msgctl.cli.send import send_message
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import JobOptions, JobRules, Source
+from msgctl.cli.options.message import MessageFile, MessageOptions, TemplateOptions, note_of_left_out, read_message
+from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions
+from msgctl.cli.runs.send import send_message
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.tree import command, group
 from msgctl.http.request import build
 from msgctl.output.result import OwnResult, Result
 from msgctl.text import plural
@@ -86,7 +86,7 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli.bulk import Bulk
+    from msgctl.cli.runs.bulk import Bulk
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}

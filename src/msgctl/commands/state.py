@@ -6,12 +6,12 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli.context import Context
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import max_wait_option, parser, until_option
-from msgctl.cli.send import check_fields, dry_run
-from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
-from msgctl.cli.tree import command, group
+from msgctl.cli.runs.send import check_fields, dry_run
+from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import max_wait_option, parser, until_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import (
     Interrupted,
     MsgctlError,

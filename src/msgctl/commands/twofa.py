@@ -6,13 +6,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import Numbers, Phone, chosen_voice, option, setting
-from msgctl.cli.parsers import Choice, choice_option, text_option
-from msgctl.cli.send import run
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.send import Numbers, Phone, chosen_voice, option, setting
+from msgctl.cli.runs.send import run
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, choice_option, text_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Result

@@ -9,13 +9,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli.context import Context
-from msgctl.cli.job_options import InputFile
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.options import field_parser, option
-from msgctl.cli.parsers import date_option, parser, text_option
-from msgctl.cli.send import dry_run, run
-from msgctl.cli.tree import command, group
+from msgctl.cli.options.bulk import InputFile
+from msgctl.cli.options.send import field_parser, option
+from msgctl.cli.runs.send import dry_run, run
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import date_option, parser, text_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
@@ -24,7 +24,7 @@ from msgctl.text import plural
 if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.jobs.links import Link, LinkTemplate
-    from msgctl.jobs.rows import InvalidRow, Row
+    from msgctl.lists.rows import InvalidRow, Row
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
@@ -180,10 +180,10 @@ class Table(NamedTuple):
 
 def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
     """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
-    from msgctl.jobs.columns import find_column
-    from msgctl.jobs.formats import FileError
     from msgctl.jobs.links import LinkTemplate
-    from msgctl.jobs.reader import name_of
+    from msgctl.lists.formats import FileError
+    from msgctl.lists.header import find_column
+    from msgctl.lists.reader import name_of
 
     lines_of: dict[str, int] = {}
     blank = 0
@@ -213,8 +213,8 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
 
 def _link(template: "LinkTemplate", row: "Row | InvalidRow", where: str) -> "Link":
     """Return the link of a row. Raises UsageError."""
-    from msgctl.jobs.formats import FileError
-    from msgctl.jobs.rows import InvalidRow
+    from msgctl.lists.formats import FileError
+    from msgctl.lists.rows import InvalidRow
 
     if isinstance(row, InvalidRow):
         raise FileError(f"{where}: {row.reason}")

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from msgctl.cli.context import Context
-from msgctl.cli.parsers import Choice, choice_option
-from msgctl.cli.tree import command, group
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.parsers import Choice, choice_option
+from msgctl.cli.shell.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.output.result import OwnResult
 from msgctl.store import history

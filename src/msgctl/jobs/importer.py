@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import Recipients
-from msgctl.jobs.rows import InvalidRow, Row
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.template import Message, Render
+from msgctl.lists.reader import Recipients
+from msgctl.lists.rows import InvalidRow, Row
+from msgctl.lists.template import Message, Render
 from msgctl.operations import message_digest
 from msgctl.phones import country_of
 from msgctl.store import people, queue, recipients

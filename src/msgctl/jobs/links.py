@@ -17,9 +17,9 @@ from msgctl import operations, values
 from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, unexpected, without_frames
 from msgctl.http.client import Client
 from msgctl.http.request import Request, build
-from msgctl.jobs.rows import Row
-from msgctl.jobs.template import Placeholder, Template
 from msgctl.jsontext import Number
+from msgctl.lists.rows import Row
+from msgctl.lists.template import Placeholder, Template
 from msgctl.text import shorten
 
 Value = TypeVar("Value")

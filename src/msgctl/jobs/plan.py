@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Example, Tally
 from msgctl.jobs.settings import Settings
+from msgctl.lists.formats import FileError
 from msgctl.operations import SEND_SMS
 from msgctl.store.jobs import Job
 from msgctl.text import clean, plural, timestamp

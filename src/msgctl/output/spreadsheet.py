@@ -28,7 +28,7 @@ USE_CSV = "Use csv: -o csv > FILE.csv"
 
 _CREDITS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
-"""A date or time as `msgctl.jobs.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
+"""A date or time as `msgctl.lists.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
 
 Row = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from msgctl.cli import completion
-from msgctl.cli.main import build
+from msgctl.cli.shell import completion
+from msgctl.cli.shell.main import build
 from msgctl.reference import manual
 from msgctl.reference.description import describe
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgctl import __version__
-from msgctl.cli.parsers import parser_of
-from msgctl.cli.tree import CommandFacts, children_of
+from msgctl.cli.shell.parsers import parser_of
+from msgctl.cli.shell.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.operations import Effect

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from msgctl.jobs.formats import FileError
-from msgctl.jobs.rows import is_phone
+from msgctl.lists.formats import FileError
+from msgctl.lists.rows import is_phone
 from msgctl.text import normalized, shorten
 from msgctl.values import quote
 

@@ -20,7 +20,7 @@ from string import ascii_letters, digits
 from typing import BinaryIO, NamedTuple
 from xml.parsers import expat
 
-from msgctl.jobs.formats import MAX_RECORD
+from msgctl.lists.formats import MAX_RECORD
 
 MAX_MEMORY = 2**30
 MAX_CPU_SECONDS = 60

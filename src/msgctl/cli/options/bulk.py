@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msgctl.cli.context import Context
-from msgctl.cli.help import RECIPIENTS, SAFETY
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import parser
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import RECIPIENTS, SAFETY
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import parser
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.jobs.reader import Recipients
-    from msgctl.jobs.rows import PhoneCells
+    from msgctl.lists.reader import Recipients
+    from msgctl.lists.rows import PhoneCells
 
 MAX_NAME = 100
 """Maximum characters of the name of a job."""
@@ -49,7 +49,7 @@ class InputFile(OptionGroup):
         self, context: Context, phones: "PhoneCells | None" = None, phone_column: str | None = None
     ) -> "AbstractContextManager[Recipients]":
         """Open the file, with the phones of its rows if ``phones`` is given. Raises UsageError."""
-        from msgctl.jobs.reader import opened
+        from msgctl.lists.reader import opened
 
         stdin = context.stdin.buffer
         return opened(self.file, stdin, phone_column, phones, skip_hidden=self.skip_hidden, note=context.note)

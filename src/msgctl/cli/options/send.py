@@ -7,10 +7,10 @@ import typer
 
 from msgctl import phones
 from msgctl import values as checks
-from msgctl.cli.context import Context
-from msgctl.cli.help import DELIVERY, RECIPIENTS, SAFETY
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, max_wait_option, parser, until_option
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import DELIVERY, RECIPIENTS, SAFETY
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, max_wait_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.operations import Field
 from msgctl.text import storable

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from msgctl.errors import UsageError
-from msgctl.jobs import formats
-from msgctl.jobs.columns import NoTableError, find_column, find_phone, require_phone
-from msgctl.jobs.formats import FileError, Record
-from msgctl.jobs.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, is_phone
+from msgctl.lists import formats
+from msgctl.lists.formats import FileError, Record
+from msgctl.lists.header import NoTableError, find_column, find_phone, require_phone
+from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, is_phone
 from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.jobs.workbook import Sheet
+    from msgctl.lists.workbook import Sheet
 
 SAMPLE = 50
 """Rows that are examined to find the phone column."""
@@ -75,7 +75,7 @@ def opened(
         except (OSError, ValueError) as error:
             raise formats.unreadable(name if file == "-" else quote(file), error) from None
         if head.startswith(formats.ZIP_MARK):
-            from msgctl.jobs import workbook
+            from msgctl.lists import workbook
 
             sheets = stack.enter_context(workbook.sheets(source, name))
             yield _in_workbook(name, sheets, table, skip_hidden, note)

@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from msgctl.errors import install_hint
-from msgctl.jobs import workbook_process
-from msgctl.jobs.formats import FileError, Record, unreadable
-from msgctl.jobs.workbook_process import OUT_OF_MEMORY, OUT_OF_TIME, UNREADABLE
+from msgctl.lists import workbook_process
+from msgctl.lists.formats import FileError, Record, unreadable
+from msgctl.lists.workbook_process import OUT_OF_MEMORY, OUT_OF_TIME, UNREADABLE
 
 MAX_SIZE = 2**26
 """The largest workbook, in bytes."""

@@ -13,7 +13,7 @@ from msgctl.text import clean, normalized
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.cli.context import Context
+    from msgctl.cli.shell.context import Context
 
 
 YES = frozenset({"y", "yes", "s", "si", "sí"})

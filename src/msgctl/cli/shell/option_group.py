@@ -6,7 +6,7 @@ from typing import Any, dataclass_transform
 
 @dataclass_transform(eq_default=False)
 class OptionGroup:
-    """A group of options and arguments, which a command takes as one parameter (see `msgctl.cli.tree.expanded`).
+    """A group of options and arguments, which a command takes as one parameter (see `msgctl.cli.shell.tree.expanded`).
 
     Each field of a subclass, ``Annotated[type, typer.Option(…)]``, is an option of the command. Subclasses are
     dataclasses without ``__eq__`` and ``__repr__``: with both, a class takes twice as long to define, and many of them

@@ -11,27 +11,28 @@ from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts, running
-from msgctl.cli.context import Context
-from msgctl.cli.job_options import JobOptions, JobRules, Source
-from msgctl.cli.message import note_of_left_out
-from msgctl.cli.options import Numbers
-from msgctl.cli.send import perform
+from msgctl.cli.options.bulk import JobOptions, JobRules, Source
+from msgctl.cli.options.message import note_of_left_out
+from msgctl.cli.options.send import Numbers
+from msgctl.cli.runs import job as running
+from msgctl.cli.runs.send import perform
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs import importer as importing
 from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why, reference
-from msgctl.jobs.formats import FileError
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import limits_of
 from msgctl.jobs.plan import FileRows, LeftOut, Plan
-from msgctl.jobs.reader import Recipients, name_of, numbers_in
 from msgctl.jobs.report import JOB_FIELDS
-from msgctl.jobs.rows import PhoneCells, Row
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
-from msgctl.jobs.template import Renderer
+from msgctl.lists.formats import FileError
+from msgctl.lists.reader import Recipients, name_of, numbers_in
+from msgctl.lists.rows import PhoneCells, Row
+from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result
 from msgctl.store import jobs, owners, recipients, removal
@@ -180,7 +181,7 @@ class Bulk:
         request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
         request = request._replace(people=[to])
         if context.options.dry_run:
-            from msgctl.cli.send import dry_run
+            from msgctl.cli.runs.send import dry_run
 
             return dry_run(context, request)
         return perform(context, request, channel=operation.channel, may_repeat=True)

@@ -14,8 +14,8 @@ from typing import Any
 import typer
 
 from msgctl import jsontext, operations
-from msgctl.cli.context import Context
-from msgctl.cli.tree import UnknownCommandError
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.tree import UnknownCommandError
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect

@@ -7,11 +7,11 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts
-from msgctl.cli.context import Context
-from msgctl.cli.help import ACCOUNT, PREFERENCES
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, choice_option, parser, text_option
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import ACCOUNT, PREFERENCES
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, choice_option, parser, text_option
 from msgctl.config import profiles
 from msgctl.config.file import Document
 from msgctl.config.profiles import WORDS, base_url_fault, without_secrets

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgctl import files, jsontext
-from msgctl.cli import running
-from msgctl.cli.context import Context
+from msgctl.cli.runs import job as running
+from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts

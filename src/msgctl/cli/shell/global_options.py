@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.cli.completion import profile_names
-from msgctl.cli.help import GLOBAL, show
-from msgctl.cli.option_group import OptionGroup
-from msgctl.cli.parsers import Choice, parser
+from msgctl.cli.shell.completion import profile_names
+from msgctl.cli.shell.help import GLOBAL, show
+from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice, parser
 from msgctl.errors import UsageError
 from msgctl.output.result import Format
 

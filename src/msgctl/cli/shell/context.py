@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from msgctl import files
-from msgctl.cli.global_options import GlobalOptions
+from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError

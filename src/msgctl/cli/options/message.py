@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values as checks
-from msgctl.cli.context import Context
-from msgctl.cli.help import MESSAGE
-from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.text import clean, some_of

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from msgctl.cli.completion import job_names
-from msgctl.cli.context import Context
-from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.shell.completion import job_names
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.store import jobs
 from msgctl.store.jobs import Job

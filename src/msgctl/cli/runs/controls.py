@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from urllib.parse import urlencode
 
 from msgctl import values
-from msgctl.cli.context import Context
+from msgctl.cli.shell.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, NoProfileError, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.text import shorten

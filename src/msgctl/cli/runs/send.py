@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from msgctl import operations, phones
 from msgctl import values as checks
-from msgctl.cli import single
-from msgctl.cli.context import Context
-from msgctl.cli.options import Numbers, SendOptions, WaitOptions
+from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
+from msgctl.cli.runs import single
+from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, check, details_of, listed, word_of
@@ -64,7 +64,7 @@ def send_message(
         result = _printed(context, error)
     if not wait.wait:
         return result
-    from msgctl.cli.wait import track_sent
+    from msgctl.cli.runs.wait import track_sent
 
     context.printer.print(result._replace(is_tracked=True))
     tracked = track_sent(context, result.outcomes, wait.max_wait or USUAL_WAIT, wait.until)

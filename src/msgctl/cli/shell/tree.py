@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from msgctl.cli.context import Context
-from msgctl.cli.global_options import global_options
-from msgctl.cli.help import PANELS, SAFETY, show
-from msgctl.cli.option_group import OptionGroup
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.global_options import global_options
+from msgctl.cli.shell.help import PANELS, SAFETY, show
+from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean

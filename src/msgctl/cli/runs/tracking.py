@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations as ops
-from msgctl.cli.context import Context
+from msgctl.cli.shell.context import Context
 from msgctl.errors import (
     STORE_ERRORS,
     ConditionError,

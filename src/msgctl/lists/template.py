@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from msgctl import segments
 from msgctl.errors import UsageError
-from msgctl.jobs.columns import find_column, listed
-from msgctl.jobs.formats import Nested
-from msgctl.jobs.reader import Recipients
-from msgctl.jobs.rows import Row
+from msgctl.lists.formats import Nested
+from msgctl.lists.header import find_column, listed
+from msgctl.lists.reader import Recipients
+from msgctl.lists.rows import Row
 from msgctl.text import shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

@@ -10,10 +10,10 @@ from typing import Any
 
 import typer
 
-from msgctl.cli.context import Context
-from msgctl.cli.errors import report, usage_error
-from msgctl.cli.process import abandon, fault_of
-from msgctl.cli.tree import Root, group
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.errors import report, usage_error
+from msgctl.cli.shell.process import abandon, fault_of
+from msgctl.cli.shell.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
 from msgctl.output.result import Format, Layout, OwnResult, Result

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations
-from msgctl.cli.context import Context
+from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, RefusedError
 from msgctl.http.request import Request
 from msgctl.outcomes.judge import RecipientOutcome

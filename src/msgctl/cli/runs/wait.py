@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgctl import operations as ops
-from msgctl.cli.context import Context
-from msgctl.cli.tracking import NOT_REACHED, Target, Tracked, Tracker, is_displayed
+from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker, is_displayed
+from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
 from msgctl.http.response import listed
 from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome, is_delivered, is_final, reaches

@@ -8,8 +8,8 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
-from msgctl.cli.context import Context
-from msgctl.cli.process import signals_handled_by
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import (
     STORE_ERRORS,

@@ -1,0 +1,1 @@
+"""The groups of options that commands share, and how they are read."""
