@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         directory = Path(os.environ[POSTGRES])
         Cluster(directory).stop()
         shutil.rmtree(directory)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print one line about the tests that were skipped: their reasons, each with its number of tests."""
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped"))
+    if reasons:
+        numbers = ", ".join(f"{reason} ({number})" for reason, number in sorted(reasons.items()))
+        terminalreporter.write_line(f"Skipped: {numbers}")
 
 
 @pytest.fixture(autouse=True, scope="session")

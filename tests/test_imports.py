@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import msgctl
+from support import PATIENCE
 
 SOURCE = Path(msgctl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -120,7 +121,11 @@ def loaded(code: str) -> set[str]:
     """The modules that a fresh process has loaded after some code."""
     report = "\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", code + report], capture_output=True, timeout=60, check=True, stdin=subprocess.DEVNULL
+        [sys.executable, "-c", code + report],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+        stdin=subprocess.DEVNULL,
     )
     return set(json.loads(done.stderr.splitlines()[-1]))
 

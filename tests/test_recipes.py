@@ -14,6 +14,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from msgctl.reference import manual
+from support import PATIENCE
 from support.disks import mounted
 from support.service import Service, respond
 from support.shell import Shell
@@ -165,7 +166,7 @@ def test_the_daily_job_can_be_repeated(shell: Shell, tmp_path: Path) -> None:
 def test_the_login_accepts_the_right_code(shell: Shell) -> None:
     for code, verdict in (("", "Welcome"), ("1", "Access denied")):
         script = recipe("A LOGIN WITH A CODE")
-        child = pexpect.spawn("sh", ["-c", script], env=shell.environment, timeout=30, encoding="utf-8")
+        child = pexpect.spawn("sh", ["-c", script], env=shell.environment, timeout=PATIENCE, encoding="utf-8")
         child.expect_exact("Phone number: ")
         child.sendline("573001234567")
         child.expect_exact("Code: ")

@@ -17,6 +17,7 @@ from msgctl.config.profiles import SETTINGS
 from msgctl.errors import REASONS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
+from support import PATIENCE
 from support.programs import program
 from support.tree import NODES, Node
 
@@ -171,5 +172,5 @@ def test_systemd_accepts_the_units_of_the_manual(tmp_path: Path) -> None:
     assert len(units) == 2
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
     checker = [program("systemd-analyze"), "--user", "verify", *map(str, units)]
-    done = subprocess.run(checker, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = subprocess.run(checker, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")

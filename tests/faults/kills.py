@@ -31,14 +31,13 @@ from faults.sender import check
 from msgctl.config import profiles
 from msgctl.store import jobs as store_jobs
 from msgctl.store.store import open_store
+from support import PATIENCE
 from support.counting_server import CountingServer, counting
 from support.postgres import Cluster, running
 
 NUMBER = 40
 """Recipients of a job."""
 BATCH, CONCURRENCY = 2, 4
-ENDED = 120.0
-"""Seconds after which a process that is still running has failed."""
 CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.environ['CLOCK_OFFSET'])\n"
 """Code that Python runs at its start, so that the clock of a machine is wrong."""
 
@@ -126,7 +125,7 @@ def end(process: subprocess.Popen[str], *, kill: bool = False) -> int:
     """Wait for a process to end, after a kill if requested. Return its exit code."""
     if kill:
         process.kill()
-    _, err = process.communicate(timeout=ENDED)
+    _, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err, err
     return process.returncode
 
@@ -218,7 +217,7 @@ def cutting(port: int, number: int, *, after: bool) -> Iterator[int]:
         with suppress(OSError), client, socket.create_connection(("127.0.0.1", port)) as server:
             others = {client: server, server: client}
             while True:
-                for source in select.select([client, server], [], [], ENDED)[0]:
+                for source in select.select([client, server], [], [], PATIENCE)[0]:
                     chunk = source.recv(65536)
                     if source is (server if after else client):
                         commits[0] += chunk.count(b"COMMIT")

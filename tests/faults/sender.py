@@ -18,11 +18,10 @@ from msgctl.store import jobs, owners, recipients, results
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import Store
+from support import PATIENCE
 
 ACCOUNT = "https://service.example/api/v1 1"
 SETTINGS = Settings("sms send", "people.csv", "main", "https://service.example/api/v1", 1, {})
-ENDED = 60.0
-"""Seconds after which a job that is still running has failed."""
 
 
 class Response(NamedTuple):
@@ -75,7 +74,7 @@ def send(store: Store, job: int, arrivals: Path, settings: Settings = SETTINGS) 
     sending = owners.take(store, job)
     sender = Sender(store, sending, settings, FakeClient(arrivals).sibling)
     sender.start()
-    assert sender.wait(ENDED)
+    assert sender.wait(PATIENCE)
     return sender.finish()[0]
 
 

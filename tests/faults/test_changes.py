@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
 from support.tool import Tool
@@ -22,8 +23,6 @@ ADD = ("profile", "add", "new", *ACCOUNT)
 SEND = ("sms", "send", LUIS, "-m", "Hola")
 TESTS = Path(__file__).parents[1]
 Fault = Callable[[Disk], contextlib.AbstractContextManager[None]]
-ENDED = 60
-"""Seconds after which every process has ended."""
 
 
 @pytest.fixture
@@ -116,7 +115,7 @@ sys.exit(any(os.wait()[1] for _ in range(30)))
 
 
 def test_thirty_profiles_added_at_once_are_all_saved(disk: Disk) -> None:
-    subprocess.run([sys.executable, "-c", THIRTY, *ACCOUNT], cwd=TESTS, timeout=ENDED, check=True)
+    subprocess.run([sys.executable, "-c", THIRTY, *ACCOUNT], cwd=TESTS, timeout=PATIENCE, check=True)
     assert contents(disk.path)[0] == sorted(["main", *(f"new{number}" for number in range(30))])
 
 
@@ -133,6 +132,6 @@ def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: CountingServer
         counter.wait_for(len(phones))
         counter.release()
         for process in processes:
-            printed = process.communicate(timeout=ENDED)[1]
+            printed = process.communicate(timeout=PATIENCE)[1]
             assert (process.returncode, b"Warning" in printed) == (0, False), printed
     assert contents(disk.path)[1] == sorted((phone, "accepted") for phone in (ANA, *phones))

@@ -20,6 +20,7 @@ from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, Tur
 from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import Response
+from support import PATIENCE
 from support.commands import PHONE, SENDS
 from support.service import (
     Behaviour,
@@ -45,7 +46,6 @@ STATS = request.build(operations.URL_STATISTIC, {"name-url": "n", **DATES})
 URL = "https://service.invalid/api/v1"
 BODY = b'{"id":"d1"}'
 WHOLE = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY)
-PATIENCE = 20.0
 
 
 @pytest.fixture

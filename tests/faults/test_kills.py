@@ -15,6 +15,7 @@ from faults.sender import SETTINGS, arrived, check, new_job, phones, send
 from msgctl.store import jobs
 from msgctl.store.store import open_store
 from store.processes import child
+from support import PATIENCE
 
 NUMBER = 60
 MAX_CREDITS = 30
@@ -25,7 +26,7 @@ def test_a_job_whose_processes_are_killed_stays_within_its_credits_and_reaches_e
     location: str, tmp_path: Path, seed: int
 ) -> None:
     dice, arrivals = random.Random(seed), tmp_path / "arrivals"
-    with closing(open_store(location, timeout=20)) as store:
+    with closing(open_store(location, timeout=PATIENCE)) as store:
         job = new_job(store, NUMBER)
         limited = partial(send, job=job, arrivals=arrivals, settings=replace(SETTINGS, max_credits=MAX_CREDITS))
         for most in (60, 60, 60, 100, 10_000):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from support import PATIENCE
 from support.commands import SENDS
 from support.service import Behaviour, Service, certified, drop, forward, respond, running, silent
 from support.tool import Outcome, Tool
@@ -115,7 +116,7 @@ def test_the_error_without_socksio_gives_the_command_to_install_it(tmp_path: Pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 3
     assert "pip install 'httpx[socks]'" in done.stderr

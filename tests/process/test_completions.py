@@ -14,6 +14,7 @@ import pytest
 import msgctl
 from msgctl.cli.shell.completion import FILES
 from msgctl.config import profiles
+from support import PATIENCE
 from support.examples import JOB, write_job
 from support.programs import program
 from support.terminal import in_a_terminal
@@ -79,7 +80,7 @@ class Terminal:
             env=env(home),
             cwd=str(home / "work"),
             dimensions=(500, 250),
-            timeout=30,
+            timeout=PATIENCE,
             encoding="utf-8",
         )
         self.child.sendline(f"PS1=; {code}; printf '%s%s\\n' REA DY")

@@ -17,6 +17,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
+from support import PATIENCE
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Behaviour, Service, respond, running, silent, then
@@ -42,7 +43,7 @@ def shell(script: str) -> subprocess.CompletedProcess[bytes]:
         ["bash", "-c", f'set -o pipefail; msgctl() {{ {MSGCTL} "$@"; }}; {script}'],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         env=os.environ,
     )
@@ -152,7 +153,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 def interrupted(child: subprocess.Popen[bytes]) -> None:
     """Send Ctrl-C, and check that msgctl reports that nothing was sent."""
     child.send_signal(signal.SIGINT)
-    printed = child.communicate(timeout=30)[1].decode()
+    printed = child.communicate(timeout=PATIENCE)[1].decode()
     assert (child.returncode, "nothing was sent" in printed, "Traceback" in printed) == (130, True, False)
 
 

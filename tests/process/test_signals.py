@@ -18,12 +18,13 @@ from zlib import crc32
 import pytest
 
 from conftest import KEY
+from support import PATIENCE
 from support.commands import SENDS
 from support.examples import FIRST, OF_EACH_KIND, Example, line_of, write_files
 from support.files import config_file, table, write_config
 from support.runs import DOCUMENTED, NEVER_PRINTED, ended_well
 from support.service import Service, respond, silent
-from support.terminal import PATIENCE, RUN, Terminal, in_a_terminal
+from support.terminal import RUN, Terminal, in_a_terminal
 from support.tool import Tool
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

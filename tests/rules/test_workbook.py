@@ -19,10 +19,11 @@ from msgctl.errors import UsageError
 from msgctl.lists import workbook_process
 from msgctl.lists.reader import numbers_in
 from rules.reading import ANA, EVA, LUIS, Broken, read, read_from, refused, source
+from support import PATIENCE
 from support.jobs import accepting, sends
 from support.runs import ended_well
 from support.service import Service
-from support.terminal import PATIENCE, RUN
+from support.terminal import RUN
 from support.tool import Tool
 from support.workbooks import Sheet, bomb, of_rows, of_sheets, of_xml, workbook
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from msgctl.store.store import Store, open_store
+from support import PATIENCE
 from support.tool import Clock
 
 ENGINES = ("sqlite", "postgresql")
-PATIENCE = 60.0
-"""Seconds that a store may take on a busy machine."""
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from msgctl.store.database import Database
 from msgctl.store.store import Store, open_store
+from support import PATIENCE
 
 KILLED = 9
 MAX_STATEMENTS = 100
@@ -32,7 +33,7 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
         return pid
     status = 1
     try:
-        store = open_store(location, timeout=60)
+        store = open_store(location, timeout=PATIENCE)
         if statements is not None:
             _die_after(store.db, statements)
         work(store)

@@ -22,8 +22,8 @@ from msgctl.store import upgrades
 from msgctl.store.owners import take
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
-from store.conftest import PATIENCE
 from store.processes import before_lock, child, status_of
+from support import PATIENCE
 from support.commands import ALL, PHONE
 from support.jobs import of_phones
 from support.pooler import proxied

@@ -17,12 +17,13 @@ from msgctl.store.results import RequestOutcome
 from msgctl.store.store import Store, open_store
 from store.campaigns import ACCOUNT, ANA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
+from support import PATIENCE
 
 
 @pytest.fixture
 def store(location: str) -> Iterator[Store]:
     """A store with the time of the processes that use it, too."""
-    with closing(open_store(location, timeout=60)) as store:
+    with closing(open_store(location, timeout=PATIENCE)) as store:
         yield store
 
 

@@ -20,14 +20,12 @@ from typing import Any
 import pytest
 
 from stories.server import Server
+from support import PATIENCE
 from support.runs import COLOUR, ended_well
 from support.tool import Tool
 from support.workbooks import workbook
 
 KEY = "story-key-that-never-shows"
-PATIENCE = 20.0
-"""Seconds after which a story that waits for a process or a request has failed."""
-
 Word = Callable[..., None]
 WORDS: list[tuple[re.Pattern[str], Word]] = []
 
@@ -55,6 +53,7 @@ class Scene:
         self.code = 0
         self.out = self.err = ""
         self.is_open = False
+        self.step = self.command = ""
         variables = {"BASE_URL": self.base_url, "CLIENT": "12345", "KEY": KEY, "COUNTRY_CODE": "CO"}
         for name, value in variables.items():
             environment.setenv(f"MSGCTL_{name}", value)
@@ -69,9 +68,11 @@ class Scene:
             process.kill()
             process.communicate()
         self.server.stop()
+        self.set(None, "TZ=UTC")
 
-    def perform(self, line: str, block: list[str]) -> None:
-        """Perform one line, with the indented lines below it."""
+    def perform(self, place: str, line: str, block: list[str]) -> None:
+        """Perform one line, with the indented lines below it; ``step`` is its place until an expectation fails."""
+        self.step = f"{place}: {line}"
         line, *block = (
             text.replace("{service}", self.base_url).replace("{home}", str(self.home)) for text in (line, *block)
         )
@@ -99,11 +100,12 @@ class Scene:
 
     @word(r"(un)?set (.*)")
     def set(self, undone: str | None, variables: str) -> None:
-        for name, _, value in (each.partition("=") for each in variables.split()):
+        for name, _, value in (variable.partition("=") for variable in variables.split()):
             if undone:
                 self.environment.delenv(name)
             else:
                 self.environment.setenv(name, value)
+        time.tzset()
 
     @word(r"clock (?:\+(\d+)(s|m|h|d)|(.*))")
     def clock(self, number: str | None, unit: str, when: str) -> None:
@@ -181,12 +183,15 @@ class Scene:
     def finish(self, code: int, out: str, err: str) -> None:
         """Keep the result of a command for the expectations that follow."""
         self.code, self.out, self.err, self.is_open = code, COLOUR.sub("", out), COLOUR.sub("", err), True
+        self.command = self.step
         assert KEY not in out + err
 
     def settle(self) -> None:
         """Expect exit code 0 if no ``exit`` line follows the last command."""
         if self.is_open:
+            step, self.step = self.step, self.command
             self.exit("exit", "0")
+            self.step = step
 
     # --- expectations
 
@@ -217,7 +222,8 @@ class Scene:
     @word(r"arrived(?: (nothing|\d+ requests?)(?: to (\S+))?)?")
     def arrived(self, number: str | None, path: str | None, lines: list[str] | None = None) -> None:
         if number is None:
-            assert sorted(self.server.messages) == sorted(lines or []), self.err
+            messages = sorted(self.server.messages)
+            assert messages == sorted(lines or []), "\n".join(["arrived", *messages, self.err])
             return
         requests = self.server.requests(path)
         expected = 0 if number == "nothing" else int(number.split()[0])

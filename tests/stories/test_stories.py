@@ -64,11 +64,10 @@ def test_story(path: Path, story: Story, responses: str, home: Path, monkeypatch
         scene.tool.clock.now = time.time()  # processes follow the machine's clock
     try:
         for number, line, block in story.steps:
-            try:
-                scene.perform(line, block)
-            except AssertionError as error:
-                raise AssertionError(f"{path.name}:{number}: {line}\n{error}") from error
+            scene.perform(f"{path.relative_to(HERE)}:{number}", line, block)
         scene.settle()
+    except Exception as error:
+        raise AssertionError(f"{scene.step}\n{error}") from error
     finally:
         scene.close()
 

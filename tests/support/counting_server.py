@@ -12,10 +12,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from support import PATIENCE
 from support.service import Behaviour, Received, Service, accepted, respond
-
-PATIENCE = 60.0
-"""Seconds after which a test that waits for the server has failed."""
 
 
 class CountingServer(Service):

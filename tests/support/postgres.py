@@ -21,7 +21,7 @@ import psycopg
 import trustme
 
 from conftest import KEY
-from support import programs
+from support import PATIENCE, programs
 
 SUPERUSER, USER, TLS_USER, README_USER = "admin", "app", "secure", "msgctl"
 ACCESS = f"""host all {SUPERUSER},{USER},{README_USER} 127.0.0.1/32 scram-sha-256
@@ -34,8 +34,6 @@ SETTINGS = (
     "shared_buffers=16MB",
     "ssl=on",
 )
-PATIENCE = 60.0
-"""Maximum seconds for the server to start."""
 ACCOUNTS = ("postgres", "nobody")
 """Accounts to run the server if root runs the tests, because PostgreSQL does not run as root."""
 

@@ -17,10 +17,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import trustme
 
-Behaviour = Callable[[socket.socket], None]
+from support import PATIENCE
 
-PATIENCE = 20.0
-"""Seconds after which a socket of the server gives up, so that a broken test ends."""
+Behaviour = Callable[[socket.socket], None]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 
 import msgctl
+from support import PATIENCE
 
 
 class Shell:
@@ -48,7 +49,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         return done.returncode, done.stdout
@@ -67,7 +68,7 @@ class Shell:
             cwd=str(self._folder),
             env={**self.environment, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"},
             dimensions=(50, 100),
-            timeout=60,
+            timeout=PATIENCE,
             encoding="utf-8",
         )
         child.expect(pexpect.EOF)

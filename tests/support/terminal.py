@@ -16,9 +16,9 @@ from functools import partial
 
 import pytest
 
+from support import PATIENCE
+
 RUN = (sys.executable, "-m", "msgctl")
-PATIENCE = 60.0
-"""Seconds after which a process that should have ended fails the test."""
 
 # Python 3.12 warns of a fork in a process with threads; those of a test's server do not matter here.
 in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

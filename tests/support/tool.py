@@ -14,6 +14,7 @@ from typing import Any
 
 from msgctl.cli.shell import main as cli
 from msgctl.cli.shell.context import Context
+from support import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | N
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         env={**os.environ, **(env or {})},
     )
