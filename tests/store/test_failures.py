@@ -20,6 +20,7 @@ from conftest import KEY
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.owners import take
+from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.store import Store, open_store
 from store.campaigns import ANA, published
 from store.processes import before_lock, child, status_of
@@ -27,7 +28,7 @@ from support import PATIENCE
 from support.commands import ALL, PHONE
 from support.jobs import of_phones
 from support.pooler import proxied
-from support.postgres import USER, Cluster
+from support.postgres import SUPERUSER, USER, Cluster
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -256,10 +257,76 @@ def test_a_database_that_cannot_be_used_is_a_configuration_error(postgres: Clust
         assert (error.exit_code, error.reason) == (3, "configuration")
         assert fix in (error.hint or "")
         assert "wr0ng-secret" not in f"{error.message}{error.hint}"
-    postgres.admin("CREATE SCHEMA msgctl")
-    error = fault(postgres.url())
-    assert "belongs to another role" in error.message
-    assert error.hint == "Use the role that owns it, or another database."
+
+
+def test_a_schema_of_another_role_is_refused_and_a_role_per_machine_can_use_the_owner_s(postgres: Cluster) -> None:
+    open_store(postgres.url()).close()
+    machine = postgres.url(SUPERUSER)
+    error = fault(machine)
+    assert f"belongs to another role, {USER}" in error.message
+    fix = f"GRANT {USER} TO {SUPERUSER}; ALTER ROLE {SUPERUSER} SET role = {USER}"
+    assert (error.hint or "").endswith(f"For a role per machine: {fix}")
+    here = f"ALTER ROLE {SUPERUSER} IN DATABASE {postgres.database}"
+    postgres.admin(f"{here} SET role = {USER}", database="postgres")
+    try:
+        open_store(machine).close()
+    finally:
+        postgres.admin(f"{here} RESET role", database="postgres")
+
+
+def test_a_role_that_prepares_the_schema_meanwhile_does_not_become_its_owner(
+    postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = PostgreSQL.begin
+
+    def prepare(db: PostgreSQL, lock: str) -> None:
+        postgres.admin("CREATE SCHEMA msgctl")
+        begin(db, lock)
+
+    monkeypatch.setattr(PostgreSQL, "begin", prepare)
+    assert "belongs to another role, admin" in fault(postgres.url()).message
+    assert postgres.admin("SELECT 1 FROM pg_tables WHERE schemaname = 'msgctl'") == []
+
+
+def test_a_database_that_is_read_only_or_not_utf8_is_refused(postgres: Cluster) -> None:
+    database = f"{postgres.database}_latin1"
+    postgres.admin(
+        f"CREATE DATABASE {database} OWNER {USER} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        database="postgres",
+    )
+    assert "has the encoding LATIN1; the store needs UTF8" in fault(postgres.url(database=database)).message
+    open_store(postgres.url()).close()
+    postgres.admin(f"ALTER DATABASE {postgres.database} SET default_transaction_read_only = on")
+    try:
+        assert "is read-only" in fault(postgres.url()).message
+    finally:
+        read_write = "SET default_transaction_read_only = off"
+        postgres.admin(read_write, f"ALTER DATABASE {postgres.database} RESET default_transaction_read_only")
+
+
+def test_settings_of_the_server_neither_end_a_question_nor_change_text(postgres: Cluster) -> None:
+    here = f"ALTER DATABASE {postgres.database}"
+    postgres.admin(f"{here} SET idle_session_timeout = '1h'", f"{here} SET client_encoding = 'LATIN1'")
+    try:
+        with closing(open_store(postgres.url())) as store:
+            assert store.db.rows("SELECT ?, current_setting('idle_session_timeout')", ("🎉",)) == [("🎉", "0")]
+    finally:
+        postgres.admin(f"{here} RESET ALL")
+
+
+def test_too_many_connections_are_a_reason_to_try_again_with_their_own_fix(postgres: Cluster) -> None:
+    postgres.admin(f"ALTER DATABASE {postgres.database} CONNECTION LIMIT 0")
+    try:
+        error = fault(postgres.url())
+    finally:
+        postgres.admin(f"ALTER DATABASE {postgres.database} CONNECTION LIMIT -1")
+    assert (error.exit_code, error.reason) == (4, "store_not_reached")
+    assert "max_connections" in (error.hint or "")
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "db..example"])
+def test_a_host_that_cannot_exist_is_a_configuration_error(host: str) -> None:
+    assert "cannot exist" in fault(f"postgresql://bob@{host}/db").message
 
 
 def test_an_old_postgresql_or_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
@@ -283,6 +350,13 @@ def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_states_otherwise
         error = fault(elsewhere)
         assert (error.exit_code, error.reason) == (3, "configuration")
         assert "does not support SSL" in error.message
+        for host in ("127.example", "localhost.example"):
+            named = local.replace("127.0.0.1", host)
+            assert "does not support SSL" in fault(f"{named}?hostaddr=0.0.0.0").message
+        with monkeypatch.context() as change:
+            change.setenv("PGHOSTADDR", ",")  # an empty address means the host
+            two = elsewhere.replace(f"0.0.0.0:{port}", f"0.0.0.0:{port},0.0.0.0:{port}")
+            assert "does not support SSL" in fault(two).message
         monkeypatch.setenv("PGHOSTADDR", "0.0.0.0")
         assert "does not support SSL" in fault(local).message
         monkeypatch.delenv("PGHOSTADDR")

@@ -9,9 +9,11 @@ import re
 import time
 from collections.abc import Collection, Generator, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from math import ceil
 from typing import Any, TypeVar
 
+from msgctl.config.profiles import is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row
@@ -45,7 +47,7 @@ _TYPES = {
     " WITHOUT ROWID": "",
 }
 _SESSION = """SET search_path = msgctl; SET client_min_messages = error;
-    SET idle_in_transaction_session_timeout = '45s';
+    SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = '45s';
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
     """
@@ -61,7 +63,34 @@ _SETUP = re.compile(
     r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid \w+ value|not permitted",
     re.IGNORECASE,
 )
-_LOCAL = ("localhost", "127.", "::1", "/", "@")
+_CORRECT_URL = "Check the URL in store or MSGCTL_STORE."
+_FIXES = (
+    (
+        r"password|authentication",
+        "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL.",
+    ),
+    (r"pg_hba", "Allow this user, database and address in the server's pg_hba.conf."),
+    (r"^(database|role) .* does not exist", "Create it, or correct the URL in store or MSGCTL_STORE."),
+    (
+        r"too many|connection slots",
+        "Raise max_connections of the server, or the limit of the role or database; or use a pooler in session mode.",
+    ),
+    (
+        r"SSL|certificate",
+        "Turn TLS on in the server, or check sslmode and sslrootcert in the URL. Without TLS, sslmode=disable exposes "
+        "the password and the records.",
+    ),
+)
+"""The fixes for failed connections, by what libpq reports: there is no SQLSTATE."""
+_STATE_FIXES = {
+    "25006": "Use the primary server: list all hosts in the URL, with target_session_attrs=read-write. If it is not a "
+    "standby, turn default_transaction_read_only of the user and the database off.",
+    "42501": "Let the user create a schema in this database: GRANT CREATE ON DATABASE.",
+    "53100": "Free some space on the disk of the server, then try again.",
+    "55P03": "Another program holds a lock in the database. Try again later.",
+    "57014": "Raise statement_timeout of the user in the database.",
+}
+"""The fixes for errors of statements, by SQLSTATE."""
 
 Result = TypeVar("Result")
 
@@ -120,7 +149,8 @@ class PostgreSQL(Database):
         self._is_limited = False
         self._session = self._connect()
         try:
-            self._check()
+            self._check_session()
+            self._check_schema()
             upgrades.upgrade(self)
         except BaseException:
             self.close()
@@ -128,10 +158,11 @@ class PostgreSQL(Database):
 
     def _connect(self) -> _Session:
         options: dict[str, Any] = {}
-        address = self._settings.get("hostaddr") or os.environ.get("PGHOSTADDR")  # it comes before the host
-        host = str(address or self._settings.get("host") or os.environ.get("PGHOST", ""))
+        hosts = str(self._settings.get("host") or os.environ.get("PGHOST", "")).split(",")
+        addresses = str(self._settings.get("hostaddr") or os.environ.get("PGHOSTADDR", "")).split(",")
+        is_local = all(_is_local(address or host) for host, address in zip_longest(hosts, addresses, fillvalue=""))
         has_service = "service" in self._settings or "PGSERVICE" in os.environ
-        if "sslmode" not in self._settings and (has_service or not _is_local(host)):
+        if "sslmode" not in self._settings and (has_service or not is_local):
             tls = os.environ.get("PGSSLMODE", "")
             if not tls.startswith("verify-"):
                 tls = "require"
@@ -145,6 +176,7 @@ class PostgreSQL(Database):
                 autocommit=True,
                 connect_timeout=max(2, ceil(self._timeout)),
                 application_name="msgctl",
+                client_encoding="UTF8",
                 tcp_user_timeout=ceil(self._timeout * 1000),
                 keepalives_idle=10,
                 keepalives_interval=5,
@@ -153,40 +185,69 @@ class PostgreSQL(Database):
             )
         except psycopg.Error as error:
             raise self._explained(error) from None
+        except UnicodeError:  # Python's resolver: a label of a name is empty or has more than 63 characters
+            raise _error(f"The host of the store {shorten(self.place)} cannot exist", _CORRECT_URL) from None
         session.max_wait = self._timeout
         try:
+            version = session.info.server_version
+            if version < MIN_VERSION * 10_000:
+                raise _error(f"PostgreSQL {version // 10_000} is too old for the store", "Update it to 14 or later.")
             session.execute(f"{_SESSION}; SET lock_timeout = '{ceil(self._timeout * 1000)}ms'")
         except psycopg.Error as error:
             session.close()
             raise self._explained(error) from None
+        except ConfigurationError:
+            session.close()
+            raise
         return session
 
-    # --- the schema
+    # --- checks
 
-    def _check(self) -> None:
-        """Create missing tables; check the version of the server, the pooler and the owner of the schema."""
-        version = self._session.info.server_version
-        if version < MIN_VERSION * 10_000:
-            raise _error(f"PostgreSQL {version // 10_000} is too old for the store", "Update it to 14 or later.")
-        pid, owner, tables = self.rows(
-            """SELECT pg_backend_pid(),
-            (SELECT pg_get_userbyid(nspowner) = current_user FROM pg_namespace WHERE nspname = 'msgctl'),
-            (SELECT count(*) FROM pg_tables WHERE schemaname = 'msgctl' AND tablename IN ('meta', 'job', 'result'))"""
+    def _check_session(self) -> None:
+        """Check the pooler, the encoding of the database, and that it can be written."""
+        pid, encoding, read_only = self.rows(
+            """SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('transaction_read_only')"""
         )[0]
         if pid != self._session.info.backend_pid:
             self._check_pooler(pid)
-        if owner is False:
+        if encoding != "UTF8":
             raise _error(
-                f"The schema msgctl in the store {self.place} belongs to another role",
-                "Use the role that owns it, or another database.",
+                f"The database of the store {self.place} has the encoding {encoding}; the store needs UTF8",
+                "Create another one: CREATE DATABASE msgctl ENCODING 'UTF8' TEMPLATE template0",
             )
-        if owner is None:
-            with self.transaction("create"):
-                if self.row("SELECT 1 FROM pg_namespace WHERE nspname = 'msgctl'") is None:
-                    self.change("CREATE SCHEMA msgctl")
-                    upgrades.create(self)
-        elif tables != 3:
+        if read_only == "on":
+            raise _error(f"The store {self.place} is read-only", _STATE_FIXES["25006"])
+
+    def _check_schema(self) -> None:
+        """Create the schema and its tables if they are missing; refuse a schema of another owner."""
+        if self._has_schema():
+            return
+        # Another role may create the schema in between, with triggers that would run with the rights of this user.
+        with self.transaction("create"):
+            if not self._has_schema():
+                self.change("CREATE SCHEMA msgctl")
+                upgrades.create(self)
+
+    def _has_schema(self) -> bool:
+        """Return whether the schema exists. Raises ConfigurationError unless it is this user's, with all tables."""
+        row = self.row(
+            """SELECT pg_get_userbyid(nspowner), current_user, session_user, (SELECT count(*) FROM pg_tables
+            WHERE schemaname = 'msgctl' AND tablename IN ('meta', 'job', 'result'))
+            FROM pg_namespace WHERE nspname = 'msgctl'"""
+        )
+        if row is None:
+            return False
+        owner, user, login, tables = row
+        if owner != user:
+            owner, login = clean(owner), clean(login)
+            raise _error(
+                f"The schema msgctl in the store {self.place} belongs to another role, {owner}",
+                f"Connect as {owner}, or use another database. For a role per machine: GRANT {owner} TO {login}; "
+                f"ALTER ROLE {login} SET role = {owner}",
+            )
+        if tables != 3:
             raise self.damaged("its tables are missing")
+        return True
 
     def _check_pooler(self, pid: int) -> None:
         """Refuse a pooler that does not keep sessions: it would give a lock to other processes.
@@ -300,25 +361,24 @@ class PostgreSQL(Database):
         for password in self._passwords:
             text = text.replace(password, "***")
         text, state = shorten(text, 200), error.sqlstate or ""
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            fix = "Let the user create a schema in this database (GRANT CREATE ON DATABASE), or own the schema msgctl."
-        elif state.startswith(_TRANSIENT) or (not state and not (is_connecting and _SETUP.search(text))):
-            fix = "Check its address and that it is running."
+        fix = _STATE_FIXES.get(state)
+        if is_connecting:
+            fix = next((fix for pattern, fix in _FIXES if re.search(pattern, text)), None)
+        if state.startswith(_TRANSIENT) or (not state and not (is_connecting and _SETUP.search(text))):
+            fix = fix or "Check its address and that it is running."
             return StoreNotReachedError(f"The store {self.place} was not reached: {text}", fix)
-        elif state.startswith(_DAMAGE):
+        if error.diag.table_name == "pg_namespace" or isinstance(error, psycopg.errors.DuplicateSchema):
+            return _error(f"Another role has just created the schema msgctl in the store {self.place}", "Try again.")
+        if state.startswith(_DAMAGE):
             return self.damaged(text)
-        elif is_connecting and "password" in text:
-            fix = "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL."
-        elif is_connecting and text.startswith(("database ", "role ")):
-            fix = "Create it, or correct the URL in store or MSGCTL_STORE."
-        else:
-            fix = "Check the URL in store or MSGCTL_STORE, and the rights of its user."
-        return _error(f"Cannot use the store {self.place}: {text}", fix)
+        return _error(
+            f"Cannot use the store {self.place}: {text}", fix or f"{_CORRECT_URL[:-1]}, and the rights of its user."
+        )
 
 
 def _is_local(host: str) -> bool:
-    """Return whether all hosts of a connection are this machine: sockets or loopback addresses."""
-    return all(each == "" or each.startswith(_LOCAL) for each in host.split(","))
+    """Return whether a host of a connection is this machine: a socket or a loopback address."""
+    return host.startswith(("/", "@")) or host == "" or is_loopback(host)
 
 
 def _invalid_url() -> ConfigurationError:
