@@ -17,7 +17,7 @@ SOURCE = Path(msgctl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
-    {"__main__", "commands"},
+    {"__main__", "commands", "testing"},
     {"doctor"},
     {"reference"},
     {"cli"},

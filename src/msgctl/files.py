@@ -154,6 +154,14 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f".{path.name}.{suffix}")
 
 
+def delete_database(path: Path) -> None:
+    """Delete an SQLite database with the files beside it, if it exists. Raises ConfigurationError."""
+    with explained("delete", path):
+        # The database is last: without it, a log that is left would count as damage.
+        for suffix in ("-wal", "-shm", "-journal", "-owners", ""):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 def sync(path: Path) -> None:
     """Write a file, or the entries of a directory, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -22,6 +22,8 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
     write_config('default_profile = "main"\n[profiles.main]\nbase_url = "https://service.example/api/v1"\n')
     script = f"""
         {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
+        {MSGCTL} sandbox reset --yes --json > /dev/null
+        {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
         {MSGCTL} balance --json
         echo "$MSGCTL_CLIENT $MSGCTL_KEY $MSGCTL_STORE ${{MSGCTL_PROFILE-none}}"
         exit 7

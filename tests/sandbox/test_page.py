@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from msgctl.commands.serve import redacting
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .world import FORM, JSON, PHONE, Served, World
@@ -28,7 +27,7 @@ in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "state.db", clock=time.time, key=KEY, redact=redacting(KEY))
+    world = World(tmp_path / "state.db", clock=time.time, key=KEY)
     yield world
     world.emulator.close()
 
@@ -85,13 +84,7 @@ def test_the_overview_contains_no_key_not_even_of_another_account(world: World) 
     assert not re.findall(f"hidden|4711|{KEY}", json.dumps(overview(world)))
 
 
-def test_a_long_request_is_cut_without_a_part_of_a_key(world: World) -> None:
-    for offset in range(len(KEY)):
-        keys = "x" * offset + KEY * 1_000  # after redaction, it is short enough to be shown completely
-        world.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, keys.encode()))
-        world.respond(SandboxRequest("GET", f"/{keys}"))
-    requests = overview(world)["requests"]
-    assert not [each for each in requests if KEY[:2] in each["path"] + each["parameters"]]
+def test_a_long_request_is_cut(world: World) -> None:
     world.respond(SandboxRequest("GET", "/" + "x" * 10_000, "x" * 10_000))
     assert len(overview(world)["requests"][0]["path"]) < 2_100
 

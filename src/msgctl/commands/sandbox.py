@@ -207,8 +207,9 @@ def responses(
 def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     """Delete everything in the sandbox.
 
-    This removes messages, codes, blocked numbers, short URLs and their clicks. It also restores the credits, faults,
-    clock and responses with which the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
+    This removes messages, codes, blocked numbers, short URLs and their clicks. It empties the store that belongs to the
+    sandbox, too (history, jobs, opt-outs and keys of `-p sandbox` or of `sandbox exec`), and restores the credits,
+    faults, clock and responses with which the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
     """
     from msgctl.sandbox import emulator
 
@@ -216,7 +217,9 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     question = "Delete everything in the sandbox?"
     if served_at(context, base_url) is None:
         prompts.confirm(context, question)
-        emulator.reset(files.state("sandbox.sqlite3"))  # works even if it is damaged
+        # Both work even if a file is damaged.
+        emulator.reset(files.state("sandbox.sqlite3"))
+        files.delete_database(files.state("sandbox-store.sqlite3"))
     else:
         served = Controls(context, base_url)  # first, because it fails without a sandbox
         prompts.confirm(context, question)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import tempfile
-import threading
 import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,21 +48,17 @@ def run_beside(
     is deleted at the end. `sandbox exec` exits with the command's exit code.
     """
     log = log_line if context.options.verbose else (lambda _: None)
-    sandbox = opened(context, port, log, listening, account, behaviour)
     with files.explained("use", Path(tempfile.gettempdir())):
         folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-    environ = {**context.environ, **sandbox.variables, "MSGCTL_STORE": str(Path(folder, "store.sqlite3"))}
+    store = Path(folder, "store.sqlite3")
+    sandbox = opened(context, port, log, listening, account, behaviour, store)
+    environ = {**context.environ, **sandbox.variables}
     environ.pop("MSGCTL_PROFILE", None)
-    thread = threading.Thread(target=sandbox.server.serve_forever, args=[sandbox.respond], daemon=True)
-    thread.start()
-    if listening.open_page:
-        webbrowser.open(sandbox.page)
     context.stdout.flush()
-    try:
+    with sandbox.in_thread():
+        if listening.open_page:
+            webbrowser.open(sandbox.page)
         code = _run(command, environ)
-    finally:
-        sandbox.server.stop()
-        thread.join()
     raise typer.Exit(code)
 
 

@@ -10,10 +10,9 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,9 +30,9 @@ from msgctl.sandbox.responses import NAMES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.sandbox.emulator import Emulator, Network
-    from msgctl.sandbox.protocol import Redact
-    from msgctl.sandbox.server import Respond, Server
+    from msgctl.sandbox.emulator import Network
+    from msgctl.sandbox.server import Server
+    from msgctl.sandbox.serving import ServedSandbox
 
 FAULT_HELP = (
     "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
@@ -101,12 +100,12 @@ class Listening(OptionGroup):
         bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
     ] = False
 
-    def server(self, context: Context, port: int, log: Callable[[str], None], redact: Redact) -> Server:
+    def server(self, context: Context, port: int, log: Callable[[str], None]) -> Server:
         """Open a server. Raises UsageError, and ConfigurationError if it cannot listen."""
         from msgctl.sandbox.server import Server
 
         try:
-            server = Server(self.host, port, log, self.allow_host or (), redact)
+            server = Server(self.host, port, log, self.allow_host or ())
         except (OSError, UnicodeError) as error:
             # Python repeats the address after the reason.
             reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
@@ -191,43 +190,6 @@ class Behaviour(OptionGroup):
         choice_option("--responses", "NAME", f"Responses: {RESPONSES_HELP}", RESPONSES, panel=BEHAVIOUR),
     ] = NAMES[0]
 
-    def apply(self, emulator: Emulator, credits: int | None) -> None:
-        """Set the credits, faults, responses and clock of an emulator. Raises UsageError."""
-        from msgctl.sandbox import faults
-        from msgctl.sandbox.endpoints import choose_responses, credit, set_clock
-
-        if credits is not None:
-            credit(emulator, credits=credits)
-        faults.replace_all(emulator, *(self.fault or []))
-        choose_responses(emulator, responses=self.responses)
-        if self.clock is not None:
-            set_clock(emulator, change=self.clock)
-
-
-class Sandbox(NamedTuple):
-    """A sandbox that listens, and responds once it is served."""
-
-    server: Server
-    respond: Respond
-    account: Account
-
-    @property
-    def base_url(self) -> str:
-        from msgctl.sandbox.protocol import BASE_PATH
-
-        return self.server.origin + BASE_PATH
-
-    @property
-    def page(self) -> str:
-        """The URL of the inbox page."""
-        return f"{self.server.origin}/"
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The variables through which programs and msgctl find the server; the key is not a secret."""
-        account = self.account
-        return {"MSGCTL_BASE_URL": self.base_url, "MSGCTL_CLIENT": str(account.client), "MSGCTL_KEY": account.key}
-
 
 def serve(context: Context, *, port: Port = 8520, listening: Listening, account: Account, behaviour: Behaviour) -> None:
     """Serve the sandbox over HTTP until it is stopped.
@@ -237,10 +199,9 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
     """
     log = (lambda _: None) if context.options.quiet else log_line
     sandbox = opened(context, port, log, listening, account, behaviour)
-    server, page = sandbox.server, sandbox.page
     document = {
         "base_url": sandbox.base_url,
-        "page": page,
+        "page": sandbox.page,
         "client": account.client,
         "key": account.key,
         "pid": os.getpid(),
@@ -250,15 +211,15 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
 
     def stop(number: int, _frame: object) -> None:
         signals.append(number)
-        server.stop()
+        sandbox.server.stop()
 
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
-        context.printer.print(TextResult(f"# inbox page: {page}\n{exports(sandbox.variables)}", document))
+        context.printer.print(TextResult(f"# inbox page: {sandbox.page}\n{exports(sandbox.variables)}", document))
         unwritten = fault_of(context.stdout)
         if listening.open_page:
-            webbrowser.open(page)
+            webbrowser.open(sandbox.page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
-            server.serve_forever(sandbox.respond)
+            sandbox.serve()
     if signal.SIGINT in signals:
         raise typer.Exit(130)
 
@@ -270,38 +231,25 @@ def opened(
     listening: Listening,
     account: Account,
     behaviour: Behaviour,
-) -> Sandbox:
-    """Return a sandbox that listens, with its emulator; both are closed at the end of the run."""
-    from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.service import respond
+    store: Path | None = None,
+) -> ServedSandbox:
+    """Return a sandbox that listens; it is closed at the end of the run. A reset also empties its ``store``."""
+    from msgctl.sandbox.serving import ServedSandbox, Settings
 
-    path = account.path(context)
-    with files.explained("use", path):
-        is_new = not path.is_file() or path.stat().st_size == 0
-    redact = redacting(account.key)
-    server = listening.server(context, port, log, redact)
-    emulator = Emulator(
-        path,
-        clock=context.clock,
-        seed=behaviour.seed,
-        client=account.client,
-        key=account.key,
-        base_url=server.origin,
-        allowed=account.allow_ip or [],
-        redact=redact,
-        begin=partial(behaviour.apply, credits=account.credits),
+    settings = Settings(
+        account.client,
+        account.key,
+        account.credits,
+        behaviour.fault or (),
+        behaviour.responses,
+        behaviour.clock,
+        behaviour.seed,
+        account.allow_ip or (),
     )
-    context.stack.enter_context(closing(emulator))
-    # A restarted server continues with the credits that were left.
-    behaviour.apply(emulator, credits=account.credits if is_new else None)
-    return Sandbox(server, partial(respond, emulator), account)
-
-
-def redacting(key: str) -> Redact:
-    """Return a function that removes the key, in any spelling, and the values of parameters ``key`` from a text."""
-    from msgctl.http.redaction import redact, redact_parameters
-
-    return lambda text: redact_parameters(redact(text, key), "key")
+    state = account.path(context)
+    server = listening.server(context, port, log)
+    sandbox = ServedSandbox(server, state, settings, store=store, clock=context.clock)
+    return context.stack.enter_context(closing(sandbox))
 
 
 def exports(variables: Mapping[str, str]) -> str:

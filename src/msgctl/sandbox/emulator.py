@@ -18,13 +18,13 @@ from random import Random, SystemRandom
 from threading import Lock
 from urllib.parse import urlsplit
 
+from msgctl import files
 from msgctl.operations import OPERATIONS, Effect, Operation
 from msgctl.sandbox import responses, state
 from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
     CREDENTIALS,
-    Redact,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -52,8 +52,8 @@ class Emulator:
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``allowed`` are the networks that may use the API (empty: all), as in the account's security menu. ``redact``
-    removes keys from the requests on the inbox page. After a reset, ``begin`` changes the settings again.
+    ``allowed`` are the networks that may use the API (empty: all), as in the account's security menu. After a reset,
+    ``begin`` changes the settings again.
 
     Everything that uses the state raises ConfigurationError if the file is not a sandbox state, comes from another
     version of msgctl, or cannot be read or written.
@@ -69,7 +69,6 @@ class Emulator:
         key: str = KEY,
         base_url: str = BASE_URL,
         allowed: Sequence[Network] = (),
-        redact: Redact = str,
         begin: Callable[[Emulator], None] | None = None,
     ) -> None:
         self.path = path
@@ -87,7 +86,6 @@ class Emulator:
         """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests for operations and short URLs, with their numbers and times."""
-        self.redact = redact
         self._account = (client, key)
         self._allowed = allowed
         self._numbers = count(1)
@@ -142,7 +140,7 @@ class Emulator:
         """
         operation = _BY_PATH.get(request.path)
         if operation is None:
-            why = f"no operation at the path {quoted(self.redact(request.path))}"
+            why = f"no operation at the path {quoted(request.path)}"
             return Refusal("NOT_FOUND", why, status=404).response()
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
@@ -214,5 +212,4 @@ def reset(path: Path) -> None:
         with closing(Emulator(path)) as emulator:
             emulator.reset()
     except BrokenError:
-        with state.explained(path):
-            state.delete(path)
+        files.delete_database(path)

@@ -117,15 +117,19 @@ def about(_emulator: Emulator) -> Document:
     messages=list[Document],
 )
 def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float = 0) -> SandboxResponse:
-    """Return the messages that phones received or will receive."""
+    messages = received(emulator, phone, after)
+    response = json_response({"messages": messages})
+    return response if messages else response._replace(wait=wait)
+
+
+def received(emulator: Emulator, phone: str = "", after: str = "") -> list[Document]:
+    """Return the messages that phones received or will receive. Raises UsageError."""
     pattern = _pattern(phone) if phone else "%"
     with emulator.reading() as db:
         now, _ = emulator.now(db)
         column, least = _after(db, after) if after else ("number", 0)
         newer = f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number"
-        messages = handlers.find(db, newer, least, pattern)
-    response = json_response({"messages": [_message(message, now) for message in messages]})
-    return response if messages else response._replace(wait=wait)
+        return [_message(message, now) for message in handlers.find(db, newer, least, pattern)]
 
 
 def _after(db: Connection, after: str) -> tuple[str, float]:
@@ -279,7 +283,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
         "urls": urls,
-        "requests": [page.described(emulator.redact, *entry) for entry in reversed(emulator.requests.copy())],
+        "requests": [page.described(*entry) for entry in reversed(emulator.requests.copy())],
     }
 
 
@@ -373,7 +377,7 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     path = request.path.rstrip("/")
     endpoints = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
     if not endpoints:
-        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(emulator.redact(request.path))}", status=404)
+        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(request.path)}", status=404)
     if request.method not in endpoints:
         raise wrong_method(path, *endpoints)
     endpoint = endpoints[request.method]

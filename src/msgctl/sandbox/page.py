@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from msgctl.operations import OPERATIONS, SEND_CALL, Place
-from msgctl.sandbox.emulator import MAX_KEPT
-from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, Redact, SandboxRequest, SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, SandboxRequest, SandboxResponse, without_keys
 from msgctl.text import timestamp
 
 MAX_SHOWN = 2000
@@ -51,40 +50,31 @@ def response() -> SandboxResponse:
     return SandboxResponse(200, text.encode(), headers)
 
 
-def described(
-    redact: Redact, number: int, at: float, request: SandboxRequest, response: SandboxResponse
-) -> dict[str, Any]:
-    """Return a request without keys as a JSON object. Its parts may be cut off at `MAX_KEPT`."""
-    body = request.body.decode("utf-8", "replace")
-    parts = [_parameters(request.query, redact), _parameters(body, redact)]
+def described(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
+    """Return a request as a JSON object, without the values of its parameters ``key``."""
+    parts = [_parameters(request.query), _parameters(request.body.decode("utf-8", "replace"))]
     entry: dict[str, Any] = {
         "number": number,
         "time": timestamp(at),
         "method": request.method,
-        "path": _redacted(request.path, redact)[:MAX_SHOWN],
+        "path": without_keys(request.path)[:MAX_SHOWN],
         "parameters": "&".join(filter(None, parts))[:MAX_SHOWN],
         "status": response.status,
         "faults": list(response.faults),
     }
     if response.refusal is not None:
-        entry |= {"error": response.refusal.error, "msg": redact(response.refusal.msg)}
+        entry |= {"error": response.refusal.error, "msg": without_keys(response.refusal.msg)}
         if not response.faults:
             entry["rule"] = _rule(request.path, response.refusal)
     return entry
 
 
-def _parameters(text: str, redact: Redact) -> str:
+def _parameters(text: str) -> str:
     """Return a query or a body without keys; a form is decoded."""
-    text = _redacted(text, redact)
+    text = without_keys(text)
     if text.lstrip()[:1] in ("{", "["):
         return text
-    return redact("&".join(unquote_plus(pair) for pair in text.split("&")))
-
-
-def _redacted(text: str, redact: Redact) -> str:
-    """Return a text without keys. If it was cut off, its end, which may contain part of a key, is removed too."""
-    redacted = redact(text)
-    return redacted[: MAX_SHOWN - MAX_KEPT] if len(text) >= MAX_KEPT else redacted
+    return "&".join(unquote_plus(pair) for pair in text.split("&"))
 
 
 def _rule(path: str, refusal: Reason) -> str:

@@ -131,8 +131,16 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
 
 
-Redact = Callable[[str], str]
-"""Removes keys from a text."""
+_KEYS = re.compile(r"""(?i)((?<![a-z0-9])key(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""")
+"""The parameter ``key`` in a path, a query, a form or JSON; the group is the part before its value."""
+
+
+def without_keys(text: str) -> str:
+    """Return a text with ``***`` for the values of its parameters ``key``.
+
+    A program that was started with the variables of a real account may send a real key.
+    """
+    return _KEYS.sub(r"\1***", text)
 
 
 def quoted(text: str) -> str:

@@ -19,10 +19,10 @@ from msgctl.sandbox import wire
 from msgctl.sandbox.protocol import (
     MAX_BODY,
     SECONDS_BETWEEN_CHECKS,
-    Redact,
     Refusal,
     SandboxRequest,
     SandboxResponse,
+    without_keys,
 )
 from msgctl.text import shorten
 
@@ -55,10 +55,8 @@ class Server:
         port: int,
         log: Callable[[str], None],
         hosts: Iterable[str] = (),
-        redact: Redact = str,
     ) -> None:
         self.log = log
-        self.redact = redact
         self.hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         both = host == "::" and socket.has_dualstack_ipv6()
@@ -161,7 +159,7 @@ class _Connection:
             response = refusal.response()
         milliseconds = (self._loop.time() - started) * 1000
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
-        name = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
+        name = f"{shorten(method, 20)} {shorten(without_keys(path), 100)}"
         self._server.log(f"{name} {response.status} {milliseconds:.0f} ms{fault}")
         self._writer.write(wire.encoded(self._http, response, is_whole=is_whole, has_body=method != "HEAD"))
         await self._writer.drain()

@@ -16,8 +16,6 @@ VERSION = 4
 """The version of the tables."""
 MAX_WAIT = 30.0
 """Seconds that a transaction waits for another one."""
-SIDE_FILES = ("-wal", "-shm", "-journal")
-"""The suffixes of the files that SQLite keeps beside a database."""
 FIX = "Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox."
 
 FIRST_CREDITS = 1000
@@ -171,12 +169,6 @@ def _create_tables(db: sqlite3.Connection) -> None:
         db.execute(statement)
     db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute(f"PRAGMA application_id = {APPLICATION}")
-
-
-def delete(path: Path) -> None:
-    """Delete a file and the files that SQLite keeps beside it. Raises OSError."""
-    for suffix in ("", *SIDE_FILES):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextmanager

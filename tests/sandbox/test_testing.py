@@ -1,0 +1,67 @@
+"""`msgctl.testing`, as a test of another program uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from msgctl.testing import Sandbox, sandbox
+from support.tool import Outcome, process
+
+PHONE = "573001234567"
+
+
+def send(served: Sandbox, *options: str) -> Outcome:
+    """Send an SMS as a separate program with the variables of a sandbox."""
+    return process("sms", "send", PHONE, "-m", "Hola", *options, env={**served.variables})
+
+
+def test_a_program_uses_the_account_and_the_faults_of_the_sandbox() -> None:
+    with sandbox(credits=2, fault="429:next=1", client=7, key="made up") as served:
+        assert send(served, "--json").error["reason"] == "rate_limited"
+        assert send(served).code == send(served).code == 0
+        assert send(served, "--json").error["reason"] == "refused", "the credits are spent"
+        served.fault("503:next=1", "delay=0.01")
+        assert send(served, "--json").error["http_status"] == 503
+        served.fault()
+        assert [message["phone"] for message in served.inbox(phone=PHONE)] == [PHONE, PHONE]
+        assert served.inbox(phone="573009999999") == []
+
+
+def test_a_wait_returns_each_message_once() -> None:
+    with sandbox() as served:
+        send(served)
+        code = ("2fa", "send-sms", PHONE, "--app-name", "Shop")
+        assert process(*code, env={**served.variables}).code == 0
+        first, second = served.wait(PHONE), served.wait(PHONE)
+        assert (first["text"], first["code"]) == ("Hola", None)
+        assert second["code"] is not None
+        assert second["code"] in second["text"]
+        with pytest.raises(TimeoutError, match=PHONE):
+            served.wait(PHONE, timeout=0.1)
+
+
+def test_the_clock_moves_states() -> None:
+    with sandbox(clock="2026-12-01T09:00:00") as served:
+        send(served)
+        assert served.inbox()[0]["state"] == "queued"
+        served.clock("+1m")
+        assert served.inbox()[0]["state"] == "delivered"
+
+
+def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothing() -> None:
+    with sandbox() as served, sandbox() as other:
+        for _ in range(2):
+            assert send(served, "--once", "welcome").code == 0
+            assert len(served.inbox()) == 1, "the key is new"
+            served.reset()
+            assert served.inbox() == []
+        assert send(other, "--once", "welcome").code == 0
+        assert (len(served.inbox()), len(other.inbox())) == (0, 1)
+
+
+def test_without_pytest_the_module_loads_neither_pytest_nor_the_command_line() -> None:
+    code = "import sys, msgctl.testing; assert not {'pytest', 'typer', 'httpx', 'rich'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code], check=True)
