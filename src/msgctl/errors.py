@@ -125,8 +125,8 @@ class MsgctlError(Exception):
     the same key or name.
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients. ``word`` is a text that left the outcome in doubt, after the
-    kind of words that it could be added to in a profile.
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a text that
+    left the outcome in doubt, after the kind of words that it could be added to in a profile.
     """
 
     kind: ClassVar[str] = "error"
@@ -144,7 +144,7 @@ class MsgctlError(Exception):
         details: ResponseDetails | None = None,
         reason: str = "",
         nothing_sent: bool | None = None,
-        recipients: Sequence[Mapping[str, str | None]] = (),
+        recipients: Sequence[Any] = (),
         word: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(what)
@@ -192,7 +192,10 @@ class MsgctlError(Exception):
         """Return the fields of the JSON of an error that come from its recipients and response."""
         document: dict[str, Any] = {}
         if self.recipients:
-            document["recipients"] = self.recipients
+            document["recipients"] = [
+                {"phone": recipient.phone, "outcome": recipient.outcome, "id": recipient.id}
+                for recipient in self.recipients
+            ]
         if details := self.details:
             body = details.body if details.document is None else details.document
             document |= {"http_status": details.http_status, **details.record, "body": body}

@@ -13,7 +13,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
+from msgctl.outcomes.judge import ACCEPTED, CREDIT, Outcome
 from msgctl.store import jobs, owners, recipients, results
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
@@ -27,7 +27,7 @@ SETTINGS = Settings("sms send", "people.csv", "main", "https://service.example/a
 class Response(NamedTuple):
     """The response to a request that was accepted."""
 
-    outcomes: list[RecipientOutcome]
+    outcomes: list[Outcome]
     body: bytes = b"{}"
 
 
@@ -41,7 +41,7 @@ class FakeClient:
     def send(self, request: Request, *, timeout: float) -> Response:
         os.write(self._file, "".join(f"{phone}\n" for phone in request.phones).encode())
         time.sleep(0.001)
-        return Response([RecipientOutcome(phone, ACCEPTED, f"m{phone}", "sent", "1") for phone in request.phones])
+        return Response([Outcome(phone, ACCEPTED, f"m{phone}", "sent", CREDIT) for phone in request.phones])
 
     def sibling(self) -> Client:
         return cast(Client, FakeClient(self._arrivals))

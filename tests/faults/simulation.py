@@ -37,12 +37,11 @@ from msgctl.http.request import Request
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome
+from msgctl.outcomes.judge import ACCEPTED, CREDIT, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, once, owners, people, recipients, removal
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import RowOutcome, millionths
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 from support.postgres import running
@@ -67,7 +66,7 @@ class Service:
         self.fails = True
         self.arrivals: list[Arrival] = []
 
-    def send(self, job: int, attempt: int, phones: Sequence[str], text: str) -> list[RecipientOutcome]:
+    def send(self, job: int, attempt: int, phones: Sequence[str], text: str) -> list[Outcome]:
         world, dice = self.world, self.world.random
         sent, clock, cost = world.now, world.process.clock(), TEXTS[text]
         fate = dice.choices(
@@ -85,7 +84,7 @@ class Service:
         if fate != "lost":
             for phone in phones:
                 id_ = f"m{len(self.arrivals)}"
-                accepted.append(RecipientOutcome(phone, ACCEPTED, id_, "sent", str(cost)))
+                accepted.append(Outcome(phone, ACCEPTED, id_, "sent", cost * CREDIT))
                 by_clock = int(clock * 1000), int(clock) % 86400
                 self.arrivals.append(Arrival(id_, job, attempt, phone, text, cost, sent, *by_clock))
         world.sleep(dice.choices((0.01, 0.2, 3.0, 60.0), (12, 6, 5, 1))[0])
@@ -288,14 +287,13 @@ class History:
         try:
             outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
-            once.end(store, begun, [RowOutcome("unknown", error=error.message)], once.Result(5))
+            once.end(store, begun, [Outcome(None, "unknown", error=error.message)], once.Result(5))
         except RefusedError:
-            once.end(store, begun, [RowOutcome("refused")], None)
+            once.end(store, begun, [Outcome(None, "refused")], None)
         except MsgctlError:
             once.end(store, begun, [], None)
         else:
-            row = RowOutcome("accepted", outcome.id, outcome.status, millionths(outcome.credits))
-            once.end(store, begun, [row], once.Result(0))
+            once.end(store, begun, [outcome], once.Result(0))
 
     def _finish(self, store: Store) -> None:
         """Send all jobs to the end: first within their credits, then without a limit."""

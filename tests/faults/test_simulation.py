@@ -12,7 +12,7 @@ import pytest
 from faults.sessions import PostgreSQLStores
 from faults.simulation import Simulation, simulating
 from msgctl.errors import NotReachedError, OutcomeUnknownError
-from msgctl.jobs.requests import Outcome, send
+from msgctl.jobs.requests import RequestResult, send
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
 from msgctl.store.database import Database
@@ -68,10 +68,10 @@ def _retried(db: Database, job: int) -> None:
     add_to_counts(db, job, Counter(sending=-lost, pending=lost))
 
 
-def _unknown_is_not_sent(*given: object) -> Outcome:
+def _unknown_is_not_sent(*given: object) -> RequestResult:
     outcome = send(*given)  # type: ignore[arg-type]
     if isinstance(outcome.error, OutcomeUnknownError):
-        return Outcome(outcome.intent, outcome.started, error=NotReachedError("no response"))
+        return RequestResult(outcome.intent, outcome.started, error=NotReachedError("no response"))
     return outcome
 
 

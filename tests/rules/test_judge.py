@@ -85,17 +85,15 @@ def test_the_outcome_has_the_status_and_error_of_its_entry_as_text() -> None:
 def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [(each.credits, each.id) for each in entries] == [("2", "m-1"), ("1", "m-1")]
+    assert [(each.credits, each.id) for each in entries] == [(2 * judge.CREDIT, "m-1"), (judge.CREDIT, "m-1")]
     body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [each.credits for each in entries] == ["2.5", None]
+    assert [each.credits for each in entries] == [1_250_000, 1_250_000]
 
 
-def test_an_entry_for_another_number_is_kept_because_of_its_id() -> None:
+def test_an_entry_for_another_number_leaves_the_outcome_unknown() -> None:
     body = {"status": 1, "data": [{"id": "m-9", "status": "Enviado", "phone": "573009999999"}]}
-    judged = judge.sent(request("sms send"), 200, parsed(body))
-    assert [each.outcome for each in judged.outcomes] == ["unknown"]
-    assert [(each.id, each.outcome) for each in judged.unclaimed] == [("m-9", "unknown")]
+    assert [each.outcome for each in judge.sent(request("sms send"), 200, parsed(body)).outcomes] == ["unknown"]
 
 
 @pytest.mark.parametrize(

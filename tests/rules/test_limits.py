@@ -8,9 +8,9 @@ from typing import Any
 
 from msgctl.jobs.ending import counts
 from msgctl.jobs.limits import MAX_WAITS, Backoff, Budget, FailureCounter
+from msgctl.outcomes.judge import CREDIT, Outcome
 from msgctl.store.jobs import COLUMNS, Job
-from msgctl.store.results import Charges, Intent, RowOutcome
-from msgctl.store.schema import CREDIT
+from msgctl.store.results import Charges, Intent
 from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Service, respond
 from support.tool import Tool
@@ -23,8 +23,8 @@ def intent(recipients: int, cost: int = 1) -> Intent:
     return Intent(1, 1, 1, "{}", cost, range(recipients), ["573001234567"] * recipients, 0, 0)
 
 
-def paid(credits: float | None, number: int = 1) -> list[RowOutcome]:
-    return [RowOutcome("accepted", credits=None if credits is None else int(credits * CREDIT))] * number
+def paid(credits: float | None, number: int = 1) -> list[Outcome]:
+    return [Outcome(None, "accepted", credits=None if credits is None else int(credits * CREDIT))] * number
 
 
 def budget(most: int, *, accepted: int = 0, uncharged: int = 0, unknown: int = 0, spent: int = 0) -> Budget:
@@ -50,7 +50,7 @@ def test_segments_in_flight_count_with_the_highest_price() -> None:
     limit.release(intent(1), paid(3))
     limit.reserve(intent(2))
     assert limit.allows(5, 1) is None, "one in flight may cost less, or may be refused"
-    limit.release(intent(2), [RowOutcome("refused")] * 2)
+    limit.release(intent(2), [Outcome(None, "refused")] * 2)
     assert limit.allows(5, 1) == 2
 
 

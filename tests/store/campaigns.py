@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgctl.outcomes.judge import Outcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import Intent, RequestOutcome, RowOutcome
+from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.sending import Sending
 from msgctl.store.store import Store
 
@@ -43,7 +44,7 @@ def responses(intents: Sequence[Intent], others: Mapping[str, str] | None = None
     return [
         RequestOutcome(
             intent,
-            [RowOutcome(by_phone.get(str(each), "accepted"), f"id-{each}", "", 1_000_000) for each in intent.phones],
+            [Outcome(each, by_phone.get(str(each), "accepted"), f"id-{each}", "", 1_000_000) for each in intent.phones],
         )
         for intent in intents
     ]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.outcomes.judge import Outcome
 from msgctl.store import history, once, owners, people, removal
 from msgctl.store.once import DIED, Begun, Key, Result, Single
-from msgctl.store.results import RowOutcome
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
@@ -21,7 +21,7 @@ from support.tool import Clock
 
 KEY = Key("disk-full", b"everything", 60)
 DONE = Result(0, 200, b'{"status": "1"}')
-ACCEPTED = [RowOutcome("accepted", "id-1", "sent", 1_500_000)]
+ACCEPTED = [Outcome(None, "accepted", "id-1", "sent", 1_500_000)]
 
 
 def single(phone: str = ANA) -> Single:
@@ -55,11 +55,11 @@ def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
     unknown = Result(5, 502, b"<html>", "no", "look")
-    once.end(store, begun(store), [RowOutcome("unknown")], unknown, body="<html>")
+    once.end(store, begun(store), [Outcome(None, "unknown")], unknown, body="<html>")
     assert once.begin(store, single(), KEY) == unknown
     again = KEY._replace(resend_unknown=True)
     # A refused resend leaves the first outcome unknown.
-    once.end(store, begun(store, again), [RowOutcome("refused")], None)
+    once.end(store, begun(store, again), [Outcome(None, "refused")], None)
     assert once.begin(store, single(), KEY) == unknown
     send(store, again)
     assert once.begin(store, single(), again) == DONE

@@ -20,11 +20,12 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs import sending
 from msgctl.jobs.sending import Sender
+from msgctl.outcomes.judge import Outcome, millionths
 from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.database import Row
 from msgctl.store.queue import OPTED_OUT, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import Intent, RequestOutcome, RowOutcome
+from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.sending import INTENT_LIFE, LostJobError
 from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
@@ -315,7 +316,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     sending = owners.take(store, job.number)
     (intent,) = intend(sending)
     with sending.batch(SMS):
-        shared = [RowOutcome("accepted", "dispatch-1"), RowOutcome("accepted", "dispatch-1")]
+        shared = [Outcome(None, "accepted", "dispatch-1"), Outcome(None, "accepted", "dispatch-1")]
         sending.record([RequestOutcome(intent, shared, "{}")])
     assert store.db.value("SELECT body FROM response") == "{}"
     assert [each.phone for each in results.sent(store, job.number)] == [ANA, LUIS]
@@ -346,10 +347,10 @@ def test_the_charges_of_a_job_count_segments_without_a_price(store: Store) -> No
     sending = owners.take(store, number)
     (intent,) = intend(sending)
     rows_of_response = [
-        RowOutcome("accepted", credits=7_500_000),
-        RowOutcome("accepted"),
-        RowOutcome("unknown"),
-        RowOutcome("refused"),
+        Outcome(None, "accepted", credits=7_500_000),
+        Outcome(None, "accepted"),
+        Outcome(None, "unknown"),
+        Outcome(None, "refused"),
     ]
     with sending.batch(SMS):
         sending.record([RequestOutcome(intent, rows_of_response)])
@@ -389,7 +390,7 @@ def test_a_batch_whose_commit_was_lost_is_pending_after_a_new_connection(store: 
 
 def test_credits_are_stored_as_millionths() -> None:
     given = ("1", "0.5", "0.0", "-1", "x", None, "NaN", "1e12")
-    assert [*map(results.millionths, given)] == [1_000_000, 500_000, 0, None, None, None, None, None]
+    assert [*map(millionths, given)] == [1_000_000, 500_000, 0, None, None, None, None, None]
     assert results.as_credits(1_000_000) == 1
     assert results.as_credits(500_000) == 0.5
 

@@ -12,11 +12,12 @@ from msgctl import files
 from msgctl.config import profiles
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
+from msgctl.outcomes import judge
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import RequestOutcome, RowOutcome
+from msgctl.store.results import RequestOutcome
 from msgctl.store.store import open_store
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
@@ -107,7 +108,8 @@ def write_job(
                 intent = sending.intend(1)
             assert intent is not None
             with sending.batch(Limits("sms")):
-                sending.record([RequestOutcome(intent, [RowOutcome("accepted", message, "sent", 1_000_000)])])
+                accepted = judge.Outcome(intent.phones[0], "accepted", message, "sent", judge.CREDIT)
+                sending.record([RequestOutcome(intent, [accepted])])
             sending.finish("paused")
 
 

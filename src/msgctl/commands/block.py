@@ -13,7 +13,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
-from msgctl.outcomes.judge import RecipientOutcome
+from msgctl.outcomes.judge import Outcome
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import plural
 
@@ -56,7 +56,7 @@ def add(
 def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
     """Make the requests, one after the other, and return their results as one."""
     responses: list[Response] = []
-    outcomes: list[RecipientOutcome] = []
+    outcomes: list[Outcome] = []
     failures: list[MsgctlError] = []
     for request in requests:
         try:

@@ -28,7 +28,7 @@ from msgctl.errors import (
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation
 from msgctl.outcomes import judge
-from msgctl.outcomes.judge import EXPLAINED, RATE_LIMITED, REFUSALS, REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.outcomes.judge import EXPLAINED, RATE_LIMITED, REFUSALS, REFUSED, UNKNOWN, Outcome
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
 from msgctl.text import shorten
 
@@ -60,8 +60,7 @@ CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 class Response:
     """A response as the service sent it (``body``), and its JSON (``content``).
 
-    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change. ``unclaimed``
-    are outcomes of entries without a recipient.
+    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change.
     """
 
     operation: Operation
@@ -69,8 +68,7 @@ class Response:
     body: bytes
     content: Any
     record: Callable[[], Mapping[str, Any]]
-    outcomes: Sequence[RecipientOutcome] = ()
-    unclaimed: Sequence[RecipientOutcome] = ()
+    outcomes: Sequence[Outcome] = ()
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -98,7 +96,7 @@ def read(request: Request, body: bytes, http_status: int) -> Response:
     sent = request.sent
     judgement = judge.sent(sent, http_status, document, len(body))
     record = partial(convert, request.operation, document, sent.known_phones)
-    return Response(request.operation, http_status, body, document, record, judgement.outcomes, judgement.unclaimed)
+    return Response(request.operation, http_status, body, document, record, judgement.outcomes)
 
 
 def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox: bool = False) -> Response:
@@ -143,8 +141,7 @@ def _sent(failure: Failure, fault: str) -> Response:
     if sent.is_link and judgement.outcomes[0].outcome == UNKNOWN:
         raise failure.in_doubt("the response does not show whether the short URL was created", judgement.outcomes)
     convert_later = partial(convert, operation, document, sent.known_phones)
-    outcomes, unclaimed = judgement.outcomes, judgement.unclaimed
-    return Response(operation, status, response.body, document, convert_later, outcomes, unclaimed)
+    return Response(operation, status, response.body, document, convert_later, judgement.outcomes)
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
@@ -213,14 +210,14 @@ def without_response(request: Request, why: str) -> MsgctlError:
     """Return the error for a request that was sent and got no response."""
     if request.operation.effect is Effect.READS:
         return TurnedAwayError(f"The request was sent, but {why}", "Try again a little later.", reason="unavailable")
-    outcomes: Sequence[RecipientOutcome] = ()
+    outcomes: Sequence[Outcome] = ()
     if request.operation is not operations.VERIFY_2FA:
-        outcomes = [RecipientOutcome(phone, UNKNOWN) for phone in request.sent.phones]
+        outcomes = [Outcome(phone, UNKNOWN) for phone in request.sent.phones]
     return outcome_unknown(request, why, outcomes)
 
 
 def outcome_unknown(
-    request: Request, why: str, outcomes: Sequence[RecipientOutcome], details: ResponseDetails | None = None
+    request: Request, why: str, outcomes: Sequence[Outcome], details: ResponseDetails | None = None
 ) -> OutcomeUnknownError:
     """Return the error for a request that may have been carried out."""
     return OutcomeUnknownError(
@@ -228,20 +225,15 @@ def outcome_unknown(
         check(request),
         consequence="it may have been carried out",
         word=word_of(outcomes),
-        recipients=listed(outcomes),
+        recipients=outcomes,
         details=details,
     )
 
 
-def word_of(outcomes: Sequence[RecipientOutcome]) -> tuple[str, str] | None:
+def word_of(outcomes: Sequence[Outcome]) -> tuple[str, str] | None:
     """Return the kind and the text of a word that made an outcome unknown."""
     word = next((outcome.word for outcome in outcomes if outcome.word), None)
     return None if word is None else (judge.likely_kind(word), word)
-
-
-def listed(outcomes: Sequence[RecipientOutcome]) -> list[dict[str, str | None]]:
-    """Return outcomes as the JSON of an error contains them."""
-    return [{"phone": outcome.phone, "outcome": outcome.outcome, "id": outcome.id} for outcome in outcomes]
 
 
 class Failure(NamedTuple):
@@ -288,7 +280,7 @@ class Failure(NamedTuple):
             return self.unavailable()
         return self.unreadable(self.of_status)
 
-    def refused(self, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
+    def refused(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that was refused."""
         reason = "unauthorized" if self._status in (401, 403) else "refused"
         return self._refused("The service refused the request", reason, self._consequence(), outcomes)
@@ -299,28 +291,26 @@ class Failure(NamedTuple):
         error.word = ("verified", word) if word else None
         return error
 
-    def _refused(
-        self, what: str, reason: str, consequence: str = "", outcomes: Sequence[RecipientOutcome] = ()
-    ) -> MsgctlError:
+    def _refused(self, what: str, reason: str, consequence: str = "", outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         return self._printable(
             RefusedError(
                 f"{what} ({self._status}){self._quotation}",
                 self._advice(),
                 consequence=consequence,
                 reason=reason,
-                recipients=listed(outcomes),
+                recipients=outcomes,
                 details=self._details,
             )
         )
 
-    def rate_limited(self, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
+    def rate_limited(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that was turned away for now."""
         error = TurnedAwayError(
             f"The service turned the request away for now ({self._status}){self._quotation}",
             "Try again a little later.",
             consequence=self._consequence(),
             reason="rate_limited",
-            recipients=listed(outcomes),
+            recipients=outcomes,
             details=self._details,
         )
         error.retry_after = _seconds(self.response.header("Retry-After"))
@@ -336,7 +326,7 @@ class Failure(NamedTuple):
         hint = self._redirect() if 300 <= self._status < 400 else "Check the base URL; -v shows the request."
         return self._printable(UnreadableError(f"{what[0].upper()}{what[1:]}", hint, details=self._details))
 
-    def in_doubt(self, why: str, outcomes: Sequence[RecipientOutcome] = ()) -> MsgctlError:
+    def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.request, why, outcomes, self._details)
         if 300 <= self._status < 400:

@@ -9,10 +9,10 @@ from msgctl.errors import ConditionError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
+from msgctl.outcomes.judge import CREDIT, Outcome
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
-from msgctl.store.results import Charges, Intent, RowOutcome
-from msgctl.store.schema import CREDIT
+from msgctl.store.results import Charges, Intent
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
@@ -73,7 +73,7 @@ class Budget:
         """Reserve the segments of a request."""
         self._in_flight += intent.segments
 
-    def release(self, intent: Intent, rows: Sequence[RowOutcome] = ()) -> None:
+    def release(self, intent: Intent, rows: Sequence[Outcome] = ()) -> None:
         """Count the charges of a request; without ``rows``, it was not sent."""
         self._in_flight -= intent.segments
         for row in rows:

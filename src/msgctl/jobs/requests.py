@@ -20,7 +20,8 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
-from msgctl.store.results import Intent, RequestOutcome, RowOutcome, millionths
+from msgctl.outcomes.judge import Outcome
+from msgctl.store.results import Intent, RequestOutcome
 
 MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
@@ -28,7 +29,7 @@ MAX_STORED = 256 * 1024
 """Characters of a response that are stored if it leaves an outcome in doubt."""
 
 
-class Outcome(NamedTuple):
+class RequestResult(NamedTuple):
     """The outcome of a request. Without ``rows``, it was not sent; ``error`` may contain the reason.
 
     ``started`` is when it began, on the monotonic clock.
@@ -36,7 +37,7 @@ class Outcome(NamedTuple):
 
     intent: Intent
     started: float
-    rows: Sequence[RowOutcome] = ()
+    rows: Sequence[Outcome] = ()
     error: MsgctlError | None = None
     body: str | None = None
 
@@ -49,7 +50,7 @@ class Outcome(NamedTuple):
         return outcomes.pop()
 
 
-def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> Outcome:
+def send(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> RequestResult:
     """Make a request once and return its outcome; nothing is raised."""
     phones = intent.phones if operation.field("phone").several else intent.phones[0]
     try:
@@ -59,21 +60,17 @@ def send(client: Client, operation: Operation, settings: Settings, intent: Inten
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
         error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
         if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
-            return Outcome(intent, started, error=error)
+            return RequestResult(intent, started, error=error)
         outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
-        ids = [recipient["id"] for recipient in error.recipients] or [None] * len(intent.lines)
-        rows = [RowOutcome(outcome, message_id, error=error.message) for message_id in ids]
-        return Outcome(intent, started, rows, error, error.body or None)
-    rows = [
-        RowOutcome(recipient.outcome, recipient.id, recipient.status, millionths(recipient.credits), recipient.error)
-        for recipient in response.outcomes
-    ]
+        recipients = error.recipients or [Outcome(phone, outcome) for phone in intent.phones]
+        rows = [recipient._replace(outcome=outcome, error=error.message) for recipient in recipients]
+        return RequestResult(intent, started, rows, error, error.body or None)
     body = None
-    if any(row.outcome != "accepted" for row in rows):
+    if any(recipient.outcome != "accepted" for recipient in response.outcomes):
         body = response.body[:MAX_STORED].decode(errors="replace")
-    return Outcome(intent, started, rows, body=body)
+    return RequestResult(intent, started, response.outcomes, body=body)
 
 
-def completed(outcomes: Sequence[Outcome]) -> list[RequestOutcome]:
+def completed(outcomes: Sequence[RequestResult]) -> list[RequestOutcome]:
     """Return the outcomes of requests that were sent, as the store keeps them."""
     return [RequestOutcome(outcome.intent, outcome.rows, outcome.body) for outcome in outcomes if outcome.rows]

@@ -26,7 +26,7 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, limits_of
-from msgctl.jobs.requests import Outcome, completed, send
+from msgctl.jobs.requests import RequestResult, completed, send
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
@@ -49,7 +49,7 @@ PAUSE = 1.0
 class _Message(NamedTuple):
     """A sender's message to the writer: an outcome, its queue for the next intent, or its end."""
 
-    outcome: Outcome | None = None
+    outcome: RequestResult | None = None
     turn: SimpleQueue[Intent | None] | None = None
     ended: int = 0
 
@@ -184,11 +184,11 @@ class Sender:
         finally:
             self._messages.put(_Message(ended=1))
 
-    def _send(self, client: Client, intent: Intent) -> Outcome:
+    def _send(self, client: Client, intent: Intent) -> RequestResult:
         started = self._monotonic()
         is_valid = boot_time() < intent.expires and not self._backoff.delay(started) and self._hours.is_open()
         if not is_valid or self._stopping.is_set():
-            return Outcome(intent, started)
+            return RequestResult(intent, started)
         return send(client, self._operation, self._settings, intent, started)
 
     # --- the thread that owns the store
@@ -215,13 +215,13 @@ class Sender:
         self._timeout = None
         self._serve([None] * len(self._waiting))
 
-    def _keep(self, outcomes: Sequence[Outcome]) -> None:
+    def _keep(self, outcomes: Sequence[RequestResult]) -> None:
         """Keep outcomes for `finish`: the store is lost, or another process has taken the job over."""
         self._is_lost = True
         self._unwritten += completed(outcomes)
         self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
 
-    def _received(self) -> list[Outcome]:
+    def _received(self) -> list[RequestResult]:
         """Wait for outcomes, or until waiting senders may get work; return the outcomes."""
         outcomes = []
         with suppress(Empty):
@@ -234,7 +234,7 @@ class Sender:
                     self._waiting.append(turn)
         return outcomes
 
-    def _commit(self, outcomes: Sequence[Outcome]) -> None:
+    def _commit(self, outcomes: Sequence[RequestResult]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
         for outcome in outcomes:
             self._count(outcome)
@@ -267,7 +267,7 @@ class Sender:
         """Return the rules that leave out recipients of the next requests."""
         return limits_of(self._settings, self._frequency, self._store.clock())
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: RequestResult) -> None:
         """Count the outcome of a request: failures in a row, waits after 429, and credits."""
         # First, because `sent` is read in another thread.
         self._has_sent |= any(row.outcome != "refused" for row in outcome.rows)

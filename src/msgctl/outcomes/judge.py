@@ -77,31 +77,50 @@ NO_RECIPIENTS = RequestParts([None])
 """A request without known recipients."""
 
 
-class RecipientOutcome(NamedTuple):
-    """The outcome of one recipient: accepted, refused or unknown. The other fields are text as the service sent it.
+CREDIT = 1_000_000
+"""The unit of credits in outcomes and in the store: a service may charge fractions, and sums of integers are exact."""
+MAX_CREDITS = 10**12
+"""Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
+bits.
+"""
 
-    ``phone`` is the number in the request, or in the entry if the request has none. ``credits`` of an entry with
-    several recipients are divided among them. ``word`` is the text that made the outcome unknown.
+
+class Outcome(NamedTuple):
+    """The outcome of one recipient: accepted, refused or unknown.
+
+    ``phone`` is the number in the request, or in the entry if the request has none. ``id``, ``status`` and ``error``
+    are text as the service sent it. ``credits`` are millionths; those of an entry with several recipients are divided
+    among them. ``word`` is the text that made the outcome unknown.
     """
 
     phone: str | None
     outcome: str
     id: str | None = None
     status: str | None = None
-    credits: str | None = None
+    credits: int | None = None
     error: str | None = None
     word: str | None = None
 
 
+def millionths(credits: str | None) -> int | None:
+    """Return the credits in a response; None for none, a negative number or more than twelve digits."""
+    # Fast path for the usual case: it takes a tenth of the time.
+    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":
+        return int(credits) * CREDIT
+    from decimal import Decimal, InvalidOperation  # most charges are one digit
+
+    try:
+        amount = Decimal(credits or "")
+    except InvalidOperation:
+        return None
+    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
+
+
 class Judgement(NamedTuple):
-    """The outcome of each recipient. ``is_refused`` means that the request was refused as a whole.
+    """The outcome of each recipient. ``is_refused`` means that the request was refused as a whole."""
 
-    ``unclaimed`` are outcomes of entries that belong to no recipient, kept for their ids.
-    """
-
-    outcomes: Sequence[RecipientOutcome]
+    outcomes: Sequence[Outcome]
     is_refused: bool = False
-    unclaimed: Sequence[RecipientOutcome] = ()
 
 
 # --- values
@@ -238,12 +257,12 @@ def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX
 
 
 def _unknown(request: RequestParts, word: str | None = None) -> Judgement:
-    return Judgement([RecipientOutcome(phone, UNKNOWN, word=word) for phone in request.phones])
+    return Judgement([Outcome(phone, UNKNOWN, word=word) for phone in request.phones])
 
 
 def _refused(request: RequestParts, document: Any) -> Judgement:
     error = service_message(document)
-    return Judgement([RecipientOutcome(phone, REFUSED, error=error) for phone in request.phones], is_refused=True)
+    return Judgement([Outcome(phone, REFUSED, error=error) for phone in request.phones], is_refused=True)
 
 
 def _has_acceptance(request: RequestParts, document: Any) -> bool:
@@ -411,13 +430,13 @@ class _Record:
                 return _text(value)
         return _word(_contradiction(self.request, entry)) or _word(self._contradiction)
 
-    def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> RecipientOutcome:
+    def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> Outcome:
         """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
         outcome, status, word = verdict
         own_id = stored(entry.get("id")) or stored(self.own.get("id"))
         phone = phone or stored(entry.get("phone"))
         error = service_message(entry) if outcome != ACCEPTED else None
-        return RecipientOutcome(phone, outcome, own_id, status, stored(entry.get("credits")), error, word)
+        return Outcome(phone, outcome, own_id, status, millionths(stored(entry.get("credits"))), error, word)
 
 
 @lru_cache(maxsize=64)
@@ -446,7 +465,7 @@ def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> 
     is_text = isinstance(short, str) and not isinstance(short, Number) and len(short.split()) == 1
     if contradiction or len(links) > 1 or not is_text or short == links[0].get("urlLong"):
         return _unknown(request, _word(contradiction))
-    return Judgement([RecipientOutcome(phone, ACCEPTED) for phone in request.phones])
+    return Judgement([Outcome(phone, ACCEPTED) for phone in request.phones])
 
 
 def likely_kind(word: str) -> str:
@@ -488,8 +507,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     phones = record.request.phones
     numbers = RecipientFinder(phones)
     is_only = len(entries) == len(phones) == 1
-    claimed: dict[str | None, RecipientOutcome] = {}
-    unclaimed: list[RecipientOutcome] = []
+    claimed: dict[str | None, Outcome] = {}
     lists: set[tuple[str, str]] = set()  # a hostile response repeats a list of all recipients in every entry
     for entry, verdict in zip(entries, verdicts, strict=True):
         phone_text = _text(entry.get("phone"))
@@ -503,22 +521,23 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
             if len(named) > 1:
                 described = described._replace(credits=_share(described.credits, len(named), place))
             if claimed.setdefault(phone, described).outcome != described.outcome:
-                claimed[phone] = RecipientOutcome(phone, UNKNOWN)
+                claimed[phone] = Outcome(phone, UNKNOWN)
         if named:
             lists.add((phone_text, verdict.outcome))
-        else:
-            stranger = verdict if verdict.outcome == REFUSED else verdict._replace(outcome=UNKNOWN)
-            unclaimed.append(record.described(entry, stranger, None))
-    outcomes = [claimed.get(phone) or RecipientOutcome(phone, UNKNOWN) for phone in phones]
-    return Judgement(outcomes, unclaimed=unclaimed)
+    outcomes = [claimed.get(phone) or Outcome(phone, UNKNOWN) for phone in phones]
+    return Judgement(outcomes)
 
 
-def _share(credits: str | None, number: int, place: int) -> str | None:
-    """Return one recipient's share of the credits of an entry, so that they count once."""
-    if credits and credits.isdecimal():
-        share, rest = divmod(int(credits), number)
-        return str(share + (place < rest))
-    return None if place else credits
+def _share(credits: int | None, number: int, place: int) -> int | None:
+    """Return one recipient's share of the credits of an entry, so that they count once.
+
+    Whole credits are divided into whole credits, because a message costs whole credits.
+    """
+    if credits is None:
+        return None
+    unit = 1 if credits % CREDIT else CREDIT
+    share, rest = divmod(credits // unit, number)
+    return (share + (place < rest)) * unit
 
 
 class RecipientFinder:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
-    from msgctl.outcomes.judge import RecipientOutcome
+    from msgctl.outcomes.judge import Outcome
 
 Document = Mapping[str, Any]
 
@@ -69,7 +69,7 @@ class ServiceResult(NamedTuple):
     """
 
     responses: Sequence[Response]
-    outcomes: Sequence[RecipientOutcome] = ()
+    outcomes: Sequence[Outcome] = ()
     values: Mapping[str, Any] = {}
     failures: Sequence[MsgctlError] = ()
     is_tracked: bool = False

@@ -7,16 +7,16 @@ One transaction stores the intent and takes the key; another one stores the outc
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.operations import CHANNELS
+from msgctl.outcomes.judge import Outcome
 from msgctl.store import people, results
 from msgctl.store.database import plain
-from msgctl.store.results import Intent, RequestOutcome, RowOutcome
+from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 from msgctl.values import quote
@@ -68,13 +68,6 @@ class Key(NamedTuple):
     digest: bytes
     max_wait: float
     resend_unknown: bool = False
-
-
-class Unclaimed(NamedTuple):
-    """An entry of a response that belongs to no recipient: the phone in it, and its outcome."""
-
-    phone: str | None
-    row: RowOutcome
 
 
 class Begun(NamedTuple):
@@ -232,11 +225,10 @@ def _store(store: Store, single: Single, owner: int) -> tuple[int, Intent]:
 def end(
     store: Store,
     begun: Begun,
-    rows: Sequence[RowOutcome],
+    rows: Sequence[Outcome],
     result: Result | None,
     *,
     body: str | None = None,
-    unclaimed: Sequence[Unclaimed] = (),
 ) -> None:
     """Store the outcome of each phone, and the result under the key.
 
@@ -254,8 +246,6 @@ def end(
                 results.add_to_counts(db, number, results.record(db, number, [outcome]))
             else:  # another process saw no lock of this one, and marked it as unknown
                 results.add_late(db, number, [outcome])
-            if unclaimed:
-                _store_unclaimed(store, begun, unclaimed)
             db.change(
                 "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (store.now(), number)
             )
@@ -274,17 +264,6 @@ def end(
                     (*values, account, number),
                 )
         db.limit_idle(False)  # --wait may be silent for longer
-
-
-def _store_unclaimed(store: Store, begun: Begun, unclaimed: Sequence[Unclaimed]) -> None:
-    """Store the other entries of a response after the recipients; the history shows them."""
-    size = len(begun.intent.phones)
-    intent = begun.intent._replace(
-        lines=range(size + 1, size + len(unclaimed) + 1), phones=[plain(phone) for phone, _ in unclaimed]
-    )
-    results.intend(store.db, begun.job, [intent])
-    results.record(store.db, begun.job, [RequestOutcome(intent, [row for _, row in unclaimed])])
-    results.add_to_counts(store.db, begun.job, Counter(row.outcome for _, row in unclaimed))
 
 
 def settle_dead(store: Store, account: str) -> None:

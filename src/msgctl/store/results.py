@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
+from msgctl.outcomes.judge import CREDIT, Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
-from msgctl.store.schema import CREDIT
 from msgctl.store.store import SLICE, Store
 
-MAX_CREDITS = 10**12
-"""Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
-bits.
-"""
 QUARTER = 900_000
 """Milliseconds of a quarter of an hour: days begin at a multiple of it in every time zone."""
 ENDED_EARLY = "msgctl ended before the response arrived"
@@ -54,34 +49,12 @@ class Intent(NamedTuple):
         return self.cost * len(self.lines)
 
 
-class RowOutcome(NamedTuple):
-    """The outcome of one recipient of a request: ``accepted``, ``refused`` or ``unknown``. Credits are millionths."""
-
-    outcome: str
-    id: str | None = None
-    status: str | None = None
-    credits: int | None = None
-    error: str | None = None
-
-
 class RequestOutcome(NamedTuple):
     """The outcomes of a request in the order of its lines; ``body`` is the response if one of them is in doubt."""
 
     intent: Intent
-    rows: Sequence[RowOutcome]
+    rows: Sequence[Outcome]
     body: str | None = None
-
-
-def millionths(credits: str | None) -> int | None:
-    """Return the credits in a response as stored; None for none, a negative number or more than twelve digits."""
-    # Fast path for the usual case: it takes a tenth of the time.
-    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":
-        return int(credits) * CREDIT
-    try:
-        amount = Decimal(credits or "")
-    except InvalidOperation:
-        return None
-    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
 
 
 def as_credits(amount: int | None) -> int | float | None:

@@ -19,9 +19,6 @@ OUTCOMES = ("invalid", "duplicate", "excluded", "pending", "sending", "accepted"
 COUNTED = "('sending', 'accepted', 'unknown')"
 """The outcomes of people who got, or may have got, a message: they count for repeats and --at-most."""
 
-CREDIT = 1_000_000
-"""The unit of credits in the tables."""
-
 TABLES = """
 CREATE TABLE job (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -26,10 +26,10 @@ from msgctl.jobs.schedule import time_in
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
+from msgctl.outcomes.judge import CREDIT
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
-from msgctl.store.schema import CREDIT
 from msgctl.store.sending import LostJobError
 from msgctl.text import clean, plural
 

@@ -10,11 +10,11 @@ from msgctl.cli.runs import single
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, check, details_of, listed, word_of
+from msgctl.http.response import Response, check, details_of, word_of
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
-from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.outcomes.record import MAX_QUOTE, service_message
 from msgctl.output.fields import flat
 from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
@@ -136,7 +136,7 @@ def _perform_recorded(
     code = result.failures[0].exit_code if result.failures else 0
     body = response.body.decode(errors="replace") if code == 5 else ""
     stored = StoredResult(code, response.http_status, response.body)
-    single.end(context, begun, result.outcomes, stored, body=body, unclaimed=response.unclaimed)
+    single.end(context, begun, result.outcomes, stored, body=body)
     return result
 
 
@@ -177,7 +177,7 @@ def _failure(request: Request, response: Response) -> MsgctlError:
             f"The response does not show whether {some_of(unknown)} {verb} accepted{quoted}",
             check(request),
             word=word_of(outcomes),
-            recipients=listed(outcomes),
+            recipients=outcomes,
             details=response.details,
         )
     refused = _names(outcomes, REFUSED)
@@ -186,12 +186,12 @@ def _failure(request: Request, response: Response) -> MsgctlError:
         f"The service refused {some_of(refused)} ({number}){quoted}",
         reason="not_accepted",
         nothing_sent=len(refused) == len(outcomes),
-        recipients=listed(outcomes),
+        recipients=outcomes,
         details=response.details,
     )
 
 
-def _names(outcomes: Sequence[RecipientOutcome], kind: str) -> list[str]:
+def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
     """Return the recipients with an outcome, each with the status that the service gave it."""
     names = []
     for outcome in outcomes:
@@ -220,7 +220,7 @@ def _earlier(context: Context, request: Request, earlier: "StoredResult", key: "
         f"The first run with --once {name} may have sent the message",
         hint,
         details=details,
-        recipients=listed([RecipientOutcome(phone, UNKNOWN) for phone in request.phones]),
+        recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
     error.nothing_sent = error.replayed = True
     raise error

@@ -14,11 +14,10 @@ from msgctl import operations
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, RefusedError
 from msgctl.http.request import Request
-from msgctl.outcomes.judge import RecipientOutcome
+from msgctl.outcomes.judge import Outcome
 
 if TYPE_CHECKING:
-    from msgctl.store.once import Begun, Key, Result, Unclaimed
-    from msgctl.store.results import RowOutcome
+    from msgctl.store.once import Begun, Key, Result
 
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
@@ -83,28 +82,19 @@ def begin(
 def end(
     context: Context,
     begun: Begun | None,
-    outcomes: Sequence[RecipientOutcome],
+    outcomes: Sequence[Outcome],
     result: Result,
     *,
     body: str = "",
-    unclaimed: Sequence[RecipientOutcome] = (),
 ) -> None:
-    """Store the outcome of a request that got a response; ``body`` is the response if an outcome is in doubt.
-
-    The history also shows entries of the response that belong to no recipient.
-    """
-    from msgctl.store.once import Unclaimed
-
+    """Store the outcome of a request that got a response; ``body`` is the response if an outcome is in doubt."""
     if begun is not None:
-        rows = [_row(outcome) for outcome in outcomes]
-        others = [Unclaimed(outcome.phone, _row(outcome)) for outcome in unclaimed]
-        _end(context, begun, rows, result, body[:MAX_RESPONSE], others)
+        _end(context, begun, outcomes, result, body[:MAX_RESPONSE])
 
 
 def fail(context: Context, begun: Begun | None, error: MsgctlError) -> None:
     """Store the outcome of a request that failed. The key is free again if it was certainly not carried out."""
     from msgctl.store.once import Result
-    from msgctl.store.results import RowOutcome
 
     if begun is None:
         return
@@ -112,11 +102,12 @@ def fail(context: Context, begun: Begun | None, error: MsgctlError) -> None:
         undo(context, begun)
         return
     result = None
-    outcome = RowOutcome("refused", error=error.message)
+    outcome = "refused"
     if not isinstance(error, RefusedError):
-        outcome = RowOutcome("unknown", error=error.message)
+        outcome = "unknown"
         result = Result(5, error.http_status, error.body.encode() or None, error.message, error.hint or "")
-    _end(context, begun, [outcome] * len(begun.intent.phones), result, error.body[:MAX_RESPONSE])
+    outcomes = [Outcome(phone, outcome, error=error.message) for phone in begun.intent.phones]
+    _end(context, begun, outcomes, result, error.body[:MAX_RESPONSE])
 
 
 def undo(context: Context, begun: Begun | None) -> None:
@@ -128,27 +119,20 @@ def undo(context: Context, begun: Begun | None) -> None:
 def _end(
     context: Context,
     begun: Begun,
-    rows: Sequence[RowOutcome],
+    rows: Sequence[Outcome],
     result: Result | None,
     body: str,
-    unclaimed: Sequence[Unclaimed] = (),
 ) -> None:
     from msgctl.store import once, removal
 
     try:
         store = context.optional_store or context.store
-        once.end(store, begun, rows, result, body=body or None, unclaimed=unclaimed)
+        once.end(store, begun, rows, result, body=body or None)
         if begun.key:
             removal.delete_old_keys(store)
     except STORE_ERRORS as error:
         under = " under --once" if begun.key else ""
         context.warn(f"The result is not stored{under}: {error.what}.")
-
-
-def _row(outcome: RecipientOutcome) -> RowOutcome:
-    from msgctl.store.results import RowOutcome, millionths
-
-    return RowOutcome(outcome.outcome, outcome.id, outcome.status, millionths(outcome.credits))
 
 
 def _message(request: Request) -> Mapping[str, Any]:

@@ -7,8 +7,7 @@ from msgctl import operations as ops
 from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker, is_displayed
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
-from msgctl.http.response import listed
-from msgctl.outcomes.judge import ACCEPTED, RecipientOutcome, is_delivered, is_final, reaches
+from msgctl.outcomes.judge import ACCEPTED, Outcome, is_delivered, is_final, reaches
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
 
@@ -21,9 +20,7 @@ class _Sent(NamedTuple):
     state: str | None
 
 
-def track_sent(
-    context: Context, outcomes: Sequence[RecipientOutcome], max_wait: float, until: str | None
-) -> ServiceResult:
+def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, until: str | None) -> ServiceResult:
     """Track the accepted messages of a send until every state is final or wanted.
 
     Return the latest responses (for --json), with an error if a message was not delivered or did not reach ``until``.
@@ -37,7 +34,7 @@ def track_sent(
         _show(context, sent)
     failures = []
     if error := _Undelivered(sent, noun, until).error(tracker.goal, max_wait):
-        error.recipients = listed(outcomes)
+        error.recipients = outcomes
         failures.append(error)
     elif sent and all(recipient.state and is_delivered(recipient.state) for recipient in sent):
         done = "answered" if noun == "call" else "delivered"
@@ -46,7 +43,7 @@ def track_sent(
     return ServiceResult(responses, failures=failures)
 
 
-def _sent(accepted: Sequence[RecipientOutcome], messages: Sequence[Tracked], noun: str) -> list[_Sent]:
+def _sent(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun: str) -> list[_Sent]:
     """Return the accepted recipients with their messages and states."""
     of_id = {message.target.id: message for message in messages}
     states: dict[tuple[str, str | None], str | None] = {}
@@ -127,7 +124,7 @@ class _Undelivered:
         return ""
 
 
-def _targets(accepted: Sequence[RecipientOutcome]) -> list[Target]:
+def _targets(accepted: Sequence[Outcome]) -> list[Target]:
     """Return the messages with an ID, each with its recipients."""
     phones: dict[str, list[str]] = {}
     for outcome in accepted:
