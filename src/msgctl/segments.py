@@ -103,6 +103,19 @@ def count(text: str) -> Count:
     return Count(encoding, len(text), units, segments, not_gsm7)
 
 
+MAX_SEGMENTS = 10
+"""Segments of a message that needs no --max-segments. Many networks deliver no more, and each one costs a credit."""
+
+
+def check_segments(count: Count, most: int = MAX_SEGMENTS) -> None:
+    """Raise UsageError for a message of more than ``most`` segments."""
+    if count.segments > most:
+        raise UsageError(
+            f"The message needs {count.segments:,} segments; the maximum is {most:,}",
+            f"Shorten it, or allow it with --max-segments {count.segments}.",
+        )
+
+
 class Gsm7Text(NamedTuple):
     """A text in the GSM-7 alphabet, and the emoji and other symbols left out of it, each once."""
 

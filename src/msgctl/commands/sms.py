@@ -8,7 +8,14 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl.cli.options.bulk import JobOptions, JobRules, Source
-from msgctl.cli.options.message import MessageFile, MessageOptions, TemplateOptions, note_of_left_out, read_message
+from msgctl.cli.options.message import (
+    MaxSegments,
+    MessageFile,
+    MessageOptions,
+    TemplateOptions,
+    note_of_left_out,
+    read_message,
+)
 from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions
 from msgctl.cli.runs.send import send_message
 from msgctl.cli.shell.context import Context
@@ -47,6 +54,7 @@ def send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
+    max_segments: MaxSegments = counting.MAX_SEGMENTS,
     options: SendOptions,
     wait: WaitOptions,
 ) -> Result:
@@ -56,6 +64,7 @@ def send(
     """
     phones = numbers.all(context, phone, sms=True)
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
+    counting.check_segments(counting.count(sms), max_segments)
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
     return send_message(context, build(ops.SEND_SMS, given), options, wait, numbers=numbers)
 

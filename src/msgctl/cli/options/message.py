@@ -10,6 +10,7 @@ from msgctl import values as checks
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import number_option
 from msgctl.errors import UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.text import clean, some_of
@@ -28,6 +29,13 @@ def _message_file(help: str) -> Any:
 
 
 MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]
+
+
+MaxSegments = Annotated[
+    int,
+    number_option("--max-segments", "Maximum segments of a message.", least=1, panel=MESSAGE),
+]
+"""The option --max-segments; its default is `msgctl.segments.MAX_SEGMENTS`."""
 
 
 def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
