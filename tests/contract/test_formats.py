@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import re
-import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from weakref import WeakSet
 
@@ -51,9 +51,9 @@ def test_json_on_a_terminal_is_the_same_value_without_control_characters(
 ) -> None:
     service.will(respond(body))
     outcome = tool("balance", "--json", terminal=True)
-    text = body.decode("utf-8-sig")
+    text = body.decode("utf-8-sig").replace("\r\n", "\n")
     assert "".join(filter(str.isspace, outcome.out)).strip("\n") == "".join(filter(str.isspace, text)).strip("\n")
-    assert re.sub(r"[\r\n\t]", "", outcome.out).isprintable()
+    assert re.sub(r"[\n\t]", "", outcome.out).isprintable()
     exact: dict[str, Any] = {"parse_int": str, "parse_float": str, "object_pairs_hook": list}
     assert json.loads(outcome.out, **exact) == json.loads(text, **exact)
 
@@ -81,12 +81,20 @@ def dispatch(text: str) -> dict[str, Any]:
         ("-12.5", "-12.5"),
         ("-1.5e+10", "-1.5e+10"),
         ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1+1", "'\t=1+1"),
+        ("\r=1+1", "'\r=1+1"),
     ],
 )
-def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool: Tool) -> None:
+def test_a_cell_of_csv_is_never_a_formula_and_other_formats_keep_it(
+    text: str, cell: str, service: Service, tool: Tool
+) -> None:
     service.always(respond(dispatch(text)))
-    assert list(csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out)))[1] == [cell]
-    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == f"sms\n{cell}\n"
+    assert list(csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out, newline="")))[1] == [cell]
+    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out.splitlines() == [
+        "sms",
+        text.replace("\t", "\\t").replace("\r", "\\r"),
+    ]
+    assert json.loads(tool(*SMS, "-o", "jsonl", "--fields", "sms").out) == {"sms": text}
 
 
 def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service, tool: Tool) -> None:
@@ -98,7 +106,7 @@ def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service,
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("form", ["tsv", "json", "csv", "jsonl"])
 def test_a_report_is_printed_row_by_row(form: str) -> None:
     alive: WeakSet[Row] = WeakSet()
     most = 0
@@ -119,7 +127,7 @@ def test_a_report_is_printed_row_by_row(form: str) -> None:
 
     out = io.TextIOWrapper(io.BytesIO())
     screen = Screen(out, None, color=False)
-    Printer(screen, screen, Format(form), clock=time.time).print(OwnResult(Rows(), ("line",)))
+    Printer(screen, screen, Format(form), now=datetime.now).print(OwnResult(Rows(), ("line",)))
     assert 1 <= most <= 10
 
 

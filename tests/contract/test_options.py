@@ -30,7 +30,9 @@ def test_an_option_is_accepted_in_every_place(place: int, tool: Tool) -> None:
         ({}, ("--no-color",), True, False),
         ({"NO_COLOR": "1"}, (), True, False),
         ({"TERM": "dumb"}, (), True, False),
-        ({"FORCE_COLOR": "1"}, (), False, True),
+        ({"FORCE_COLOR": "1"}, (), False, False),
+        ({"FORCE_COLOR": "1"}, ("-o", "table"), False, True),
+        ({}, ("-o", "table"), False, False),
         ({"FORCE_COLOR": "1"}, ("--no-color",), True, False),
     ],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ class Viewer:
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
         screen = Screen(self._stream, self._width, self._color)
-        Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
+        Printer(screen, screen, Format.TABLE, now=lambda: datetime.fromtimestamp(self.clock())).print(result)
 
     def shown(self) -> str:
         """Return the text on the terminal, with colours as Rich's markup and with fixed IDs."""

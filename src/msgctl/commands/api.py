@@ -115,8 +115,8 @@ def api(
     """
     if method == "GET" and body is not None:
         raise UsageError("A GET request has no body", "Give parameters with -f NAME=VALUE, or write POST before PATH.")
-    if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
-        raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
+    if context.options.fields or context.options.format in (Format.CSV, Format.TSV, Format.JSONL):
+        raise UsageError("api prints the response unchanged: --fields, csv, tsv and jsonl do not apply")
     content = None if body is None else json_body(context, body)[0]
     context.operation = _operation(method, path, has_body=content is not None)
     pairs = tuple(field or ())

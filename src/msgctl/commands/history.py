@@ -1,7 +1,7 @@
 """`msgctl history`: the messages in the store, and their results."""
 
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +33,8 @@ app = group(
     numbers, the newest last. A terminal shows the newest 20. A PostgreSQL store contains the entries of all machines.
 
     The outcome is accepted, refused or unknown. Unknown means that the service may have carried out the request. With
-    -p, list only the entries of that profile. Days begin at midnight in this machine's time zone.
+    -p, list only the entries of that profile. Days begin at midnight in the profile's time zone, or
+    else this machine's.
     """
 )
 
@@ -44,13 +45,13 @@ class Period(OptionGroup):
     since: Annotated[date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d.")] = None
     until: Annotated[date | None, date_option("--until", "Last day.")] = None
 
-    def times(self, today: date) -> dict[str, int | None]:
+    def times(self, context: Context) -> dict[str, int | None]:
         """Return the beginning of the days and the time after them, in milliseconds since 1970. Raises UsageError."""
         if self.since is not None:
-            values.last_day(self.since, self.until, today)
+            values.last_day(self.since, self.until, context.today())
         return {
-            "since": None if self.since is None else _start(self.since),
-            "until": None if self.until is None else _start(self.until + timedelta(days=1)),
+            "since": None if self.since is None else context.start_of(self.since),
+            "until": None if self.until is None else context.start_of(self.until + timedelta(days=1)),
         }
 
 
@@ -96,9 +97,9 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
 
 def _listed(context: Context, listing: Listing) -> OwnResult:
     most = listing.limit
-    if most is None and context.options.format is Format.TABLE and context.stdout.isatty():
+    if most is None and context.format is Format.TABLE and context.stdout.isatty():
         most = SHOWN
-    filters: dict[str, Any] = {**listing.times(context.today()), "phone": listing.number(context)}
+    filters: dict[str, Any] = {**listing.times(context), "phone": listing.number(context)}
     context.check_fields(HISTORY_FIELDS)
     filters["profile"] = context.options.profile
     if listing.job is not None:
@@ -132,11 +133,6 @@ def _document(entry: Entry) -> dict[str, Any]:
     return shown | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
 
 
-def _start(day: date) -> int:
-    """Return when a day begins in this machine's time zone, in milliseconds since 1970."""
-    return 0 if day.year < 1970 else int(datetime(day.year, day.month, day.day).timestamp() * 1000)
-
-
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
@@ -148,7 +144,7 @@ def clear(
     numbers, digests and times of messages. Opt-outs stay until you remove them.
     """
     profile = context.profile
-    start = None if before is None else _start(before)
+    start = None if before is None else context.start_of(before)
     count, numbers = entries.clearable(context.store, profile.account, start)
     if not numbers:
         context.note("There is nothing to delete.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date, datetime, time
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -342,7 +342,7 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
 
 def _ended_before(context: Context, day: date) -> list[Job]:
     """Return the account's ended jobs that were created before a day."""
-    since = int(datetime.combine(day, time()).timestamp() * 1000)
+    since = context.start_of(day)
     ended = jobs.listed(context.store, account=context.profile.account, states=ENDED)
     return [job for job in ended if job.created < since and not job.is_running]
 

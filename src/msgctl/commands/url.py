@@ -229,7 +229,7 @@ def _with_column(context: Context, table: Table, find: "Callable[[Client, Link],
 
     A row whose value is not found has an empty cell, and its error is a failure of the result.
     """
-    if not context.options.has_format:
+    if context.options.format is None:
         context.options.format = Format.CSV
     failures: list[MsgctlError] = []
     rows = _filled(context.client, table, find, failures)

@@ -35,13 +35,13 @@ def usage(
     """Show messages and credits by day, month, country and more.
 
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only
-    messages of that profile.
+    messages of that profile. Days and months are in the profile's time zone, or else this machine's.
     """
     columns = (by, "messages", "credits")
     context.check_fields(columns)
-    times = period.times(context.today())
+    times = period.times(context)
     rows = [
         {by: total.group, "messages": total.messages, "credits": as_credits(total.credits)}
-        for total in history.usage(context.store, by, **times, profile=context.options.profile)
+        for total in history.usage(context.store, by, context.zone, **times, profile=context.options.profile)
     ]
     return OwnResult(rows, columns, empty="No messages were sent in this period.")

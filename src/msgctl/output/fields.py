@@ -1,4 +1,4 @@
-"""Turn results into rows of named values, and rows into csv and tsv. Without Rich."""
+"""Turn results into rows of named values, and rows into csv, tsv and JSON Lines. Without Rich."""
 
 from __future__ import annotations
 
@@ -100,11 +100,9 @@ def rows_of(response: Response) -> Iterator[Row]:
 
 
 def _short(value: Any) -> Any:
-    """Return a value that is repeated in many rows; one that is not plain becomes text, so that it is written once."""
-    if value is None or isinstance(value, bool):
-        return value
+    """Return a value that is repeated in many rows, or the beginning of its text if it is long."""
     text = text_of(value)
-    return text if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
+    return value if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
 
 
 def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
@@ -120,10 +118,13 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
 
 
 def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
-    """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any."""
+    """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
+
+    The columns are the documented fields, so that they are the same whatever a service adds.
+    """
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
-    columns = chosen or columns_of(record, rows)
+    columns = chosen or of_record(record)
     if record is operations.RESPONSE_STATISTIC:  # no row without metrics, unless other fields are chosen
         rows = [row for row in rows if any(row.get(name) is not None for name in columns)]
     return columns, rows
@@ -185,7 +186,13 @@ def clean_lines(text: str) -> str:
 
 def tsv_line(row: Iterable[str]) -> str:
     """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped."""
-    return "\t".join(clean(_guard(text).replace("\\", "\\\\")) for text in row) + "\n"
+    return "\t".join(clean(text.replace("\\", "\\\\")) for text in row) + "\n"
+
+
+def jsonl_line(columns: Iterable[str], document: Document) -> str:
+    """Return these columns of a document as a line of JSON; an empty cell is null."""
+    values = {name: None if document.get(name) == "" else document.get(name) for name in columns}
+    return jsontext.escape(jsontext.dump(values)) + "\n"
 
 
 def _guard(text: str) -> str:

@@ -30,16 +30,16 @@ def _count(job: Summary, outcome: str) -> int:
     return number
 
 
-def _state(job: Summary, now: float) -> Text:
+def _state(job: Summary, now: datetime) -> Text:
     """Return the state of a job with its sign: a warning if it is overdue, or done with unknown recipients."""
     if job.state == "done" and job.unknown:
         return Text(f"{SIGNS['warn']} done", "warn")
-    if job.state == "scheduled" and job.due and datetime.fromisoformat(job.due).timestamp() <= now:
+    if job.state == "scheduled" and job.due and datetime.fromisoformat(job.due).timestamp() <= now.timestamp():
         return Text(f"{SIGNS['warn']} overdue", "warn")
     return state(job.state)
 
 
-def listed(jobs: Sequence[Summary], now: float, width: int) -> Iterator[RenderableType]:
+def listed(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[RenderableType]:
     """Return jobs as a table; columns without any value are omitted first."""
     columns = [
         Column("job", kind="strong"),
@@ -61,7 +61,7 @@ def listed(jobs: Sequence[Summary], now: float, width: int) -> Iterator[Renderab
     return listing(columns, rows, now, width)
 
 
-def parts(job: Summary, now: float, width: int) -> Iterator[RenderableType]:
+def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
     """Return one job: its state, its progress, and the outcomes of its recipients."""
     titles = [Text(cell(title), "bold") for title in (job.job, job.name) if title]
     yield Flow([*titles, _state(job, now)])

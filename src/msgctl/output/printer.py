@@ -1,4 +1,4 @@
-"""Print results: as a table, as JSON, as csv or tsv. Nothing else writes to standard output."""
+"""Print results: as a table, JSON, csv, tsv or JSON Lines. Nothing else writes to standard output."""
 
 from __future__ import annotations
 
@@ -26,12 +26,16 @@ from msgctl.output.result import (
 from msgctl.text import clean
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.console import Console, RenderableType
 
 MAX_WRITTEN = 65_536
 """Characters that are written at once: a terminal's stream flushes each line."""
+PIPE_WIDTH = 100
+"""The width of a table in a pipe."""
 UNFOLDED = 10_000
-"""The width of a pipe, so that notes about a job are not folded."""
+"""The width of standard error in a pipe, so that notes about a job are not folded."""
 _USUAL_WIDTH = 80
 _MIN_WIDTH = 10
 """Minimum width for wrapping; a narrower terminal folds the lines itself."""
@@ -71,8 +75,8 @@ class Printer:
     """Prints results in one format; ``chosen`` are the fields to print (none: all).
 
     ``errors`` is the screen for the verdict above a table and the hints below it. ``aside`` is printed beside the next
-    verdict, or below a result without one. ``clock`` returns seconds since 1970. ``program`` is the command prefix for
-    hints, such as ``msgctl -p sandbox``.
+    verdict, or below a result without one. ``now`` returns the time in the user's zone. ``program`` is the command
+    prefix for hints, such as ``msgctl -p sandbox``.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class Printer:
         *,
         header: bool = True,
         quiet: bool = False,
-        clock: Callable[[], float],
+        now: Callable[[], datetime],
         program: str = "msgctl",
     ) -> None:
         self._screen = screen
@@ -92,10 +96,11 @@ class Printer:
         self._format = format
         self._chosen = tuple(chosen)
         self._header = header
-        self._clock = clock
+        self._now = now
         self.program = program
-        self._is_drawn = screen.width is not None and format is Format.TABLE
-        self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
+        self._is_drawn = format is Format.TABLE
+        is_terminal = screen.width is not None and errors.width is not None
+        self.shows_verdicts = not quiet and self._is_drawn and is_terminal
         self.aside = ""
 
     def print(self, result: Result) -> None:
@@ -111,12 +116,12 @@ class Printer:
             self._own(result)
         self._screen.stream.flush()
         if self.aside:
-            _console(self._errors).print(self.aside, style="dim")
+            self._error_console().print(self.aside, style="dim")
             self.aside = ""
 
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print details for the user before a question."""
-        errors = _console(self._errors)
+        errors = self._error_console()
         with errors.capture() as drawn:
             for part in parts:
                 errors.print(part)
@@ -125,11 +130,17 @@ class Printer:
 
     # --- tables
 
+    def _error_console(self) -> Console:
+        from msgctl.output.tables import console
+
+        return console(self._errors.stream, width=self._errors.width or UNFOLDED, color=self._errors.color)
+
     def _show(self, result: ServiceResult | OwnResult) -> None:
         from msgctl.output import tables, views
 
-        out, errors = _console(self._screen), _console(self._errors)
-        now, with_verdict = self._clock(), self.shows_verdicts
+        out = tables.console(self._screen.stream, width=self._screen.width or PIPE_WIDTH, color=self._screen.color)
+        errors = self._error_console()
+        now, with_verdict = self._now(), self.shows_verdicts
         if isinstance(result, ServiceResult):
             view = views.service_view(result, now, out.width, with_verdict=with_verdict, program=self.program)
         else:
@@ -176,6 +187,9 @@ class Printer:
         if self._is_drawn:
             self._show(OwnResult(documents, columns))
             return
+        if self._format is Format.JSONL:
+            self._write(fields.jsonl_line(columns, document) for document in documents)
+            return
         line = fields.tsv_line
         if self._format is Format.CSV:
             line = partial(fields.csv_line, is_terminal=self._screen.stream.isatty())
@@ -211,10 +225,14 @@ class Printer:
     # --- JSON
 
     def _json(self, body: bytes) -> None:
-        """Print JSON: the exact bytes and a final newline. On a terminal, control characters are escaped."""
+        """Print JSON: the exact bytes and a final newline.
+
+        On a terminal, control characters in strings are escaped, and CR between tokens is a newline.
+        """
         if self._screen.stream.isatty():
             encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
             text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._screen.stream.write(text if text.endswith("\n") else f"{text}\n")
         else:
             self._screen.write_bytes(body if body.endswith(b"\n") else body + b"\n")
@@ -233,12 +251,6 @@ class Printer:
                 self._screen.stream.write("".join(waiting))
                 waiting, size = [], 0
         self._screen.stream.write("".join(waiting))
-
-
-def _console(screen: Screen) -> Console:
-    from msgctl.output.tables import console
-
-    return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
 
 
 def _documents(content: Item | Iterable[Item]) -> Document | Iterable[Document]:

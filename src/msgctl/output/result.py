@@ -34,6 +34,7 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     TSV = "tsv"
+    JSONL = "jsonl"
 
 
 class Layout(Enum):

@@ -226,8 +226,8 @@ def kind_of_field(name: str, *values: Any) -> str:
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
-def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: int) -> Iterator[RenderableType]:
-    """Return rows as a table of at most ``width`` columns. ``now`` is the time in seconds since 1970.
+def listing(columns: Iterable[Column], rows: Iterable[Row], now: datetime, width: int) -> Iterator[RenderableType]:
+    """Return rows as a table of at most ``width`` columns. ``now`` is the time in the user's zone.
 
     A text shared by all rows is printed once, below the table.
     """
@@ -264,7 +264,7 @@ class _Size:
         self.is_same = True
         self._value: Any = self
 
-    def add(self, column: Column, value: Any, now: float) -> None:
+    def add(self, column: Column, value: Any, now: datetime) -> None:
         self.is_same = self.is_same and (self._value is self or value == self._value)
         self._value = value
         if _is_filled(value):
@@ -299,7 +299,7 @@ def _total(widths: Mapping[Column, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
-def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, header: bool) -> Table:
+def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: datetime, *, header: bool) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = _empty_table(header=header)
     for column, width in widths.items():
@@ -340,7 +340,7 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     return made
 
 
-def shown(value: Any, kind: str, now: float) -> Text:
+def shown(value: Any, kind: str, now: datetime) -> Text:
     """Return a value as a cell of a kind."""
     if isinstance(value, Text):
         return value
@@ -367,24 +367,25 @@ def number(text: str) -> str:
     return f"{int(text):,}" if text.isascii() and text.isdecimal() and len(text) < 16 else text
 
 
-def local_time(stamp: str, now: float) -> str:
+def local_time(stamp: str, now: datetime) -> str:
     """Return a time of msgctl (ISO 8601, UTC): ``22:46:23`` today, ``14 Nov 22:46`` this year, or else the date.
 
-    A text without a time zone comes from the service, and is returned unchanged.
+    It is in the time zone of ``now``, or in this machine's if that has none. A text without a time zone comes from the
+    service, and is returned unchanged.
     """
     at = _read(stamp)
     if at is None:
         return stamp
-    there, today = at.astimezone(), datetime.fromtimestamp(now).astimezone()
-    if there.date() == today.date():
+    there = at.astimezone(now.tzinfo)
+    if there.date() == now.date():
         return f"{there:%H:%M:%S}"
-    return f"{there.day} {there:%b %H:%M}" if there.year == today.year else f"{there:%Y-%m-%d}"
+    return f"{there.day} {there:%b %H:%M}" if there.year == now.year else f"{there:%Y-%m-%d}"
 
 
-def time_ago(stamp: str, now: float) -> str:
+def time_ago(stamp: str, now: datetime) -> str:
     """Return the age of a time of msgctl: ``6 min ago``. Empty for a future time."""
     at = _read(stamp)
-    seconds = -1 if at is None else int(now - at.timestamp())
+    seconds = -1 if at is None else int(now.timestamp() - at.timestamp())
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds // size} {unit} ago"

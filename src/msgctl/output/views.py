@@ -113,8 +113,8 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 """Usual names of a file's column with people's names."""
 
 
-def service_view(result: ServiceResult, now: float, width: int, *, with_verdict: bool, program: str) -> View:
-    """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in seconds since 1970."""
+def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool, program: str) -> View:
+    """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in the user's zone."""
     parts = list(_responses(result.responses, now, width))
     verdict = _verdict(result, now) if with_verdict else ()
     if not verdict:
@@ -124,8 +124,8 @@ def service_view(result: ServiceResult, now: float, width: int, *, with_verdict:
     return View(parts, verdict, _hints(result, program))
 
 
-def own_view(result: OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
-    """Return the view of msgctl's own results. ``now`` is in seconds since 1970."""
+def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
+    """Return the view of msgctl's own results. ``now`` is in the user's zone."""
     content, layout = result.content, result.layout
     if layout is Layout.PLAN:
         from msgctl.output import jobs
@@ -150,7 +150,7 @@ def own_view(result: OwnResult, now: float, width: int, *, with_verdict: bool) -
     return View(listing(columns, documents, now, width))
 
 
-def _job(result: OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
+def _job(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
     from msgctl.output import jobs
 
     job = cast("Summary", result.content)
@@ -161,7 +161,7 @@ def _job(result: OwnResult, now: float, width: int, *, with_verdict: bool) -> Vi
     return View(jobs.parts(job, now, width), (), result.hints)
 
 
-def _own_record(document: Document, result: OwnResult, now: float) -> RenderableType:
+def _own_record(document: Document, result: OwnResult, now: datetime) -> RenderableType:
     if result.layout is Layout.BALANCE:
         return _balance(document)
     if result.layout is Layout.REQUEST:
@@ -183,7 +183,7 @@ def _report_columns(names: Iterable[str]) -> list[Column]:
     return [*columns[: phone + 1], *people, *columns[phone + 1 :]]
 
 
-def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
+def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
     """Return the verdict on an operation that sends or changes something; empty for an operation that reads."""
     response = result.responses[0]
     operation, rows = response.operation, list(fields.rows_of(response))
@@ -226,12 +226,13 @@ def _is_code(operation: ops.Operation) -> bool:
     return any(field.name == "app-name" for field in operation.fields)
 
 
-def _responses(responses: Sequence[Response], now: float, width: int) -> Iterator[RenderableType]:
+def _responses(responses: Sequence[Response], now: datetime, width: int) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart."""
     record = responses[0].operation.record
     if record.entries or record is ops.RESPONSE_STATE:
         known = [field.name for field in record.entries or record.fields]
-        columns, rows = fields.table(responses, ())
+        _, rows = fields.table(responses, ())
+        columns = fields.columns_of(record, rows)
         rows = list(_shortened(rows))
         names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
         yield from listing([Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names], rows, now, width)
@@ -295,7 +296,7 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
     return sorted(names, key=lambda name: places.get(name, len(order)))
 
 
-def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
+def _record(document: Row, names: Iterable[str], now: datetime) -> RenderableType:
     """Return the non-empty fields of a document, one per line."""
     values = {name: document.get(name) for name in names}
     shortened = next(_shortened([values]))
@@ -349,9 +350,9 @@ def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
     return (plural(sum(whole), "credit"),) if whole and len(whole) == len(charged) else ()
 
 
-def _validity(document: Row, now: float) -> tuple[str, ...]:
+def _validity(document: Row, now: datetime) -> tuple[str, ...]:
     minutes = str(document.get("minutes_to_expire"))
     if not (minutes.isdecimal() and len(minutes) < 6):
         return ()
-    end = datetime.fromtimestamp(now).astimezone() + timedelta(minutes=int(minutes))
+    end = now + timedelta(minutes=int(minutes))
     return (f"valid until {end:%H:%M} ({minutes} min)",)

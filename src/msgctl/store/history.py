@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from msgctl.store import once
@@ -150,9 +150,18 @@ def last(store: Store, account: str) -> list[Entry]:
 
 
 def usage(
-    store: Store, by: str, *, since: int | None = None, until: int | None = None, profile: str | None = None
+    store: Store,
+    by: str,
+    zone: tzinfo | None = None,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    profile: str | None = None,
 ) -> list[Sum]:
-    """Sum messages and credits by one of `GROUPINGS`, sorted; days and months are in the time zone of this machine."""
+    """Sum messages and credits by one of `GROUPINGS`, sorted.
+
+    Days and months are in ``zone``; None is this machine's time zone.
+    """
     column = {"day": "usage.time", "month": "usage.time", "job": "job.id"}.get(by, by)
     rows = store.db.rows(
         f"""SELECT {column}, sum(messages), sum(usage.credits) FROM usage JOIN job ON job.number = usage.job
@@ -162,16 +171,16 @@ def usage(
     )
     sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
     for value, messages, paid in rows:
-        group = _day(value, by) if by in _DAYS else value or None
+        group = _day(value, by, zone) if by in _DAYS else value or None
         sums[group][0] += int(messages)
         sums[group][1] += int(paid)
     found = [Sum(group, *total) for group, total in sums.items()]
     return sorted(found, key=lambda each: (each.group is None, each.group or ""))
 
 
-def _day(time: int, by: str) -> str:
+def _day(time: int, by: str, zone: tzinfo | None) -> str:
     """Return the day or month of a time."""
-    return f"{datetime.fromtimestamp(time / 1000).astimezone():{_DAYS[by]}}"
+    return f"{datetime.fromtimestamp(time / 1000, zone):{_DAYS[by]}}"
 
 
 def clearable(store: Store, account: str, before: int | None = None) -> tuple[int, list[int]]:

@@ -139,4 +139,4 @@ def _show(context: Context, sent: Sequence[_Sent]) -> None:
 
     rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]
     width = context.screen(context.stderr).width or 80
-    context.printer.explain(listing([Column("phone"), Column("state")], rows, context.clock(), width))
+    context.printer.explain(listing([Column("phone"), Column("state")], rows, context.now(), width))

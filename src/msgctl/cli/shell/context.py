@@ -20,7 +20,7 @@ from msgctl.output.result import Format
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, datetime, tzinfo
 
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
@@ -71,6 +71,13 @@ class Context:
         """Resources to close at the end of the run."""
         self.credential: Credential | None = None
         """The credential of requests; None means the profile's credential."""
+
+    @property
+    def format(self) -> Format:
+        """The output format: the chosen one, or else a table on a terminal and tsv in a pipe."""
+        if self.options.format is not None:
+            return self.options.format
+        return Format.TABLE if self.stdout.isatty() else Format.TSV
 
     # --- created when first needed
 
@@ -135,11 +142,11 @@ class Context:
         return Printer(
             self.screen(self.stdout),
             self.screen(self.stderr),
-            self.options.format,
+            self.format,
             self.options.fields,
             header=not self.options.no_header,
             quiet=self.options.quiet,
-            clock=self.clock,
+            now=self.now,
             program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
         )
 
@@ -233,11 +240,36 @@ class Context:
         )
         return self.stack.enter_context(closing(client))
 
-    def today(self) -> "date":
-        """Return today's date in this machine's time zone."""
+    @property
+    def zone(self) -> "tzinfo | None":
+        """The time zone of times for people: the profile's, or else None, which is this machine's."""
+        try:
+            name = self.profile.timezone
+        except ConfigurationError:
+            return None
+        if name is None:
+            return None
+        from msgctl.jobs.schedule import zone_of
+
+        return zone_of(name)
+
+    def now(self) -> "datetime":
+        """Return the time in `zone`; without a time zone if that is None."""
         from datetime import datetime
 
-        return datetime.fromtimestamp(self.clock()).astimezone().date()
+        return datetime.fromtimestamp(self.clock(), self.zone)
+
+    def today(self) -> "date":
+        """Return today's date in `zone`."""
+        return self.now().date()
+
+    def start_of(self, day: "date") -> int:
+        """Return when a day begins in `zone`, in milliseconds since 1970."""
+        from datetime import datetime
+
+        if day.year < 1970:
+            return 0
+        return int(datetime(day.year, day.month, day.day, tzinfo=self.zone).timestamp() * 1000)
 
     # --- printing
 
@@ -254,11 +286,11 @@ class Context:
         """Return the screen of a stream. --no-color, NO_COLOR, FORCE_COLOR and TERM set the colour, in this order."""
         from msgctl.output.printer import Screen, terminal_width
 
-        is_drawn = stream.isatty()
+        is_terminal = stream.isatty()
         is_refused = self.options.no_color or self.environ.get("NO_COLOR")
-        has_color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        has_color = is_terminal and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
         color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
-        return Screen(stream, terminal_width(stream) if is_drawn or color else None, color)
+        return Screen(stream, terminal_width(stream) if is_terminal else None, color)
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""

@@ -26,8 +26,6 @@ def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
         ctx.obj.stdout.write(f"msgctl {__version__}\n")
         raise typer.Exit
     name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
-    if name == "format":
-        ctx.obj.options.has_format = True
     setattr(ctx.obj.options, str(name), value)
 
 
@@ -45,9 +43,6 @@ _FORMATS = Choice(list(Format), "output format")
 class GlobalOptions(OptionGroup):
     """The global options of a run; if one is given twice, the last one counts."""
 
-    has_format = False
-    """Whether an output format was given."""
-
     profile: Annotated[
         str | None,
         _option(
@@ -60,16 +55,16 @@ class GlobalOptions(OptionGroup):
     ] = None
     json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
     format: Annotated[
-        Format,
+        Format | None,
         _option(
             "--output",
             "-o",
             metavar="FORMAT",
             parser=_FORMATS,
             autocompletion=_FORMATS.complete,
-            help="Print table, json, csv or tsv. [default: table; tsv in a pipe]",
+            help="Print table, json, csv, tsv or jsonl. [default: table; tsv in a pipe]",
         ),
-    ] = Format.TABLE
+    ] = None
     fields: Annotated[
         Sequence[str],
         _option(

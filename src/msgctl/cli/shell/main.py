@@ -90,7 +90,7 @@ def _print(result: Result, context: Context) -> int:
     """Print the result of a command and its failures, and return the exit code."""
     context.printer.print(result)
     if isinstance(result, OwnResult):
-        is_table = context.options.format is Format.TABLE and context.stdout.isatty()
+        is_table = context.format is Format.TABLE
         if is_table and result.empty and not result.content:
             context.note(result.empty)
         is_job_after_work = result.layout in (Layout.JOB_POLLED, Layout.JOB_RUN)
