@@ -47,6 +47,7 @@ def test_a_variable_never_sends_a_stored_key_to_another_address(
     [
         ("BASE_URL", "http://service.example/api/v1"),
         ("BASE_URL", "https://ana:hidden-word@service.example/"),
+        ("BASE_URL", "https://straße.example/api/v1"),  # IDNA 2003 would look up strasse.example
         ("CLIENT", str(2**63)),
         ("KEY", "  "),
         ("KEY", "hidden-word\x1b"),
