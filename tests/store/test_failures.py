@@ -9,7 +9,7 @@ import socket
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,10 +22,11 @@ from msgctl.store import upgrades
 from msgctl.store.owners import take
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.store import Store, open_store
-from store.campaigns import ANA, published
+from store.campaigns import ANA, LUIS, published
 from store.processes import before_lock, child, status_of
 from support import PATIENCE
 from support.commands import ALL, PHONE
+from support.disks import mounted
 from support.jobs import of_phones
 from support.pooler import proxied
 from support.postgres import SUPERUSER, USER, Cluster
@@ -197,6 +198,57 @@ def test_a_new_store_is_complete_or_missing(tmp_path: Path, monkeypatch: pytest.
         assert store.db.value("PRAGMA synchronous") == 2
         assert store.db.value("PRAGMA auto_vacuum") == 2
         assert store.db.value("PRAGMA journal_mode") == "wal"
+
+
+def test_a_full_disk_leaves_a_complete_store_or_nothing(tmp_path: Path) -> None:
+    for kilobytes in range(16, 320, 16):
+        with mounted(tmp_path / "disk", f"{kilobytes}k") as disk:
+            path = disk.path / "state" / "store.sqlite3"
+            with suppress(ConfigurationError):
+                open_store(path).close()
+            if path.exists():
+                with closing(sqlite3.connect(path)) as db:
+                    assert db.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            else:
+                assert [*disk.path.glob("state/.*")] == []
+        (tmp_path / "disk").rmdir()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_log_without_its_store_never_enters_a_new_one(file: Path, suffix: str) -> None:
+    store = open_store(file)
+    published(store, [LUIS])
+    file.unlink()
+    for other in {"-wal", "-shm"} - {suffix}:
+        file.with_name(file.name + other).unlink()
+    error = fault(file)
+    assert (error.reason, f"{suffix} exists without it" in error.message, file.exists()) == (
+        "damaged_store",
+        True,
+        False,
+    )
+    store.close()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_store_that_is_deleted_or_replaced_pauses_its_job_before_the_next_request(
+    is_replaced: bool, file: Path, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copy(file, file.parent / "copy.sqlite3")
+
+    def lose_the_store(connection: socket.socket) -> None:
+        file.unlink()
+        if is_replaced:
+            Path(copy).rename(file)
+        respond(ALL["sms send"].record)(connection)
+
+    monkeypatch.setenv("MSGCTL_STORE", str(file))
+    service.will(respond({"status": 7}), lose_the_store)
+    people = of_phones(file.parent, [ANA, LUIS])
+    done = tool("sms", "bulk", people, "-m", "x", "--yes", "--batch-size", "1", "--concurrency", "1", "--json")
+    assert (done.code, done.error["reason"], done.error["nothing_sent"]) == (3, "damaged_store", False)
+    assert "deleted or replaced" in done.error["message"]
+    assert [request.path.rpartition("/")[2] for request in service.received] == ["balance", "send-sms"]
 
 
 def test_processes_that_use_a_store_through_a_link_see_each_other(file: Path, tmp_path: Path) -> None:

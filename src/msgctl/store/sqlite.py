@@ -38,7 +38,7 @@ class SQLite(Database):
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
         self.place = files.shown(path)
-        self._locks = self.path.with_name(self.path.name + "-owners")
+        self._locks = self._beside("-owners")
         self._timeout = timeout
         self._owners: set[int] = set()
         if sqlite3.sqlite_version_info < MIN_VERSION:
@@ -53,11 +53,15 @@ class SQLite(Database):
                     f"The store {self.place} is on a network file system ({kind}), where SQLite is not safe",
                     "Use a local disk (MSGCTL_STORE), or PostgreSQL for several machines.",
                 )
+            # Before the file itself: another process may be creating the store.
+            beside = [name for suffix in SIDE_FILES if (name := self._beside(suffix)).exists()]
             if not self.path.exists():
+                if beside:
+                    raise self.damaged(f"{files.shown(beside[0])} exists without it")
                 self._create()
             if not self.path.stat().st_size:
                 raise self.damaged("it is empty")
-        self._db = self._connect(self.path)
+            self._db = self._connect(self.path)
         try:
             self._check_content()
             upgrades.upgrade(self)
@@ -67,6 +71,7 @@ class SQLite(Database):
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode=rw"
+        self._opened, self._file = path, _place(path.stat())
         try:
             db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -81,17 +86,23 @@ class SQLite(Database):
         return db
 
     def _create(self) -> None:
-        """Create a complete store under another name and link it into place: an empty file is never a new store."""
+        """Create a complete store under another name, check it, and link it into place.
+
+        So an empty or incomplete file is never a new store, and a full disk leaves nothing behind.
+        """
         new = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         try:
             new.touch(0o600, exist_ok=False)
             with closing(self._connect(new)):
                 self.change("PRAGMA auto_vacuum = INCREMENTAL")  # only possible before anything is written
                 self.change(f"PRAGMA application_id = {APPLICATION}")
-                self.change("PRAGMA journal_mode = WAL")
                 with self.transaction():
                     upgrades.create(self)
+                # Last: the log would delay the failure of a full disk to a checkpoint, which fails without an error.
+                self.change("PRAGMA journal_mode = WAL")
             files.sync(new)
+            with closing(self._connect(new)):
+                self._check_content()
             with suppress(FileExistsError):  # another process was faster
                 self.path.hardlink_to(new)
         finally:
@@ -99,6 +110,9 @@ class SQLite(Database):
                 new.with_name(new.name + suffix).unlink(missing_ok=True)
         with suppress(PermissionError):  # a directory that this user can write but not read
             files.sync(self.path.parent)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
 
     # --- checks
 
@@ -123,10 +137,19 @@ class SQLite(Database):
 
     def begin(self, lock: str) -> None:
         del lock  # there is one writer at a time
+        self._check_place()
         self.change("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         self.change("COMMIT")
+        self._check_place()  # the intents of this transaction are not sent if other processes cannot see them
+
+    def _check_place(self) -> None:
+        """Refuse a file that was deleted or replaced: other processes use another one."""
+        with suppress(OSError):
+            if _place(self._opened.stat()) == self._file:
+                return
+        raise self.damaged("it was deleted or replaced while msgctl was using it")
 
     def roll_back(self) -> None:
         with suppress(sqlite3.Error):
