@@ -92,17 +92,19 @@ def test_the_description_is_complete() -> None:
     assert list(DESCRIPTION) == ["version", "exit_codes", "reasons", "global_options", "commands"]
     for command in ALL.values():
         assert list(command) == (
-            ["name", "summary", "effect", "costs_credits", "arguments", "options", "output", "examples"]
+            ["name", "summary", "effect", "costs_credits", "arguments", "options", "output", "json", "examples"]
         )
         for argument in command["arguments"]:
             assert list(argument) == ["name", "help", "required", "multiple"]
         for option in command["options"]:
-            assert list(option) == ["names", "value", "help", "choices", "default", "required", "multiple"]
+            names = ["names", "off", "type", "value", "help", "choices", "default", "required", "multiple"]
+            assert list(option) == names
+            assert (option["value"] is None) == (option["type"] == "flag"), option
     assert set(ALL) == {node.path for node in COMMANDS}
     assert [name for name, each in ALL.items() if not each["summary"] or not each["examples"]] == []
     sends = ALL["sms send"]
     assert (sends["effect"], sends["costs_credits"]) == ("sends", True)
-    assert sends["output"] == ["id", "status", "credits", "sms", "phone"]
+    assert sends["output"] == ["id", "status", "credits", "sms", "phone", "dispatch.id", "dispatch.status"]
     assert sends["arguments"][0]["name"] == "PHONE"
     assert ALL["job resend"]["output"] == ALL["sms bulk"]["output"]
     required = {
@@ -110,6 +112,12 @@ def test_the_description_is_complete() -> None:
     }
     assert {("url shorten", "--name"), ("balance check", "--min")} <= required
     assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
+    (voicemail,) = (each for each in ALL["call send"]["options"] if each["off"])
+    assert (voicemail["names"], voicemail["off"]) == (["--leave-voicemail"], ["--no-leave-voicemail"])
+    types = {max(option["names"], key=len): option["type"] for each in ALL.values() for option in each["options"]}
+    expected = {"--max-wait": "duration", "--since": "date", "--at": "time", "--exclude": "file", "--phone": "phone"}
+    expected |= {"--base-url": "url", "--batch-size": "integer", "--message": "text", "--canary": "integer"}
+    assert types | expected == types
     (fault,) = (each for each in ALL["sandbox serve"]["options"] if each["names"] == ["--fault"])
     assert fault["choices"] == [], "503:0.1 is allowed, too"
     (by,) = (each for each in ALL["usage"]["options"] if each["names"] == ["--by"])

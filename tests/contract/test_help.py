@@ -103,3 +103,12 @@ def test_a_terminal_may_be_narrower_than_the_indentation(
     wrong = tool("-p", "none", "balance", terminal=True)
     assert wrong.code == 3
     assert "profile" in wrong.err
+
+
+def test_help_shows_pages_of_the_manual(tool: Tool) -> None:
+    text = tool("help", "exit-codes").out
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.search(r"^5, outcome_unknown$", text, re.MULTILINE)
+    assert "%include" not in "".join(tool("help", topic).out for topic in ("config", "guarantees", "security"))
+    assert tool("help", "sms", "send", "--json").document["commands"][0]["name"] == "sms send"
+    tool("help", "sandbx").refused(2, 'Unknown command "sandbx"', "Did you mean msgctl sandbox?")

@@ -27,6 +27,7 @@ app = group("Block numbers from receiving messages.")
     "msgctl block add '+57 300 123 4567' --name 'Ana Ruiz'",
     "msgctl block add 573001234567 573007654321 --yes",
     performs=ops.BLOCK_PHONE,
+    json="responses",
     asks=True,
 )
 def add(

@@ -21,6 +21,7 @@ app = group("")
     effect=Effect.READS,
     dry_run_help="Skip checks that need the network.",
     output=DOCTOR_FIELDS,
+    json="list",
 )
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.

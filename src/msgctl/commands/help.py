@@ -5,29 +5,68 @@ from typing import Annotated, Any
 import typer
 
 from msgctl.cli.shell.completion import FILES, script
+from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice
-from msgctl.cli.shell.tree import command, group
+from msgctl.cli.shell.tree import children_of, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
+
+MAX_WIDTH = 80
+"""Columns of a page of the manual."""
 
 SHELL = Choice([*FILES], "shell")
 
 app = group("")
 
 
-@command(app, "help", "msgctl help", "msgctl help sms send")
+def _subjects(ctx: typer.Context) -> list[str]:
+    """Return the words that may follow: the names of groups and commands, and the topics."""
+    from msgctl.reference.manual import TOPICS
+
+    group: Any = ctx.find_root().command
+    names = ctx.params.get("command") or ()
+    for name in names:
+        group = group.get_command(ctx, name)
+    topics = [] if names else [topic.removeprefix("msgctl-") for topic in TOPICS]
+    return [*(name for name, _ in children_of(group)), *topics]
+
+
+@command(app, "help", "msgctl help", "msgctl help sms send", "msgctl help exit-codes")
 def help(  # noqa: A001
     ctx: typer.Context,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command, such as 'sms send'.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMMAND]...",
+            help="A command, such as sms send, or a topic: config, exit-codes, guarantees, recipes or security.",
+            autocompletion=_subjects,
+        ),
     ] = None,
-) -> None:
-    """Show help for a command."""
+) -> TextResult | OwnResult | None:
+    """Show help for a command, or a page of the manual.
+
+    With --json, it prints the description of the commands, as `msgctl commands --json`.
+    """
+    from msgctl.reference import manual
+    from msgctl.reference.description import describe, document
+
     root: Any = ctx.find_root()
+    context: Context = ctx.obj
+    path = " ".join(command or ())
+    if f"msgctl-{path}" in manual.TOPICS:
+        width = min(context.screen(context.stdout).width or MAX_WIDTH, MAX_WIDTH)
+        text = manual.plain(manual.part(path), width)
+        return TextResult(text, {"topic": path, "text": text})
+    if context.options.format is Format.JSON:
+        nodes = describe(root.command)
+        if path in nodes:
+            chosen = {name: node for name, node in nodes.items() if not name or not path or node.is_in(path)}
+            return OwnResult(document(chosen), ())
     with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
         root.command.invoke(below)
+    return None
 
 
 @command(app, "commands", "msgctl commands", "msgctl commands --json", output=COLUMNS)
@@ -39,13 +78,12 @@ def commands(ctx: typer.Context) -> OwnResult:
     """
     from msgctl.reference.description import describe, document
 
-    context = ctx.obj
+    context: Context = ctx.obj
+    context.check_fields(COLUMNS)
     description = document(describe(ctx.find_root().command))
-    listed = description["commands"]
-    context.check_fields(listed[0])
-    if context.options.format is Format.JSON and not context.options.fields:
+    if context.options.format is Format.JSON:
         return OwnResult(description, ())
-    return OwnResult(listed, COLUMNS)
+    return OwnResult(description["commands"], COLUMNS)
 
 
 @command(

@@ -83,6 +83,7 @@ class Listing(Period):
     "msgctl history --phone 573001234567 --limit 5",
     "msgctl -p main history --json",
     output=HISTORY_FIELDS,
+    json="list",
 )
 def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     if ctx.invoked_subcommand is None:

@@ -45,7 +45,9 @@ POLL = 0.1
 """Seconds between two checks of a job that another process is stopping."""
 
 
-@command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS)
+@command(
+    app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS, json="list"
+)
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs in the order they were created."""
     context.check_fields(JOB_FIELDS)
@@ -118,7 +120,8 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     "msgctl -p main job run-due --quiet",
     effect=ops.Effect.SENDS,
     has_dry_run=False,
-    output=JOB_FIELDS,
+    output=(),
+    json="lines",
 )
 def run_due(context: Context) -> RawResult | None:
     """Send the scheduled jobs of all profiles that are due.
@@ -130,7 +133,7 @@ def run_due(context: Context) -> RawResult | None:
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
-    context.check_fields(JOB_FIELDS)
+    context.check_fields(())
     return due.run(context)
 
 
@@ -141,6 +144,7 @@ def run_due(context: Context) -> RawResult | None:
     "msgctl job report 20261121-3f9a2c --only unknown",
     "msgctl job report --last --to report.xlsx",
     output=COLUMNS,
+    json="list",
 )
 def report(
     context: Context,

@@ -54,7 +54,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
 
-@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=COLUMNS)
+@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=COLUMNS, json="list")
 def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """List the numbers that opted out.
 

@@ -40,6 +40,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile."
     "add",
     "msgctl profile add main --base-url https://sms.example/api/v1 --client 12345",
     performs=ops.BALANCE,
+    output=(),
+    json="object",
 )
 def add(
     context: Context,
@@ -158,7 +160,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
         raise error.replaced(consequence="nothing was saved") from None
 
 
-@command(app, "list", "msgctl profile list", "msgctl profile list --json", output=PROFILE_FIELDS)
+@command(app, "list", "msgctl profile list", "msgctl profile list --json", output=PROFILE_FIELDS, json="list")
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     context.check_fields(PROFILE_FIELDS)

@@ -55,7 +55,7 @@ BaseUrl = Annotated[
 
 
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
-command(app, "exec", *sandbox_exec.EXAMPLES)(sandbox_exec.run_beside)
+command(app, "exec", *sandbox_exec.EXAMPLES, json="lines")(sandbox_exec.run_beside)
 
 
 @command(
@@ -65,6 +65,7 @@ command(app, "exec", *sandbox_exec.EXAMPLES)(sandbox_exec.run_beside)
     "msgctl sandbox inbox 573001234567",
     "msgctl sandbox inbox 573001234567 --wait 30 -o csv --fields code | tail -n 1",
     output=INBOX_COLUMNS,
+    json="list",
 )
 def inbox(
     context: Context,
@@ -151,6 +152,7 @@ def credit(
     "msgctl sandbox fault drop:0.1:/send-sms delay=2",
     "msgctl sandbox fault clear",
     output=FAULT_COLUMNS,
+    json="list",
 )
 def fault(
     context: Context,

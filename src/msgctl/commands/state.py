@@ -60,6 +60,7 @@ class MessageIds(OptionGroup):
     "msgctl state get --last",
     "msgctl state get 8f3c2a71 8f3c2a72 --json",
     performs=ops.MESSAGES_STATE,
+    json="responses",
 )
 def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
@@ -95,6 +96,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     "msgctl state watch --last",
     "msgctl state watch 8f3c2a71 --until delivered --max-wait 600",
     performs=ops.MESSAGES_STATE,
+    json="responses",
 )
 def watch(
     context: Context,

@@ -117,6 +117,7 @@ LinkName = Annotated[str, text_option("--name", "NAME", "Name of each short URL;
     "msgctl url bulk customers.csv --to 'https://shop.example/?c={name}' --name 'sale-{name}' > links.csv",
     effect=ops.Effect.CHANGES,
     output=("link",),
+    json="list",
 )
 def bulk(
     context: Context,
@@ -149,6 +150,7 @@ def bulk(
     "msgctl url clicks customers.csv --name 'sale-{name}' --since 2026-01-01",
     effect=ops.Effect.READS,
     output=("clicks",),
+    json="list",
 )
 def clicks(context: Context, file: InputFile, name: LinkName, days: Days) -> OwnResult:
     """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""

@@ -22,7 +22,8 @@ _GROUPING = Choice(GROUPINGS, "grouping")
     "msgctl usage",
     "msgctl usage --since 30d --by country",
     "msgctl -p main usage --by month --json",
-    output=(*GROUPINGS, "messages", "credits"),
+    output=("day", "messages", "credits"),
+    json="list",
 )
 def usage(
     context: Context,

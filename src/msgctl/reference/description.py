@@ -10,18 +10,35 @@ from msgctl import __version__
 from msgctl.cli.shell.parsers import parser_of
 from msgctl.cli.shell.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
-from msgctl.jobs.report import JOB_FIELDS
 from msgctl.operations import Effect
+
+TYPES = {
+    "N": "integer",
+    "S": "duration",
+    "SECONDS": "duration",
+    "DATE": "date",
+    "TIME": "time",
+    "FILE": "file",
+    "PATH": "file",
+    "PHONE": "phone",
+    "P": "phone",
+    "URL": "url",
+    "LONG_URL": "url",
+}
+"""The types of options by the placeholders of their values; all others are text. A duration is in seconds."""
 
 
 class Parameter(NamedTuple):
     """An argument or an option.
 
-    ``names`` are the spellings of an option, the short one first, or the placeholder of an argument. ``value`` is the
-    placeholder of the value, and None for a flag. ``choices`` are the only values, if there are any.
+    ``names`` are the spellings of an option, the short one first, or the placeholder of an argument; ``off`` are the
+    spellings that switch a flag off. ``value`` is the placeholder of the value, and None for a flag. ``choices`` are
+    the only values, if there are any.
     """
 
     names: tuple[str, ...]
+    off: tuple[str, ...]
+    type: str
     value: str | None
     help: str
     choices: tuple[str, ...]
@@ -90,10 +107,13 @@ def _parameter(parameter: Any) -> Parameter:
     choices = getattr(parser_of(parameter), "choices", ())
     if parameter.param_type_name == "argument":
         is_required = parameter.required or not metavar.startswith("[")
-        return Parameter((placeholder,), placeholder, text, choices, default, is_required, parameter.nargs == -1)
-    names = (*sorted(parameter.opts, key=len), *parameter.secondary_opts)
-    value = None if _is_flag(parameter) else placeholder
-    return Parameter(names, value, text, choices, default, parameter.required, parameter.multiple)
+        multiple = parameter.nargs == -1
+        return Parameter((placeholder,), (), "text", placeholder, text, choices, default, is_required, multiple)
+    names, off = tuple(sorted(parameter.opts, key=len)), tuple(parameter.secondary_opts)
+    if _is_flag(parameter):
+        return Parameter(names, off, "flag", None, text, (), None, required=False, multiple=False)
+    kind = TYPES.get(placeholder, "text")
+    return Parameter(names, off, kind, placeholder, text, choices, default, parameter.required, parameter.multiple)
 
 
 def _is_flag(parameter: Any) -> bool:
@@ -102,7 +122,7 @@ def _is_flag(parameter: Any) -> bool:
 
 def _default(parameter: Any) -> str | None:
     default = parameter.default
-    if default is None or _is_flag(parameter):
+    if default is None:
         return None
     return ",".join(default) if isinstance(default, tuple) else str(default)
 
@@ -130,7 +150,8 @@ def _command(node: Node) -> dict[str, Any]:
         "costs_credits": effect is Effect.SENDS,
         "arguments": [_argument(argument) for argument in node.arguments],
         "options": [_option(option) for option in node.options],
-        "output": _output(node),
+        "output": list(node.facts.columns),
+        "json": node.facts.json,
         "examples": list(node.facts.examples),
     }
 
@@ -145,15 +166,3 @@ def _option(option: Parameter) -> dict[str, Any]:
     if " " in (option.default or ""):  # "the job's own" is not a value
         described["default"] = None
     return described
-
-
-def _output(node: Node) -> list[str]:
-    """Return the names of a command's output fields."""
-    if node.facts.output:
-        return list(node.facts.output)
-    if node.facts.in_bulk:
-        return list(JOB_FIELDS)
-    if node.facts.performs is None:
-        return []
-    record = node.facts.performs.record
-    return [field.name for field in record.entries or record.fields]

@@ -20,6 +20,7 @@ In a text, ```code``` is printed literally, and ``*word*`` is a placeholder.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -77,6 +78,38 @@ def part(name: str) -> str:
     """Return a text of ``pages/``, or an empty string."""
     path = PAGES / f"{name}.txt"
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def plain(text: str, width: int) -> str:
+    """Return a text for a terminal of this width, without the marks of code and placeholders."""
+    lines: list[str] = []
+
+    def add(text: str, first: str = "", rest: str = "") -> None:
+        unmarked = _INLINE.sub(lambda match: match[1] or match[2], " ".join(text.split()))
+        lines.extend(textwrap.wrap(unmarked, width, initial_indent=first, subsequent_indent=rest))
+
+    for block in _blocks(text):
+        if block.startswith("    "):
+            lines.append(block)
+        elif block.startswith("| "):
+            header, *rows = ([cell.strip() for cell in row.strip("|").split(" | ")] for row in block.split("\n"))
+            for row in rows:
+                add(row[0])
+                for name, cell in zip(header[1:], row[1:], strict=True):
+                    add(f"{name}: {cell}", "    ", "    ")
+        elif block.startswith(("- ", ": ")):
+            for item in re.split(r"\n(?=[-:] )", block):
+                term, _, explanation = item.removeprefix(": ").partition("\n")
+                if item.startswith("- "):
+                    add(item, rest="  ")
+                else:
+                    add(term)
+                    add(explanation, "    ", "    ")
+        else:
+            for paragraph in block.lstrip("# ").split("\\\n"):
+                add(paragraph)
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _main_page(nodes: Mapping[str, Node]) -> list[str]:
@@ -160,7 +193,9 @@ def _argument(argument: Parameter) -> str:
 
 
 def _option(option: Parameter) -> str:
-    return ", ".join(f"`{name}`" for name in option.names) + (f" *{option.value}*" if option.value else "")
+    return ", ".join(f"`{name}`" for name in (*option.names, *option.off)) + (
+        f" *{option.value}*" if option.value else ""
+    )
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -172,11 +207,16 @@ def _split(text: str) -> tuple[str, str]:
 # --- from the markup to roff
 
 
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the blocks of a text, with the texts that it includes."""
+    whole = re.sub(r"^%include (\S+)$", lambda match: part(match[1]), text, flags=re.MULTILINE)
+    yield from filter(None, re.split(r"\n(?:[ ]*\n)+", whole.strip("\n")))
+
+
 def _roff(text: str) -> Iterator[str]:
     """Yield the roff lines of a text."""
-    whole = re.sub(r"^%include (\S+)$", lambda found: part(found[1]), text, flags=re.MULTILINE)
     after_heading = False
-    for block in filter(None, re.split(r"\n(?:[ ]*\n)+", whole.strip("\n"))):
+    for block in _blocks(text):
         break_before = [] if after_heading else [".PP"]
         after_heading = block.startswith("#")
         if after_heading:

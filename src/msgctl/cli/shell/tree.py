@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -27,6 +27,8 @@ from msgctl.operations import Effect, Operation
 from msgctl.text import clean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+JSONShape = Literal["response", "responses", "object", "list", "lines"]
+"""What --json prints: the service's document or several, msgctl's own object or list, or one object per line."""
 
 
 class CommandFacts(NamedTuple):
@@ -35,7 +37,7 @@ class CommandFacts(NamedTuple):
     ``performs`` is the service's operation; a command with several operations has only the first, ``begins_with``.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
     a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
-    has the names of the output fields, unless the service or the job determines them.
+    has the columns of csv and tsv; None for the columns of the operation or of a job. ``json`` is the shape of --json.
     """
 
     examples: tuple[str, ...] = ()
@@ -46,7 +48,23 @@ class CommandFacts(NamedTuple):
     asks: bool = False
     has_dry_run: bool = False
     dry_run_help: str = ""
-    output: Sequence[str] = ()
+    output: Sequence[str] | None = None
+    json: JSONShape = "object"
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of csv and tsv, in their order."""
+        if self.output is not None:
+            return self.output
+        if self.in_bulk:
+            from msgctl.jobs.report import JOB_FIELDS
+
+            return JOB_FIELDS
+        if self.performs is None:
+            return ()
+        from msgctl.output.fields import of_record
+
+        return of_record(self.performs.record)
 
 
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
@@ -194,7 +212,8 @@ def command(
     asks: bool = False,
     has_dry_run: bool = True,
     dry_run_help: str = "",
-    output: Sequence[str] = (),
+    output: Sequence[str] | None = None,
+    json: JSONShape | None = None,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
@@ -203,6 +222,8 @@ def command(
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and effect is not None
+    if json is None:
+        json = "response" if performs and not in_bulk else "object"
     facts = CommandFacts(
         examples,
         performs,
@@ -213,6 +234,7 @@ def command(
         has_dry_run,
         dry_run_help or ("Print the summary and send nothing." if in_bulk else ""),
         output,
+        json,
     )
 
     def decorate(function: Function) -> Function:
@@ -226,11 +248,16 @@ def command(
 
 
 def default_command(
-    owner: typer.Typer, *examples: str, performs: Operation | None = None, output: Sequence[str] = ()
+    owner: typer.Typer,
+    *examples: str,
+    performs: Operation | None = None,
+    output: Sequence[str] | None = None,
+    json: JSONShape = "response",
 ) -> Callable[[Function], Function]:
     """Run a function if a group is given no command: `msgctl history`. It returns None if there is a command."""
     effect = performs.effect if performs else None
-    facts = CommandFacts(examples, performs, performs, effect, has_dry_run=effect is not None, output=output)
+    has_dry_run = effect is not None
+    facts = CommandFacts(examples, performs, performs, effect, has_dry_run=has_dry_run, output=output, json=json)
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)
