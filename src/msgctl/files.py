@@ -24,6 +24,7 @@ PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
+STORE_ELSEWHERE = "Set MSGCTL_STORE to a file in a directory that this user can write."
 NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
 
 
@@ -65,55 +66,27 @@ def locked(path: Path) -> Iterator[None]:
     The lock is a separate file, ``.NAME.lock``, because the file itself is replaced. It is beside the target of a
     symbolic link, so that all processes use the same lock. Raises ConfigurationError.
     """
-    target = _target(path)
-    lock, unchanged = _beside(target, "lock"), "nothing was changed"
-    with explained("lock", lock, unchanged):
+    lock = _beside(_target(path), "lock")
+    with explained("lock", lock, "nothing was changed"):
         make_folder(path.parent)
-    with held(lock, MAX_WAIT, consequence=unchanged):
-        yield
-
-
-class HeldError(ConfigurationError):
-    """Another process holds a lock."""
-
-
-@contextmanager
-def held(
-    path: Path,
-    wait: float | None = None,
-    *,
-    flags: int = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW,
-    consequence: str = "",
-) -> Iterator[int]:
-    """Hold the lock of a file, and yield its descriptor. The system releases the lock at any end of the process.
-
-    ``flags`` open the file; by default, a missing one is created (0600). Raises HeldError if another process holds the
-    lock for longer than ``wait`` seconds (default: wait indefinitely), and ConfigurationError.
-    """
-    with explained("lock", path, consequence):
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with explained("lock", path, consequence):
-            if wait is None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            elif not _take(descriptor, wait):
-                what = f"Another program has locked {shown(path)}"
-                raise HeldError(what, "Try again when it is done.", consequence=consequence)
-        yield descriptor
+        with explained("lock", lock, "nothing was changed"):
+            _take(descriptor, lock)
+        yield
     finally:
-        os.close(descriptor)
+        os.close(descriptor)  # the system also releases the lock at any other end of the process
 
 
-def _take(descriptor: int, wait: float) -> bool:
-    """Wait for a lock, at most this long. Return whether it was taken. Raises OSError."""
-    deadline = time.monotonic() + wait
-    while True:
+def _take(descriptor: int, lock: Path) -> None:
+    deadline = time.monotonic() + MAX_WAIT
+    while time.monotonic() < deadline:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        if time.monotonic() > deadline:
-            return False
+            return
         time.sleep(PAUSE)
+    what = f"Another program has locked {shown(lock)}"
+    raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
 
 
 def write(path: Path, content: bytes) -> None:
@@ -172,7 +145,7 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
+def explained(doing: str, path: Path, consequence: str = "", hint: str = CHECK_PERMISSIONS) -> Iterator[None]:
     """Convert an OSError to ConfigurationError, with a hint: ``Cannot read PATH: Permission denied``."""
     try:
         yield
@@ -185,7 +158,7 @@ def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
         }
         raise ConfigurationError(
             f"Cannot {doing} {shown(path)}: {error.strerror or type(error).__name__}",
-            hints.get(error.errno or 0, CHECK_PERMISSIONS),
+            hints.get(error.errno or 0, hint),
             consequence=consequence,
         ) from error
 
@@ -205,30 +178,31 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    with _needs_home():
+    with _needs_home("MSGCTL_CONFIG"):
         return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
-def state(name: str) -> Path:
+def state(name: str, variable: str = "XDG_STATE_HOME") -> Path:
     """Return a file or directory in the platform's state directory, such as ``store.sqlite3``.
 
-    Raises ConfigurationError if there is no home directory.
+    Raises ConfigurationError if there is no home directory; its hint mentions a variable that makes it unnecessary.
     """
     import platformdirs
 
-    with _needs_home():
+    with _needs_home(variable):
         directory = platformdirs.user_state_path("msgctl")
     return directory / name
 
 
 @contextmanager
-def _needs_home() -> Iterator[None]:
+def _needs_home(variable: str) -> Iterator[None]:
     """Convert the error for a user without an entry in the password database, as in many containers."""
     try:
         yield
     except RuntimeError:
         raise ConfigurationError(
-            "There is no home directory: HOME is not set, and this user has no account", "Set HOME to a directory."
+            "There is no home directory: HOME is not set, and this user has no account",
+            f"Set {variable} to a path that this user can write, or set HOME.",
         ) from None
 
 

@@ -130,6 +130,49 @@ def test_the_group_may_read_a_file_of_root(tool: Tool) -> None:
         assert tool("profile", "list").code == code, oct(mode)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_key_command_in_a_file_of_another_user_is_refused(tool: Tool, home: Path) -> None:
+    path = write_config(table("main", f"key_command = 'touch {home}/ran'", key=None))
+    os.chown(path, 12345, -1)
+    error = tool("-p", "main", "balance", "--json").error
+    assert (error["exit_code"], error["reason"], (home / "ran").exists()) == (3, "unsafe_file", False)
+    write_config(table("main"))
+    os.chown(path, 12345, -1)
+    assert tool("profile", "list").code == 0
+
+
+@pytest.mark.usefixtures("service")
+def test_a_file_with_a_secret_that_others_can_read_is_refused_even_if_the_variables_are_the_account(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_STORE", "store.sqlite3")
+    path = write_config(table("main", "store = 'postgresql://app:s3cret/db'", key=None), mode=0o644)
+    assert tool("balance", "--json").error["reason"] == "unsafe_file"
+    for content, mode in ((path.read_bytes(), 0o600), (b"broken [", 0o644)):
+        write_config(content, mode=mode)
+        assert tool("profile", "show").code == 0
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        ("postgresql://app:s3cret@db.example:5432,db2.example/x", "db.example:5432,db2.example/x"),
+        ("postgresql://db.example/x?user=app&pass%77ord=s3cret", "db.example/x"),
+        ("postgresql://db.example/x?sslpassword=s3cret", "db.example/x"),
+        ("postgresql://app:s3cret/x", "***"),
+        ("postgresql://app:s3#cret@db.example/x", "***"),
+        ("postgresql://app:5432/s3cret@db.example/x", "***"),
+        ("postgresql://app:s3cret@@db.example/x", "***"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json", "csv", "jsonl"])
+def test_no_format_shows_the_password_in_the_url_of_a_store(tool: Tool, store: str, shown: str, form: str) -> None:
+    write_config(table("main", f"store = '{store}'"))
+    done = tool("profile", "show", "main", "-o", form)
+    assert (done.code, "s3" in done.out, "cret" in done.out) == (0, False, False)
+    assert f"postgresql://{shown} (with a password)" in done.out
+
+
 # --- a file that cannot be understood
 
 

@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,14 +139,16 @@ def test_a_lock_that_is_held_for_too_long_is_an_error(file: Path, monkeypatch: p
 # --- where they are
 
 
-def test_the_error_without_a_home_directory_suggests_setting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_a_home_directory_suggests_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless(*_: object) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     for function in ("user_config_path", "user_state_path"):
         monkeypatch.setattr(f"platformdirs.{function}", homeless)
-    with pytest.raises(ConfigurationError, match="no home directory") as raised:
-        files.config_file({})
-    assert "HOME" in (raised.value.hint or "")
-    with pytest.raises(ConfigurationError, match="no home directory"):
-        files.state("history.sqlite3")
+    for variable, path in (
+        ("MSGCTL_CONFIG", partial(files.config_file, {})),
+        ("MSGCTL_STORE", partial(files.state, "store.sqlite3", "MSGCTL_STORE")),
+    ):
+        with pytest.raises(ConfigurationError, match="no home directory") as raised:
+            path()
+        assert f"Set {variable}" in (raised.value.hint or "")

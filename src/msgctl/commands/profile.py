@@ -1,13 +1,14 @@
 """`msgctl profile`: accounts, their credentials and defaults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from msgctl import files, values
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli.options.profile import AccountOptions, Preferences, checked_base_url
 from msgctl.cli.options.send import COUNTRY_VARIABLE
 from msgctl.cli.runs.send import dry_run, perform
@@ -18,7 +19,7 @@ from msgctl.cli.shell.help import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.file import ConfigFile, Document
+from msgctl.config.file import ConfigFile, Document, has_password, store_shown
 from msgctl.config.profiles import KEY_SOURCES, StoredProfile, base_url_fault
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import build
@@ -72,7 +73,7 @@ def add(
         balance = _check_account(context, name, settings)
         if context.options.dry_run:
             return balance
-    with config_file.changed(context.config_path) as config:
+    with _changed_file(context) as config:
         _check_new(config, name, force=force)
         before = config.profiles.pop(name, {})
         if not config.profiles and config.default != profiles.SANDBOX:
@@ -96,8 +97,13 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
     settings = options.given(allow_http=stored.settings.get("allow_http") is True) | preferences.given()
     if not (settings or options.has_key or preferences.word):
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
+    if has_password(settings.get("store", "")):
+        context.warn(
+            "The URL of the store contains a password, which is saved in the configuration file. Better leave it out, "
+            "and add a line to ~/.pgpass (mode 0600): HOST:5432:DATABASE:USER:PASSWORD"
+        )
     key = options.key(context) if options.has_key else {}
-    with config_file.changed(context.config_path) as config:
+    with _changed_file(context) as config:
         before = profiles.stored(config, name)
         replaced = KEY_SOURCES if key else ()
         kept = {setting: value for setting, value in before.settings.items() if setting not in replaced}
@@ -106,6 +112,15 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
         if words == {"words": {}}:
             del config.profiles[name]["words"]
     return _changed(context, config, name, "Changed")
+
+
+@contextmanager
+def _changed_file(context: Context) -> Iterator[ConfigFile]:
+    """Yield the content of the configuration file for changes; note that comments are not kept."""
+    with config_file.changed(context.config_path) as config:
+        yield config
+    if config.has_comments:
+        context.note(f"The comments in {files.shown(context.config_path)} were not kept.")
 
 
 def _changed(context: Context, config: ConfigFile, name: str, verb: str) -> Result:
@@ -217,7 +232,7 @@ def _sources(context: Context, profile: StoredProfile) -> dict[str, str]:
 @command(app, "use", "msgctl profile use main")
 def use(context: Context, name: Name) -> Result:
     """Make a profile the default."""
-    with config_file.changed(context.config_path) as config:
+    with _changed_file(context) as config:
         if name != profiles.SANDBOX:
             profiles.stored(config, name)
         config.document["default_profile"] = name
@@ -232,7 +247,7 @@ def remove(context: Context, name: Name) -> Result:
     _refuse_sandbox(name)
     profiles.stored(context.config, name)
     prompts.confirm(context, f"Remove profile {name} and its key?")
-    with config_file.changed(context.config_path) as config:
+    with _changed_file(context) as config:
         document = _document(profiles.stored(config, name), config)
         del config.profiles[name]
         default = _new_default(config, name)
@@ -293,4 +308,4 @@ def _document(profile: StoredProfile, config: ConfigFile) -> dict[str, Any]:
 
 def _shown(setting: str, value: Any) -> Any:
     """Return the value of a setting; the URL of a store without its password."""
-    return profiles.store_shown(value) if setting == "store" else value
+    return store_shown(value) if setting == "store" else value

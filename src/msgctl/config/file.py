@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote_plus
 
 from msgctl import files
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, shorten
 
 Document = dict[str, Any]
+
+_STRING = re.compile(r'"{3}(?:\\.|.)*?"{3}|' + r"'{3}.*?'{3}|" + r'"(?:\\.|[^"\\])*"|' + r"'[^']*'", re.DOTALL)
+"""A string of TOML, which may contain a number sign."""
+_HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^][:@/?#,]*)(?::[0-9]*)?"
+_STORE_URL = re.compile(
+    rf"[^:/?#@]*://(?:[^:@/?#]*(?P<password>:[^@/?#]*)?@)?(?P<place>{_HOST}(?:,{_HOST})*(?:/[^@?#]*)?)"
+    r"(?:\?(?P<parameters>[^@#]*))?"
+)
+"""The URL of a store."""
 
 
 @dataclass(slots=True, repr=False)
@@ -24,6 +34,7 @@ class ConfigFile:
 
     path: Path
     document: Document
+    has_comments: bool = False
 
     @property
     def profiles(self) -> dict[str, Document]:
@@ -49,10 +60,32 @@ def load(path: Path) -> ConfigFile:
                 status, content = os.fstat(file.fileno()), file.read()
         except FileNotFoundError:
             return ConfigFile(path, {})
-    config = ConfigFile(path, _parse(files.shown(path), content))
+    config = ConfigFile(path, _parse(files.shown(path), content), has_comments="#" in _STRING.sub("", content.decode()))
+    if any("key_command" in profile for profile in config.profiles.values()) and status.st_uid not in (0, os.geteuid()):
+        raise ConfigurationError(
+            f"{files.shown(path)} contains a key_command and belongs to another user",
+            'Check the command, then take the file over: chown "$(id -u)" ' + files.typed(path),
+            reason="unsafe_file",
+        )
     if any(_has_secret(profile) for profile in config.profiles.values()):
         _check_private(path, status)
     return config
+
+
+def refuse_unsafe(environ: Mapping[str, str]) -> None:
+    """Refuse a file with a secret that is not private, even if the run needs nothing in it: another run does.
+
+    Raises ConfigurationError (``unsafe_file``).
+    """
+    try:
+        path = files.config_file(environ)
+        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            load(path)
+    except OSError:  # usually, there is no file
+        return
+    except ConfigurationError as error:
+        if error.reason == "unsafe_file":
+            raise
 
 
 def _has_secret(profile: Document) -> bool:
@@ -60,13 +93,21 @@ def _has_secret(profile: Document) -> bool:
     return "key" in profile or "key_command" in profile or has_password(str(profile.get("store", "")))
 
 
-def has_password(url: str) -> bool:
-    """Return whether the URL of a store contains a password."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.password) or "password" in dict(parse_qsl(parts.query))
-    except ValueError:  # a malformed address in brackets
-        return "@" in url or "password" in url
+def has_password(store: str) -> bool:
+    """Return whether a store is a URL with a password, or a malformed one, which may have it anywhere."""
+    if "://" not in store:
+        return False
+    url = _STORE_URL.fullmatch(store)
+    return url is None or url["password"] is not None or "password" in unquote_plus(url["parameters"] or "").lower()
+
+
+def store_shown(store: str) -> str:
+    """Return the path or URL of a store without its password."""
+    if not has_password(store):
+        return clean(store)
+    url = _STORE_URL.fullmatch(store)
+    place = "***" if url is None else url["place"]
+    return f"{clean(store.partition('://')[0])}://{clean(place)} (with a password)"
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:

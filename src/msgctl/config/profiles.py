@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from msgctl import files
-from msgctl.config.file import ConfigFile, has_password
+from msgctl.config.file import ConfigFile
 from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.text import clean, is_unsafe, shorten
 
@@ -313,11 +313,6 @@ def _unknown(place: str, setting: str, known: Sequence[str]) -> str:
     near = get_close_matches(setting, known, n=1)
     suggestion = f": did you mean {near[0]}?" if near else ""
     return f"{place}: unknown setting {shorten(setting, 64)}{suggestion}"
-
-
-def store_shown(store: str) -> str:
-    """Return the path or URL of a store without its password."""
-    return f"{without_secrets(store)} (with a password)" if has_password(store) else clean(store)
 
 
 def _names(config: ConfigFile) -> str:

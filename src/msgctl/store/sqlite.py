@@ -46,7 +46,7 @@ class SQLite(Database):
                 f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
                 "Update SQLite, or use a Python that contains a newer one.",
             )
-        with files.explained("use the store", path, "nothing was sent"):
+        with files.explained("use the store", path, "nothing was sent", files.STORE_ELSEWHERE):
             files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:
                 raise _error(

@@ -102,6 +102,8 @@ class Context:
         from msgctl.outcomes import words
 
         profile = profiles.choose(lambda: self.config, self.environ, name).checked()
+        if not profile.by:
+            config_file.refuse_unsafe(self.environ)
         words.use(profile.words)
         return profile
 
@@ -169,7 +171,9 @@ class Context:
     def _open_store(self, timeout: float) -> "Store":
         from msgctl.store.store import open_store
 
-        store = open_store(self.store_location or files.state("store.sqlite3"), timeout=timeout, clock=self.clock)
+        store = open_store(
+            self.store_location or files.state("store.sqlite3", "MSGCTL_STORE"), timeout=timeout, clock=self.clock
+        )
         return self.stack.enter_context(closing(store))
 
     @property
