@@ -94,7 +94,7 @@ def test_a_response_may_repeat_a_long_message_with_every_character_escaped(servi
     entries = [{"id": f"message-{phone}", "status": "sent", "phone": phone, "sms": message} for phone in phones]
     record = {"id": "d1", "status": 1, "data": entries}
     service.will(respond(json.dumps(record, ensure_ascii=True, indent=8).encode()))
-    done = tool("sms", "send", *phones, "-m", message, "--json")
+    done = tool("sms", "send", *phones, "-m", message, "--max-segments", "50", "--json")
     assert (done.code, done.err) == (0, "")
     assert done.document == record
 
