@@ -90,7 +90,7 @@ REASONS = {
     "low_balance": "6: fewer credits are left than --min",
     "not_accepted": "6: some recipients were not accepted",
     "not_delivered": "6: a message was not delivered, or reached another final state",
-    "state_not_reached": "6: the time ran out before a message reached the state",
+    "state_not_reached": "6: the time ran out before a message reached the state, or its state could not be read",
     "running_elsewhere": "6: another process or machine runs the job or uses the key",
     "paused": "6: the job is paused",
     "cancelled": "6: the job is cancelled",
@@ -126,7 +126,8 @@ class MsgctlError(Exception):
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a text that
-    left the outcome in doubt, after the kind of words that it could be added to in a profile.
+    left the outcome in doubt, after the kind of words that it could be added to in a profile. ``job`` is the ID of the
+    job that the error is about, if the run as a whole is not about it.
     """
 
     kind: ClassVar[str] = "error"
@@ -158,6 +159,7 @@ class MsgctlError(Exception):
         self.recipients = recipients
         self.word = word
         self.response: Any = None
+        self.job: str | None = None
 
     @property
     def message(self) -> str:

@@ -281,6 +281,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
 
     context.check_fields(JOB_FIELDS)
     named = find(context, job)
+    context.job = named.id
     if named.state == "done":
         raise UsageError(f"The job {clean(named.reference)} is done: there is nothing to cancel")
     if named.state != "cancelled":
@@ -340,6 +341,7 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
     account = context.profile.account
     named = {job.number: job for job in (find(context, name) for name in names)}
     for job in named.values():
+        context.job = job.id
         _check_removable(job, account)
     return list(named.values())
 

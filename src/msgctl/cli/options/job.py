@@ -33,10 +33,13 @@ class Which(OptionGroup):
                 "Give a job ID or name, or --last.",
             )
         if self.job is not None:
-            return find(context, self.job)
-        job = jobs.last(context.store, machine=context.store.machine)
-        if job is None:
-            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
+            job = find(context, self.job)
+        else:
+            last = jobs.last(context.store, machine=context.store.machine)
+            if last is None:
+                raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
+            job = last
+        context.job = job.id
         return job
 
 

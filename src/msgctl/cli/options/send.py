@@ -97,7 +97,7 @@ class Country(OptionGroup):
         if self.no_number_check:
             return phones.as_typed(text).digits
         if "," in text:
-            raise UsageError(f"{quote(text)} is a list: give one number")
+            raise UsageError(f"{quote(text)} is a list: give one number", reason="invalid_phone")
         phone = phones.read(text, self.known(context), sms=sms, unchecked=self.unchecked)
         if phone.abroad:
             context.note(f"{phone.digits} is a number in {phone.abroad}")
@@ -122,11 +122,13 @@ class Country(OptionGroup):
         for text in texts:
             parts = text.split(",")
             if len(parts) > 1 and not all(part.strip() for part in parts):
-                raise UsageError(f"{quote(text)} has a comma without a number beside it")
+                what = f"{quote(text)} has a comma without a number beside it"
+                raise UsageError(what, reason="invalid_phone")
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
                 raise UsageError(
                     f"{quote(text)} is not a phone number",
                     f"Give only numbers here, and {other_text}, in quotes.",
+                    reason="invalid_phone",
                 )
             for part in parts:
                 number = self.one(context, part, sms=sms)

@@ -288,6 +288,7 @@ class Bulk:
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the job that has this name, or return its result if it has not stopped."""
         context = self._context
+        context.job = job.id
         if job.is_running:
             raise owners.running_elsewhere(job)
         self._note_options(job)

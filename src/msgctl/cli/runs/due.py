@@ -96,9 +96,9 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
             return []
-        return [error.within(f"Job {clean(job.reference)}")]
+        return [_of_job(error, job)]
     except MsgctlError as error:
-        return [error.within(f"Job {clean(job.reference)}")]
+        return [_of_job(error, job)]
     finally:
         context.carried_out |= own.carried_out
     errors = job_result.failures
@@ -106,7 +106,14 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         _print(context, jobs.get(context.store, job.number))
     except STORE_ERRORS as lost:  # if the job lost the store, its own error says more
         errors = errors or [lost]
-    return [error.within(f"Job {clean(job.reference)}") for error in errors]
+    return [_of_job(error, job) for error in errors]
+
+
+def _of_job(error: MsgctlError, job: Job) -> MsgctlError:
+    """Return an error that begins with its job."""
+    error = error.within(f"Job {clean(job.reference)}")
+    error.job = job.id
+    return error
 
 
 def _print(context: Context, job: Job) -> None:

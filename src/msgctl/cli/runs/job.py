@@ -27,7 +27,7 @@ from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
 from msgctl.outcomes.judge import CREDIT
-from msgctl.output.result import Layout, OwnResult
+from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
 from msgctl.store.sending import LostJobError
@@ -49,6 +49,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     After the rest of an interrupted resend, send to the other pending recipients, unless ``only_resend`` is true.
     Raises ConditionError if another process runs it, or takes it over meanwhile.
     """
+    context.job = job.id
     settings = Settings.load(job.settings)
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
@@ -125,6 +126,7 @@ def result(
     is_replayed: bool = False,
 ) -> OwnResult:
     """Return a job as ``job show`` prints it, with its error and the next steps."""
+    context.job = job.id
     summary = report.details(context.store, job) if is_stored else report.summary(job)
     steps = ending.next_steps(
         job,
@@ -214,7 +216,8 @@ def _signals(context: Context, stop: Callable[[Why], None], hint: str) -> Iterat
 
 def _bar(context: Context) -> JobProgress | None:
     is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
-    if context.options.quiet or is_dumb or not context.stderr.isatty():
+    is_silent = context.options.quiet or context.options.format is Format.JSON
+    if is_silent or is_dumb or not context.stderr.isatty():
         return None
     from msgctl.output.progress import JobProgress
 

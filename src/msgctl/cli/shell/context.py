@@ -57,6 +57,10 @@ class Context:
         self.monotonic = monotonic
         self.sleep = sleep
         self.options = GlobalOptions()
+        self.command = "msgctl"
+        """The command without ``msgctl``, such as ``sms send``, once it is known."""
+        self.job: str | None = None
+        """The ID of the job that the command is about, once it is known."""
         self.operation: Operation | None = None
         """The operation of the command, once it is known."""
         self.effect: Effect | None = None

@@ -20,7 +20,7 @@ from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
-from msgctl.text import shorten
+from msgctl.text import shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
 
@@ -36,7 +36,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     as_json = context.options.format is Format.JSON
     if not context.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
-    if isinstance(error, Interrupted) and context.stderr.isatty():
+    if isinstance(error, Interrupted) and context.stderr.isatty() and not as_json:
         context.say("")  # ends the line with ^C or a prompt
     context.say(_json_line(error, context) if as_json else _lines(error, context))
     return error.exit_code
@@ -90,9 +90,13 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         "message": error.message,
         "exit_code": error.exit_code,
         "nothing_sent": _nothing_sent(error, context),
+        "time": timestamp(context.clock()),
+        "command": context.command,
     }
     if error.hint:
         document["hint"] = error.hint
+    if job := error.job or context.job:
+        document["job"] = job
     if error.replayed:
         document["replayed"] = True
     return jsontext.escape(jsontext.dump({**document, **error.document()}), ascii_only=True)

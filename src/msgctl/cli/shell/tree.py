@@ -134,6 +134,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         """
         if ctx.resilient_parsing:  # a shell completes the command line
             return super().parse_args(ctx, args)
+        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
         ctx.obj.operation = self.facts.begins_with
         ctx.obj.effect = self.facts.effect
         params: list[Any] = [param for param in self.params if param.param_type_name == "option"]
@@ -176,7 +177,8 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options of a group, which some groups accept without a command."""
-        ctx.obj.operation = self.facts.begins_with  # a command sets its own
+        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")  # a command sets its own
+        ctx.obj.operation = self.facts.begins_with
         ctx.obj.effect = self.facts.effect
         left = super().parse_args(ctx, args)
         ctx.obj.options.check()
