@@ -6,7 +6,7 @@ import os
 import tracemalloc
 import zipfile
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from msgctl.output import spreadsheet
 INJECTED = '<r></r></is></c><c r="Z9"><f>HYPERLINK("http://198.51.100.1")</f></c><c t="inlineStr"><is><r></r>'
 FORMULAS = ("=1+1", "+57-300", "-1+2", "@SUM(1)", "\t=1+1", INJECTED)
 ROWS: list[dict[str, Any]] = [
-    {"line": 2, "phone": "573001234567", "id": "12e45678", "credits": "1", "name": "María José Ñandú"},
-    {"line": 3, "phone": "003", "id": None, "credits": "1.5", "name": "two; parts,\nand lines\x1b"},
+    {"line": 2, "phone": "573001234567", "id": "12e45678", "credits": 1, "name": "María José Ñandú"},
+    {"line": 3, "phone": "003", "id": None, "credits": 1.5, "name": "two; parts,\nand lines\x1b"},
 ]
 COLUMNS = tuple(ROWS[0])
 
@@ -48,12 +48,19 @@ def saved(path: Path, *texts: str) -> Path:
 
 
 def test_a_workbook_has_text_numbers_and_times(book: Path) -> None:
-    times = {"day": "2026-12-01", "moment": "2026-12-01 09:05:00", "none": "2026-02-30", "early": "1900-01-01"}
-    assert spreadsheet.save(book, (*COLUMNS, *times), [{**ROWS[0], **times}, ROWS[1]]) == 2
+    times = {"day": "2026-12-01", "moment": "2026-12-01 09:05:00", "time": "2026-12-01T09:05:00Z"}
+    times |= {"none": "2026-02-30", "early": "1900-01-01", "message": "2026-12-01"}
+    assert spreadsheet.save(book, (*COLUMNS, *times), [{**ROWS[0], **times}, ROWS[1]], zone=UTC) == 2
     header, first, second = cells(book)
     assert header == [*COLUMNS, *times]
     assert first[:5] == [2, "573001234567", "12e45678", 1, "María José Ñandú"]
-    assert first[5:] == [date(2026, 12, 1), datetime(2026, 12, 1, 9, 5), "2026-02-30", "1900-01-01"]
+    assert first[5:] == [
+        date(2026, 12, 1),
+        *[datetime(2026, 12, 1, 9, 5)] * 2,
+        "2026-02-30",
+        "1900-01-01",
+        "2026-12-01",
+    ]
     assert second[:5] == [3, "003", "", 1.5, "two; parts,\nand lines\\x1b"]
 
 
@@ -115,7 +122,7 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
 def test_a_table_that_excel_cannot_read_is_an_error(columns: Sequence[str], text: str, limit: str, book: Path) -> None:
     with pytest.raises(UsageError, match=limit) as error:
         spreadsheet.save(book, columns, [{"name": text}])
-    assert (error.value.hint, book.exists()) == ("Use csv: -o csv > FILE.csv", False)
+    assert (error.value.hint, book.exists()) == ("Use csv: --save FILE.csv", False)
 
 
 @pytest.mark.slow

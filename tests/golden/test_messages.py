@@ -100,7 +100,7 @@ def files(recorder: Recorder, service: Service) -> None:
             "sms", "bulk", "people.csv", "-m", "x", "--yes", "--window", "co", about="the package holidays is missing"
         )
         patch.setitem(sys.modules, "xlsxwriter", None)
-        recorder.run("job", "report", "--last", "--to", "report.xlsx", about="the package xlsxwriter is missing")
+        recorder.run("job", "report", "--last", "--save", "report.xlsx", about="the package xlsxwriter is missing")
 
 
 ROWS = [

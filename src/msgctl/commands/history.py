@@ -1,7 +1,8 @@
 """`msgctl history`: the messages in the store, and their results."""
 
-from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,17 +12,20 @@ from msgctl.cli.options.send import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import date_option, number_option
+from msgctl.cli.shell.parsers import date_option, number_option, save_option
 from msgctl.cli.shell.tree import command, default_command, group
 from msgctl.errors import UsageError
-from msgctl.output.result import Format, Layout, OwnResult, TextResult
+from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
 from msgctl.store import history as entries
-from msgctl.store import jobs, removal
+from msgctl.store import jobs, people, removal
 from msgctl.store.history import Entry
 from msgctl.store.results import as_credits
 from msgctl.text import plural, timestamp
 
-HISTORY_FIELDS = (*(name for name in Entry._fields if name not in ("parameters", "settings")), "message")
+HISTORY_FIELDS = (
+    *("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits"),
+    "message",
+)
 SHOWN = 20
 """Entries that a terminal shows without --limit."""
 MAX_LISTED = 1_000_000
@@ -68,6 +72,7 @@ class Listing(Period):
         int | None,
         number_option("--limit", "Only the newest N entries. [default: all; on a terminal 20]", 1, MAX_LISTED),
     ] = None
+    save: Annotated[Path | None, save_option()] = None
 
     def number(self, context: Context) -> str | None:
         """Return the number to look up. Raises UsageError."""
@@ -105,33 +110,58 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     filters["profile"] = context.options.profile
     if listing.job is not None:
         filters["job"] = jobs.find(context.store, listing.job, context.known_account).number
+    is_table = context.format is Format.TABLE and listing.save is None
+    document = _document_for_people if is_table else _document
+    documents: Sequence[Document] | _Documents
     if most is None:
-        documents = _Documents(lambda: entries.all_entries(context.store, **filters))
-        return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY)
-    newest = entries.entries(context.store, most + 1, **filters)
-    if len(newest) > most and listing.limit is None:
-        context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
+        documents = _Documents(lambda: entries.all_entries(context.store, **filters), document)
+    else:
+        newest = entries.entries(context.store, most + 1, **filters)
+        if len(newest) > most and listing.limit is None:
+            context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
+        documents = [document(entry) for entry in newest[-most:]]
     empty = "No matching messages in the history."
     if listing.is_empty and filters["profile"] is None:
         empty = "The history is empty."
-    shown = [_document(entry) for entry in newest[-most:]]
-    return OwnResult(shown, HISTORY_FIELDS, Layout.HISTORY, empty=empty)
+    about = [] if filters["phone"] is None else _about(context, filters["phone"])
+    return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)
 
 
 class _Documents:
     """Entries as documents. Each iteration reads the store again, so that a million are not in memory together."""
 
-    def __init__(self, read: Callable[[], Iterator[Entry]]) -> None:
+    def __init__(self, read: Callable[[], Iterator[Entry]], document: Callable[[Entry], Document]) -> None:
         self._read = read
+        self._document = document
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(_document, self._read())
+    def __bool__(self) -> bool:
+        """Return whether there are any entries."""
+        return next(self._read(), None) is not None
+
+    def __iter__(self) -> Iterator[Document]:
+        return map(self._document, self._read())
 
 
 def _document(entry: Entry) -> dict[str, Any]:
     """Return an entry with the fields that are shown."""
     shown = {name: getattr(entry, name) for name in HISTORY_FIELDS}
     return shown | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
+
+
+def _document_for_people(entry: Entry) -> Document:
+    """Return an entry with the name of its job instead of the ID."""
+    return _document(entry) | {"job": entry.name or entry.job}
+
+
+def _about(context: Context, phone: str) -> list[tuple[str, str]]:
+    """Return the opt-outs of a number, and the time zone of the times, for people who look up one number."""
+    zone = str(context.zone) if context.zone else f"{context.now().astimezone():%Z}"
+    optouts = []
+    for optout in people.optouts_of(context.store, phone):
+        channel = "all channels" if optout.channel == people.ALL else optout.channel
+        since = datetime.fromtimestamp(optout.time / 1000, context.zone)
+        optouts.append(f"{channel} since {since:%a %Y-%m-%d %H:%M}")
+    return [("Opted out", ", ".join(optouts) or "no"), ("Time zone", zone)]
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)

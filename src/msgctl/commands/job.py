@@ -10,13 +10,21 @@ from typing import Annotated
 
 import typer
 
-from msgctl import files
 from msgctl import operations as ops
 from msgctl.cli.options.bulk import ChangedOptions
 from msgctl.cli.options.job import JobName, JobNames, Which, find
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import Choice, Choices, Chosen, choice_option, date_option, max_wait_option, until_option
+from msgctl.cli.shell.parsers import (
+    Choice,
+    Choices,
+    Chosen,
+    choice_option,
+    date_option,
+    max_wait_option,
+    save_option,
+    until_option,
+)
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
@@ -142,7 +150,7 @@ def run_due(context: Context) -> RawResult | None:
     "report",
     "msgctl job report 20261121-3f9a2c -o csv > report.csv",
     "msgctl job report 20261121-3f9a2c --only unknown",
-    "msgctl job report --last --to report.xlsx",
+    "msgctl job report --last --save report.xlsx",
     output=COLUMNS,
     json="list",
 )
@@ -159,30 +167,17 @@ def report(
             parser=Choices((*OUTCOMES, *DELIVERIES), "outcome"),
         ),
     ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="FILE", help="Write an Excel workbook, FILE.xlsx."),
-    ] = None,
-) -> OwnResult | None:
-    """List every recipient and the result, in the order of the file."""
-    path = None if to is None else Path(to)
-    if path:
-        from msgctl.output import spreadsheet
-
-        spreadsheet.check(path)
+    save: Annotated[Path | None, save_option()] = None,
+) -> OwnResult:
+    """List every recipient and the result, in the order of the file. A bulk command can read the report."""
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.found(context)
     context.use_words_of(job.profile)
     listing = Report(context.store, job, wanted)
     context.check_fields(listing.columns)
-    if path:
-        columns = context.options.fields or listing.columns
-        rows = spreadsheet.save(path, columns, listing, header=not context.options.no_header)
-        context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
-        return None
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f"Job {clean(job.reference)} has no {kind}recipients"
-    return OwnResult(listing, listing.columns, Layout.REPORT, empty=empty)
+    return OwnResult(listing, listing.columns, Layout.REPORT, empty=empty, save=save)
 
 
 @command(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -14,7 +15,7 @@ from msgctl.cli.options.send import field_parser, option
 from msgctl.cli.runs.send import dry_run, run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import date_option, parser, text_option
+from msgctl.cli.shell.parsers import date_option, parser, save_option, text_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build
@@ -109,6 +110,7 @@ def stats(
 # --- a file of links
 
 LinkName = Annotated[str, text_option("--name", "NAME", "Name of each short URL; it may contain {column} and {line}.")]
+SaveFile = Annotated[Path | None, save_option()]
 
 
 @command(
@@ -127,6 +129,7 @@ def bulk(
         str,
         typer.Option("--to", metavar="LONG_URL", help="Where the links lead; {column} works in its path and query."),
     ],
+    save: SaveFile = None,
 ) -> OwnResult:
     """Create a short URL for each row of a file, and print the file with a column "link".
 
@@ -141,7 +144,7 @@ def bulk(
         for row in table.rows:
             requests += (look_up(row.link, today), creation(row.link))
         return dry_run(context, *requests)
-    return _with_column(context, table, partial(short_url, today=today))
+    return _with_column(context, table, partial(short_url, today=today), save)
 
 
 @command(
@@ -152,7 +155,7 @@ def bulk(
     output=("clicks",),
     json="list",
 )
-def clicks(context: Context, file: InputFile, name: LinkName, days: Days) -> OwnResult:
+def clicks(context: Context, file: InputFile, name: LinkName, days: Days, save: SaveFile = None) -> OwnResult:
     """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
     from msgctl.jobs.links import clicks as count
     from msgctl.jobs.links import statistics
@@ -161,7 +164,7 @@ def clicks(context: Context, file: InputFile, name: LinkName, days: Days) -> Own
     table = _read(context, file, "clicks", name)
     if context.options.dry_run:
         return dry_run(context, *(statistics(row.link, since, until) for row in table.rows))
-    return _with_column(context, table, partial(count, since=since, until=until))
+    return _with_column(context, table, partial(count, since=since, until=until), save)
 
 
 class LinkedRow(NamedTuple):
@@ -226,7 +229,9 @@ def _link(template: "LinkTemplate", row: "Row | InvalidRow", where: str) -> "Lin
         raise FileError(f"{where}: {error.message}", error.hint) from None
 
 
-def _with_column(context: Context, table: Table, find: "Callable[[Client, Link], object]") -> OwnResult:
+def _with_column(
+    context: Context, table: Table, find: "Callable[[Client, Link], object]", save: Path | None
+) -> OwnResult:
     """Return the rows with the value that ``find`` returns for each link, as csv unless -o was given.
 
     A row whose value is not found has an empty cell, and its error is a failure of the result.
@@ -235,7 +240,7 @@ def _with_column(context: Context, table: Table, find: "Callable[[Client, Link],
         context.options.format = Format.CSV
     failures: list[MsgctlError] = []
     rows = _filled(context.client, table, find, failures)
-    return OwnResult(rows, table.columns, failures=failures)
+    return OwnResult(rows, table.columns, failures=failures, save=save)
 
 
 def _filled(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import Delivery, classify, is_final
 from msgctl.store import recipients, results
+from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.queue import OPTED_OUT, REPEATED
 from msgctl.store.recipients import Reported
@@ -24,7 +25,7 @@ DELIVERIES = (DELIVERED, UNDELIVERED, ON_ITS_WAY)
 """Accepted recipients by delivery state: `UNDELIVERED` is final, but not delivered."""
 EXCLUSIONS = {OPTED_OUT: "opted_out", REPEATED: "repeats"}
 """The counts of people whom a job left out, by reason; any other reason is a limit."""
-COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
+COLUMNS = ("line", "phone", "outcome", "time", "id", "status", "state", "credits", "error", "message")
 
 
 @dataclass(frozen=True)
@@ -171,11 +172,9 @@ class Report:
         self._store = store
         self._job = job
         self._only = only
-        self.columns: tuple[str, ...] = COLUMNS
-        for name in Settings.load(job.settings).columns:
-            while name in self.columns:
-                name = f"file.{name}"  # noqa: PLW2901
-            self.columns += (name,)
+        settings = Settings.load(job.settings)
+        self._fixed = settings.fixed
+        self.columns = with_columns_of_file(COLUMNS, settings.columns)
 
     def __bool__(self) -> bool:
         """Return whether there are any rows."""
@@ -197,12 +196,27 @@ class Report:
         own = [None] * (len(self.columns) - len(COLUMNS))
         if recipient.columns:
             own = json.loads(recipient.columns)
+        time = message = None
+        if recipient.time is not None:
+            time = timestamp(recipient.time / 1000)
+        if recipient.parameters is not None:
+            message = content_as_text(self._fixed, recipient.parameters)
         values = (
-            *(recipient.line, recipient.phone, recipient.outcome, recipient.id, recipient.status, recipient.state),
-            *(as_credits(recipient.credits), _error(recipient)),
+            *(recipient.line, recipient.phone, recipient.outcome, time, recipient.id, recipient.status),
+            *(recipient.state, as_credits(recipient.credits), _error(recipient), message),
             *own,
         )
         return dict(zip(self.columns, values, strict=True))
+
+
+def with_columns_of_file(columns: Sequence[str], own: Iterable[str]) -> tuple[str, ...]:
+    """Return columns with the file's own columns; one whose name is already used becomes ``file.NAME``."""
+    names = tuple(columns)
+    for name in own:
+        while name in names:
+            name = f"file.{name}"  # noqa: PLW2901
+        names += (name,)
+    return names
 
 
 def _error(recipient: Reported) -> str | None:

@@ -10,6 +10,8 @@ from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
     from msgctl.outcomes.judge import Outcome
@@ -81,7 +83,8 @@ class OwnResult(NamedTuple):
 
     ``columns`` are the columns of a table, csv and tsv. ``empty`` is shown on a terminal instead of a table without
     rows. ``hints`` are the next steps. A terminal shows them if nothing has failed. After a job was sent or polled,
-    other outputs except JSON show them, too.
+    other outputs except JSON show them, too. With ``save``, the rows are written to that file instead.
+    ``about`` are facts, each with its name, that a table shows below its rows.
     """
 
     content: Item | Sequence[Item] | Iterable[Document]
@@ -90,6 +93,8 @@ class OwnResult(NamedTuple):
     empty: str = ""
     failures: Sequence[MsgctlError] = ()
     hints: Sequence[str] = ()
+    save: Path | None = None
+    about: Sequence[tuple[str, str]] = ()
 
 
 class TextResult(NamedTuple):

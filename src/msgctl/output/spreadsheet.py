@@ -1,4 +1,4 @@
-"""Write rows to an Excel workbook."""
+"""Write rows to a file: an Excel workbook, or csv."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, tzinfo
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
@@ -24,9 +24,10 @@ MAX_COLUMNS = 2**14
 MAX_CELL = 2**15 - 1
 """UTF-16 code units in a cell of Excel."""
 
-USE_CSV = "Use csv: -o csv > FILE.csv"
+USE_CSV = "Use csv: --save FILE.csv"
 
-_CREDITS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
+TEXTS = ("phone", "id", "status", "state", "error", "reason", "message")
+"""The columns of msgctl that are always text, even if it looks like a date."""
 _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
 """A date or time as `msgctl.lists.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
 
@@ -34,34 +35,42 @@ Row = Mapping[str, Any]
 
 
 def check(path: Path) -> None:
-    """Check that a workbook can be written to a path. Raises UsageError and ConfigurationError."""
-    if path.suffix.lower() != ".xlsx":
-        raise UsageError(f'--to must end in .xlsx, not "{shorten(str(path))}"', USE_CSV)
+    """Check that a file can be written to a path. Raises UsageError and ConfigurationError."""
+    if path.suffix.lower() not in (".xlsx", ".csv"):
+        raise UsageError(f'--save must end in .xlsx or .csv, not "{shorten(str(path))}"')
     with files.explained("write", path), suppress(FileNotFoundError):
         if not path.parent.exists():
             what = f"The directory {files.shown(path.parent)} does not exist"
-            raise ConfigurationError(what, "Create it, or change --to.")
+            raise ConfigurationError(what, "Create it, or change --save.")
         if not stat.S_ISREG(mode := path.lstat().st_mode):
             kind = "a device"
             if stat.S_ISDIR(mode):
                 kind = "a directory"
             elif stat.S_ISLNK(mode):
                 kind = "a symbolic link"
-            raise UsageError(f'--to must be a regular file, and "{shorten(str(path))}" is {kind}')
-    if not find_spec("xlsxwriter"):
-        what = "--to FILE.xlsx needs the package xlsxwriter, which is not installed"
-        raise UsageError(what, f"Use -o csv. {install_hint('msgctl[campaigns]')}")
+            raise UsageError(f'--save must be a regular file, and "{shorten(str(path))}" is {kind}')
+    if is_workbook(path) and not find_spec("xlsxwriter"):
+        what = "--save FILE.xlsx needs the package xlsxwriter, which is not installed"
+        raise UsageError(what, f"{USE_CSV}. {install_hint('msgctl[campaigns]')}")
 
 
-def save(path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True) -> int:
+def is_workbook(path: Path) -> bool:
+    return path.suffix.lower() == ".xlsx"
+
+
+def save(
+    path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True, zone: tzinfo | None = None
+) -> int:
     """Write these columns of rows to a file, completely or not at all; return the number of rows.
 
-    A new file has the default permissions (umask); a file that is replaced keeps its permissions. Raises UsageError and
-    ConfigurationError.
+    The times of a workbook are in ``zone``; None is this machine's time zone. A new file has the default permissions
+    (umask); a file that is replaced keeps its permissions. Raises UsageError and ConfigurationError.
     """
     check(path)
     with files.explained("write", path, "nothing was changed"), _replacing(path) as file:
-        return _workbook(file, columns, rows, header)
+        if is_workbook(path):
+            return _workbook(file, columns, rows, header, zone)
+        return _csv(file, columns, rows, header)
 
 
 @contextmanager
@@ -88,7 +97,19 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+def _csv(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+    """Write the lines of ``-o csv``."""
+    if header:
+        file.write(fields.csv_line(columns, is_terminal=False).encode())
+    number = 0
+    for row in rows:
+        cells = (text_of(row.get(name)) for name in columns)
+        file.write(fields.csv_line(cells, is_terminal=False).encode())
+        number += 1
+    return number
+
+
+def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool, zone: tzinfo | None) -> int:
     """Write a workbook with one sheet, row by row. Raises UsageError for more than Excel can read, and OSError."""
     from xlsxwriter import Workbook
     from xlsxwriter.exceptions import FileCreateError, FileSizeError
@@ -101,14 +122,14 @@ def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], heade
             TemporaryDirectory() as directory,
             closing(Workbook(file, {"constant_memory": True, "tmpdir": directory})) as book,
         ):
-            return _fill(book, columns, rows, header)
+            return _fill(book, columns, rows, header, zone)
     except FileCreateError as error:  # an OSError in it is the reason, such as a full disk
         raise error.args[0] from None
     except FileSizeError:
-        raise UsageError("The report is too large for a workbook", USE_CSV) from None
+        raise UsageError("The rows are too large for a workbook", USE_CSV) from None
 
 
-def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
+def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool, zone: tzinfo | None) -> int:
     sheet = book.add_worksheet()
     sheet.set_column(0, len(columns) - 1, 18)
     sheet.ignore_errors({"number_stored_as_text": f"A1:XFD{MAX_ROWS}"})
@@ -122,24 +143,30 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool) 
     for number, row in enumerate(rows, 1):
         line = number if header else number - 1
         if line == MAX_ROWS:
-            raise UsageError(f"A sheet of Excel has at most {MAX_ROWS:,} rows, and the report has more", USE_CSV)
+            raise UsageError(f"A sheet of Excel has at most {MAX_ROWS:,} rows, and there are more", USE_CSV)
         for place, name in enumerate(columns):
             value = row.get(name)
             text = text_of(value)
-            if isinstance(value, int) or (name == "credits" and _CREDITS.fullmatch(text)):
-                sheet.write_number(line, place, float(text))
-            elif (moment := _moment(text)) is not None:
-                sheet.write_datetime(line, place, moment, time if " " in text else day)
+            if isinstance(value, (int, float)):
+                sheet.write_number(line, place, value)
+            elif name not in TEXTS and (moment := _moment(text, zone)) is not None:
+                sheet.write_datetime(line, place, moment, day if len(text) == len("2026-12-01") else time)
             elif text:
                 sheet.write_string(line, place, _fitting(text, name))
     return number
 
 
-def _moment(text: str) -> datetime | None:
-    """Return the time in a text, or None if the text is not a time."""
-    with suppress(ValueError):  # there is no 30 February
-        return datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
-    return None
+def _moment(text: str, zone: tzinfo | None) -> datetime | None:
+    """Return the time in a text, without its zone; None if the text is not a time. A time of msgctl ends in Z."""
+    if not _TIME.fullmatch(text.replace("T", " ").removesuffix("Z")):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:  # there is no 30 February
+        return None
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(zone).replace(tzinfo=None)
+    return moment
 
 
 def _fitting(text: str, column: str) -> str:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rich.console import RenderableType
@@ -78,6 +79,7 @@ _OWN = {
         Column("phone"),
         Column("newest", "Status", "delivery", value=_newest),
         Column("command", drop_order=4),
+        Column("job"),
         Column("credits", drop_order=1),
         Column("profile", drop_order=3),
         Column("id", drop_order=5),
@@ -95,10 +97,12 @@ _OWN = {
         Column("line", drop_order=3),
         Column("phone"),
         Column("outcome"),
+        Column("time", drop_order=4),
         Column("newest", "Status", "delivery", value=lambda row: row["state"] or row["status"]),
         Column("credits", drop_order=1),
         Column("id", drop_order=2),
         Column("error", "Why"),
+        Column("message"),
     ),
     Layout.OPTOUTS: (Column("phone"), Column("channel"), Column("added", kind="time")),
     Layout.PROFILES: (
@@ -147,7 +151,11 @@ def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool
     if layout is Layout.REPORT:
         return View(listing(_report_columns(result.columns), documents, now, width))
     columns = _OWN.get(layout) or tuple(Column(name) for name in result.columns)
-    return View(listing(columns, documents, now, width))
+    parts = listing(columns, documents, now, width)
+    if result.about:
+        facts = FieldList([(name, Text(cell(text))) for name, text in result.about])
+        return View(chain(parts, (Text(""), facts)))
+    return View(parts)
 
 
 def _job(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:

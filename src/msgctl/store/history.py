@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgctl.store import once
 from msgctl.store.database import any_of
@@ -22,8 +22,8 @@ _DAYS = {"day": "%Y-%m-%d", "month": "%Y-%m"}
 class Entry(NamedTuple):
     """A message to a person, or a block. Times are milliseconds since 1970, credits millionths.
 
-    ``job`` is None for a single send. ``parameters`` (JSON) belong to the message, and ``settings`` (JSON) belong to
-    the job. A request in flight is ``unknown``.
+    ``job`` and its ``name`` are None for a single send. ``parameters`` (JSON) belong to the message, and ``settings``
+    (JSON) belong to the job. A request in flight is ``unknown``.
     """
 
     time: int
@@ -38,19 +38,28 @@ class Entry(NamedTuple):
     credits: int | None
     parameters: str
     settings: str
+    name: str | None
 
     @property
     def message(self) -> str:
-        """The content as one text: message, audio, template with values, or app name."""
-        values = {**json.loads(self.settings).get("fixed", {}), **json.loads(self.parameters or "{}")}
-        if template := values.get("template"):
-            text = values.get("own_body") or ", ".join(map(str, values.get("body", ())))
-            return f"{template}: {text}" if text else str(template)
-        if audio := values.get("audio-code"):
-            return f"audio {audio}"
-        if app_name := values.get("app-name"):
-            return f"verification code for {app_name}"
-        return str(values.get("sms") or values.get("message") or "")
+        """The content as one text."""
+        return content_as_text(json.loads(self.settings).get("fixed", {}), self.parameters)
+
+
+def content_as_text(fixed: Mapping[str, Any], parameters: str) -> str:
+    """Return the parameters of a request as one text: message, audio, template with values, or app name.
+
+    ``fixed`` are the parameters of all requests of a job, and ``parameters`` (JSON) belong to one message.
+    """
+    values = {**fixed, **json.loads(parameters or "{}")}
+    if template := values.get("template"):
+        text = values.get("own_body") or ", ".join(map(str, values.get("body", ())))
+        return f"{template}: {text}" if text else str(template)
+    if audio := values.get("audio-code"):
+        return f"audio {audio}"
+    if app_name := values.get("app-name"):
+        return f"verification code for {app_name}"
+    return str(values.get("sms") or values.get("message") or "")
 
 
 class Sum(NamedTuple):
@@ -63,7 +72,7 @@ class Sum(NamedTuple):
 
 _FIELDS = """result.time, profile, command, job.id, result.phone,
     CASE result.outcome WHEN 'sending' THEN 'unknown' ELSE result.outcome END, result.id, status, result.state,
-    result.credits, parameters, settings"""
+    result.credits, parameters, settings, job.name"""
 _ENTRIES = """FROM result JOIN job ON job.number = result.job
     JOIN content ON content.job = result.job AND content.number = result.content
     WHERE removed IS NULL AND result.request > 0"""

@@ -79,6 +79,12 @@ def optouts(store: Store) -> Iterator[OptOut]:
         after = rows[-1][:2]
 
 
+def optouts_of(store: Store, phone: str) -> list[OptOut]:
+    """Return the opt-outs of a number, by channel."""
+    query = "SELECT phone, channel, time FROM optout WHERE phone = ? ORDER BY channel"
+    return [*map(OptOut._make, store.db.rows(query, (phone,)))]
+
+
 def opted_out(store: Store, phones: Collection[str], channel: str) -> set[str]:
     """Return the numbers in ``phones`` that have opted out of a channel, or of all."""
     found: set[str] = set()

@@ -40,16 +40,22 @@ class NewRecipient(NamedTuple):
 
 @dataclass(slots=True)
 class Reported:
-    """A recipient in a report, with its last attempt. Credits are millionths; ``columns`` is JSON."""
+    """A recipient in a report, with its last attempt.
+
+    The time is in milliseconds since 1970, and credits are millionths. ``parameters`` of the message and ``columns`` of
+    the file are JSON.
+    """
 
     line: int
     phone: str | None
     outcome: str
+    time: int | None
     id: str | None
     status: str | None
     state: str | None
     credits: int | None
     error: str | None
+    parameters: str | None
     columns: str | None
 
 
@@ -155,8 +161,9 @@ def left_out(store: Store, job: int, outcome: str, limit: int) -> tuple[int, lis
 
 
 _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),
-    result.id, result.status, result.state, result.credits, coalesce(recipient.reason, result.error), columns
-    FROM recipient LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line
+    result.time, result.id, status, state, credits, coalesce(recipient.reason, result.error), parameters, columns
+    FROM recipient LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
+    LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line
     AND result.attempt = (SELECT max(attempt) FROM result AS newest
         WHERE newest.job = recipient.job AND newest.line = recipient.line)
     WHERE recipient.job = ? AND recipient.line > ? {condition} ORDER BY recipient.line LIMIT ?"""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import typer
 
+from msgctl import files
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import report, usage_error
 from msgctl.cli.shell.process import abandon, fault_of
 from msgctl.cli.shell.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
-from msgctl.output.result import Format, Layout, OwnResult, Result
+from msgctl.output.result import Document, Format, Layout, OwnResult, Result
+from msgctl.text import plural
 from msgctl.values import quote
 
 EPILOG = """\
@@ -87,8 +90,11 @@ def _run(arguments: Sequence[str], context: Context) -> int:
 
 
 def _print(result: Result, context: Context) -> int:
-    """Print the result of a command and its failures, and return the exit code."""
-    context.printer.print(result)
+    """Print or save the result of a command, print its failures, and return the exit code."""
+    if isinstance(result, OwnResult) and result.save is not None:
+        _save(result, result.save, context)
+    else:
+        context.printer.print(result)
     if isinstance(result, OwnResult):
         is_table = context.format is Format.TABLE
         if is_table and result.empty and not result.content:
@@ -101,6 +107,16 @@ def _print(result: Result, context: Context) -> int:
             return result.failures[0].exit_code if result.failures else 0
     codes = [report(failure, context) for failure in result.failures]
     return codes[0] if codes else 0
+
+
+def _save(result: OwnResult, path: Path, context: Context) -> None:
+    """Write the rows of a result to a file."""
+    from msgctl.output import spreadsheet
+
+    columns = context.options.fields or result.columns
+    header = not context.options.no_header
+    rows = spreadsheet.save(path, columns, cast("Iterable[Document]", result.content), header=header, zone=context.zone)
+    context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
 
 
 def _not_again(context: Context) -> str | None:

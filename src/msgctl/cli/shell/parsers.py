@@ -6,6 +6,7 @@ the value, so a message could neither quote it nor suggest the nearest choice. (
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
@@ -104,6 +105,19 @@ def date_option(name: str, help: str) -> Any:
     It has a callback instead of a parser, because "7d" depends on today's date, which the `Context` has.
     """
     return typer.Option(name, metavar="DATE", help=help, parser=str, callback=_day)
+
+
+def save_option(help: str = "Write the rows to FILE.xlsx or FILE.csv instead.", *, panel: str | None = None) -> Any:
+    """Return the option --save, whose value is a path that can be written."""
+    return typer.Option("--save", metavar="FILE", help=help, parser=_path, rich_help_panel=panel)
+
+
+def _path(text: str) -> Path:
+    from msgctl.output import spreadsheet
+
+    path = Path(text)
+    spreadsheet.check(path)
+    return path
 
 
 def _day(ctx: typer.Context, value: str | None) -> date | None:
