@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -122,6 +122,13 @@ class Example(NamedTuple):
     cost: int
 
 
+class LeftOutNow(NamedTuple):
+    """Why a recipient would not get the message now, and the number of the job that sent it already, if any."""
+
+    reason: str
+    repeats: int | None = None
+
+
 @dataclass
 class Tally:
     """The numbers of a job before it is sent: recipients, people who would be left out now, and estimated credits.
@@ -145,6 +152,16 @@ class Tally:
         """How many recipients would be left out."""
         return self.opted_out + self.repeats + self.over_limit
 
+    def leave_out(self, recipient: LeftOutNow) -> None:
+        """Count a recipient who would be left out."""
+        if recipient.reason == queue.OPTED_OUT:
+            self.opted_out += 1
+        elif recipient.repeats is not None:
+            self.repeats += 1
+            self.repeats_of.add(recipient.repeats)
+        else:
+            self.over_limit += 1
+
 
 def tally(store: Store, job: int, account: str, limits: queue.Limits) -> Tally:
     """Count the messages that a job would send now, by the rules that also apply to each request."""
@@ -152,7 +169,11 @@ def tally(store: Store, job: int, account: str, limits: queue.Limits) -> Tally:
     first: Planned | None = None
     costly: Planned | None = None
     for page in recipients.planned(store, job):
-        for row in _sendable(store, page, account, limits, total, job):
+        reasons = left_out_now(store, job, page, account, limits)
+        for row in page:
+            if row.line in reasons:
+                total.leave_out(reasons[row.line])
+                continue
             total.messages += 1
             total.credits += row.cost
             total.countries[country_of(row.phone) or "other"] += row.cost
@@ -164,32 +185,29 @@ def tally(store: Store, job: int, account: str, limits: queue.Limits) -> Tally:
     return total
 
 
-def _sendable(
-    store: Store, page: list[Planned], account: str, limits: queue.Limits, total: Tally, job: int
-) -> list[Planned]:
-    """Return the recipients of a page who are not left out now, and count the others."""
+def left_out_now(
+    store: Store, job: int, page: Sequence[Planned], account: str, limits: queue.Limits
+) -> dict[int, LeftOutNow]:
+    """Return the recipients of a page who would not get the message now, by line."""
     phones = {row.phone for row in page if row.phone}
     opted_out = people.opted_out(store, phones, limits.channel)
     repeated = {}
     if not limits.again:
-        found = people.repeats(store, account, phones, besides=job)
-        repeated = {(each.phone, each.digest): each.job for each in found}
+        repeats = people.repeats(store, account, phones, besides=job)
+        repeated = {(repeat.phone, repeat.digest): repeat.job for repeat in repeats}
     numbers = {}
     if limits.at_most is not None:
         numbers = people.messages_since(store, account, phones, limits.since)
-    rows = []
+    reasons = {}
     for row in page:
         phone = row.phone or ""
         if phone in opted_out:
-            total.opted_out += 1
+            reasons[row.line] = LeftOutNow(queue.OPTED_OUT)
         elif row.digest is not None and (phone, row.digest) in repeated:
-            total.repeats += 1
-            total.repeats_of.add(repeated[phone, row.digest])
+            reasons[row.line] = LeftOutNow(queue.REPEATED, repeated[phone, row.digest])
         elif limits.at_most is not None and numbers.get(phone, 0) >= limits.at_most:
-            total.over_limit += 1
-        else:
-            rows.append(row)
-    return rows
+            reasons[row.line] = LeftOutNow(limits.over_limit)
+    return reasons
 
 
 def _example(store: Store, job: int, row: Planned) -> Example:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.jobs.importer import Example, Tally
+from msgctl.jobs.importer import Example, LeftOutNow, Tally, left_out_now
+from msgctl.jobs.report import with_columns_of_file
 from msgctl.jobs.settings import Settings
 from msgctl.lists.formats import FileError
 from msgctl.operations import SEND_SMS
+from msgctl.store import recipients
+from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
+from msgctl.store.queue import Limits
+from msgctl.store.recipients import FileRow
+from msgctl.store.store import Store
 from msgctl.text import clean, plural, timestamp
 
 
@@ -188,6 +195,44 @@ def plan(
         duplicate_rows=_listed(left_out["duplicate"].rows),
         excluded_rows=_listed(left_out["excluded"].rows),
     )
+
+
+ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
+
+
+class PlannedRows:
+    """Every row of the file of a new job, in the order of the file, and what the job would do with it now.
+
+    The outcome of a row to send is ``pending``. Each iteration reads the store again.
+    """
+
+    def __init__(self, store: Store, job: int, account: str, settings: Settings, limits: Limits) -> None:
+        self._store = store
+        self._job = job
+        self._account = account
+        self._settings = settings
+        self._limits = limits
+        self.columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for page in recipients.file_rows(self._store, self._job):
+            planned = [row.planned for row in page if row.planned is not None]
+            left_out = left_out_now(self._store, self._job, planned, self._account, self._limits)
+            for row in page:
+                yield self._document(row, left_out.get(row.line))
+
+    def _document(self, row: FileRow, left_out: LeftOutNow | None) -> dict[str, Any]:
+        outcome, reason = row.outcome or "pending", row.reason
+        if left_out is not None:
+            outcome, reason = "excluded", left_out.reason
+        segments = message = None
+        if row.planned is not None and self._settings.performs is SEND_SMS:
+            segments = row.planned.cost
+        if row.parameters is not None:
+            message = content_as_text(self._settings.fixed, row.parameters)
+        own = json.loads(row.columns) if row.columns else [None] * len(self._settings.columns)
+        values = (row.line, row.phone, outcome, reason, segments, message, *own)
+        return dict(zip(self.columns, values, strict=True))
 
 
 def _number(amount: Decimal) -> int | float:

@@ -145,6 +145,41 @@ def planned(store: Store, job: int) -> Iterator[list[Planned]]:
         after = rows[-1][0]
 
 
+class FileRow(NamedTuple):
+    """A row of the file of a new job: its outcome and reason if it is left out, the parameters of its message, its own
+    columns (both JSON), and the recipient if the job may send to it.
+    """
+
+    line: int
+    phone: str | None
+    outcome: str | None
+    reason: str | None
+    parameters: str | None
+    columns: str | None
+    planned: Planned | None
+
+
+def file_rows(store: Store, job: int) -> Iterator[list[FileRow]]:
+    """Yield all rows of the file of a new job by line, at most 1,000 together."""
+    after = 0
+    while True:
+        rows = store.db.rows(
+            """SELECT line, phone, outcome, reason, parameters, columns, recipient.content, digest, cost FROM recipient
+            LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
+            WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?""",
+            (job, after, SLICE),
+        )
+        page = []
+        for line, phone, outcome, reason, text, columns, content, digest, cost in rows:
+            planned = None if content is None else Planned(line, phone, content, digest, cost)
+            page.append(FileRow(line, phone, outcome, reason, text, columns, planned))
+        if page:
+            yield page
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][0]
+
+
 def parameters(store: Store, job: int, content: int) -> str:
     """Return the parameters of a message (JSON)."""
     return str(store.db.value("SELECT parameters FROM content WHERE job = ? AND number = ?", (job, content)))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import RECIPIENTS, SAFETY
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.parsers import parser, save_option
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
@@ -146,4 +147,8 @@ class JobRules(OptionGroup):
             help="Send only the message of the first row, to this number.",
             rich_help_panel=SAFETY,
         ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        save_option("With --dry-run: write every row with its outcome to FILE.xlsx or FILE.csv.", panel=SAFETY),
     ] = None

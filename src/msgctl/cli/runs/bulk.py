@@ -25,7 +25,7 @@ from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import limits_of
-from msgctl.jobs.plan import FileRows, LeftOut, Plan
+from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import Frequency, parse_at, time_in
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
@@ -89,25 +89,41 @@ class Bulk:
 
     def run(self) -> Result:
         """Create the job, show its summary, ask, send it, and return the job as ``job show`` does."""
-        context, settings = self._context, self._settings
-        context.check_fields(plans.COLUMNS if context.options.dry_run else JOB_FIELDS)
+        context, settings, rules = self._context, self._settings, self._rules
+        if rules.save is not None and (rules.test_to is not None or not context.options.dry_run):
+            raise UsageError(
+                "--save needs --dry-run, and cannot be combined with --test-to",
+                "To save the result of a job: msgctl job report JOB --save FILE",
+            )
+        if not self._lists_rows:
+            context.check_fields(plans.COLUMNS if context.options.dry_run else JOB_FIELDS)
         if self._rules.test_to is not None:
             return self._send_test(self._rules.test_to)
         store, account = context.store, context.profile.account
         removal.tidy(store)
         number = jobs.create(store, NewJob(account, settings.profile, settings.command, settings.dump()))
-        is_new = False
+        is_new = is_listed = False
         try:
             importer = self._import(number)
             job = self._namesake(importer)
             if job is None:
-                if (summary := self._approve(number, importer)) is not None:
-                    return summary
+                if (dry_run := self._approve(number, importer)) is not None:
+                    is_listed = self._lists_rows
+                    return dry_run
                 job, is_new = self._publish(number, importer)
         finally:
-            if not is_new:
+            if is_listed:  # the rows are read when they are printed
+                context.stack.callback(removal.discard, store, number)
+            elif not is_new:
                 removal.discard(store, number)
         return self._begin(job) if is_new else self._earlier(job)
+
+    @property
+    def _lists_rows(self) -> bool:
+        """Whether a dry run lists every row instead of the summary."""
+        formats = (Format.CSV, Format.TSV, Format.JSONL)
+        options = self._context.options
+        return options.dry_run and (self._rules.save is not None or options.format in formats)
 
     def _namesake(self, importer: Importer) -> Job | None:
         """Return the job with this name, if any. Raises UsageError if it has another message or other rows."""
@@ -189,7 +205,7 @@ class Bulk:
     # --- before the job is sent
 
     def _approve(self, number: int, importer: Importer) -> OwnResult | None:
-        """Show the summary and ask. Return the summary of a dry run. Raises UsageError, or Cancelled."""
+        """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
         context, settings, options = self._context, self._settings, self._context.options
         frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
         limits = limits_of(settings, frequency, self._due or context.clock())
@@ -204,18 +220,35 @@ class Bulk:
         balance = None if fault else self._balance()
         plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)
         self._note(plan, importer, rows.need_of_country, is_refused=fault is not None)
+        if self._lists_rows:
+            planned = PlannedRows(context.store, number, context.profile.account, self._settings, limits)
+            return self._rows(planned, plan, fault)
         if options.dry_run:
             return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
         if fault:
             raise fault
         is_asked = not options.yes and context.stdin.isatty()
         if is_asked or not (options.quiet or options.format is Format.JSON):
-            from msgctl.output import jobs as views  # Rich
-
-            host = urlsplit(context.profile.base_url).hostname or ""
-            context.printer.explain(views.plan_parts(plan, host, self._when))
+            self._explain(plan)
         self._ask(plan)
         return None
+
+    def _rows(self, rows: PlannedRows, plan: Plan, fault: UsageError | None) -> OwnResult:
+        """Return every row as the result of a dry run. The summary is on standard error, or is the JSON."""
+        context, save = self._context, self._rules.save
+        context.check_fields(rows.columns)
+        if context.options.format is Format.JSON:
+            context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
+        elif not context.options.quiet:
+            self._explain(plan)
+        return OwnResult(rows, rows.columns, failures=[fault] if fault else [], save=save)
+
+    def _explain(self, plan: Plan) -> None:
+        """Print the summary on standard error."""
+        from msgctl.output import jobs as views  # Rich
+
+        host = urlsplit(self._context.profile.base_url).hostname or ""
+        self._context.printer.explain(views.plan_parts(plan, host, self._when))
 
     @property
     def _file(self) -> str:
