@@ -153,3 +153,7 @@ def test_a_table_in_a_pipe_does_not_load_rich() -> None:
 def test_a_dry_run_loads_no_client() -> None:
     modules = after("-p", "sandbox", "-n", "sms", "send", "573001234567", "-m", "Hello")
     assert modules.isdisjoint({"msgctl.http.client", "http.client", "sqlite3", "rich"})
+
+
+def test_the_help_of_the_tool_loads_no_command() -> None:
+    assert [name for name in after("--help") if name.startswith("msgctl.commands.")] == []

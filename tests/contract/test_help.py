@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from msgctl.cli.shell.tree import PARTS, children_of
 from support.tool import Tool
 from support.tree import COMMANDS, NODES, Node
 
@@ -75,7 +76,7 @@ def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
         assert bool(re.search(r"-n  ", text)) == node.facts.has_dry_run, node.path
         assert bool(re.search(r"-y  ", text)) == node.facts.asks, node.path
         texts = panels(text)
-        assert [name for name in texts if name != "Commands"][-1] == "Global options", node.path
+        assert list(texts)[-1] == "Global options", node.path
         for option in node.command.params:
             if option.param_type_name == "option" and not option.hidden:
                 panel, name = option.rich_help_panel or "Options", max(option.opts, key=len)
@@ -89,9 +90,24 @@ def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
 def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -> None:
     text = page(tool, NODES[0])
     assert len(text.splitlines()) <= 60
-    assert list(panels(text)) == ["Global options", "Send", "Follow up", "Account", "Test", "Set up"]
-    for name in NODES[0].command.list_commands(None):
-        assert re.search(rf"^│ {re.escape(name)} +[A-Z]", text, re.MULTILINE)
+    assert list(panels(text)) == ["Send", "Follow up", "Account", "Test", "Set up", "Global options"]
+    summaries = {part.name: part.summary for part in PARTS}
+    for name, command in children_of(NODES[0].command):
+        assert command.get_short_help_str(200) == summaries[name]
+        assert re.search(rf"^│ {re.escape(name)} +{re.escape(summaries[name][:20])}", text, re.MULTILINE)
+
+
+def test_the_page_of_a_group_shows_its_commands_first_and_the_global_options_last(tool: Tool) -> None:
+    for node in NODES[1:]:
+        if node.is_group:
+            titles = list(panels(page(tool, node)))
+            assert (titles[0], titles[-1]) == ("Commands", "Global options"), node.path
+
+
+def test_the_page_of_a_command_lists_its_fields(tool: Tool) -> None:
+    for node in COMMANDS:
+        text = words(re.sub("[│╭╮╰╯]", "", page(tool, node)))
+        assert (words(f"Columns: {','.join(node.facts.columns)}.") in text) == bool(node.facts.columns), node.path
 
 
 @pytest.mark.parametrize("columns", [1, 4])

@@ -106,7 +106,8 @@ def completions_in_bash(home: Path, lines: Sequence[str]) -> list[set[str]]:
     terminal = bash(home)
     shown = [terminal.press("\x0f", line).removeprefix(line[: line.rindex(" ")]) for line in lines]
     terminal.child.close(force=True)
-    return [set(each.split()) for each in shown]
+    # A word that has no completion stays as it is.
+    return [set(each.split()) - {line.rpartition(" ")[2]} for line, each in zip(lines, shown, strict=True)]
 
 
 def completions_in_zsh(home: Path, lines: Sequence[str]) -> list[set[str]]:
@@ -139,11 +140,24 @@ SOME: Mapping[str, set[str]] = {
     "msgctl sms send --gs": {"--gsm7"},
     "msgctl job show ": {JOB},
     "msgctl sms bulk n": {"notice.txt"},
+    "msgctl sms send n": set(),
+    "msgctl sms send -m n": set(),
 }
 ALL: Mapping[str, set[str]] = {
     "msgctl ": set(NODES[0].command.list_commands(None)),
     "msgctl call send 573001234567 --voice Mi": {"Mia", "Miguel"},
     "msgctl -p ": {"main", "with.dot", "sandbox"},
+    "msgctl job report --only un": {"unknown", "undelivered"},
+    "msgctl job report --only unknown,inv": {"unknown,invalid"},
+    "msgctl sandbox fault ga": {"garbage"},
+    "msgctl sandbox responses o": {"observed"},
+    "msgctl sms send --country-code C": set("CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ".split()),
+    "msgctl balance --fields s": {"status"},
+    "msgctl history --fields time,ph": {"time,phone"},
+    "msgctl sms bulk --exclude n": {"notice.txt"},
+    "msgctl sandbox exec -- n": {"notice.txt"},
+    "msgctl help exit": {"exit-codes"},
+    "msgctl help sms se": {"send", "segments"},
     **SOME,
 }
 
@@ -178,12 +192,14 @@ def test_the_zsh_script_can_be_evaluated_and_autoloaded(place: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
-@pytest.mark.parametrize(("words", "offered"), [("msgctl job show", "\n"), ("msgctl profile use", "sandbox\n")])
+@pytest.mark.parametrize(
+    ("words", "code", "offered"), [("msgctl job show", 1, ""), ("msgctl profile use", 0, "sandbox\n")]
+)
 def test_without_configuration_only_the_sandbox_is_completed_and_no_file_is_created(
-    words: str, offered: str, place: Path, tmp_path: Path
+    words: str, code: int, offered: str, place: Path, tmp_path: Path
 ) -> None:
     variables = {"_MSGCTL_COMPLETE": "complete_bash", "COMP_WORDS": f"{words} ", "COMP_CWORD": "3"}
     command = [str(place / "bin/msgctl")]
     done = subprocess.run(command, env={**env(tmp_path), **variables}, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, offered, "")
+    assert (done.returncode, done.stdout, done.stderr) == (code, offered, "")
     assert [*tmp_path.iterdir()] == []

@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli.options.message import json_body
 from msgctl.cli.runs.send import dry_run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.parsers import Choice, parser
 from msgctl.cli.shell.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
@@ -91,9 +91,7 @@ def api(
     context: Context,
     method: Annotated[
         str,
-        typer.Argument(
-            metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=parser(values.choice, METHODS, "method")
-        ),
+        typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=Choice(METHODS, "method")),
     ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path under the base URL.", parser=parser(_path))],
     field: Annotated[

@@ -96,9 +96,7 @@ def commands(ctx: typer.Context) -> OwnResult:
 def completion(
     shell: Annotated[
         str,
-        typer.Argument(
-            metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL, autocompletion=SHELL.complete
-        ),
+        typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL),
     ],
 ) -> TextResult:
     """Print the shell completion script.

@@ -10,6 +10,7 @@ import typer
 from msgctl import values
 from msgctl.cli.options.send import CountryCode, NoNumberCheck, StoredNumbers
 from msgctl.cli.shell import prompts
+from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import date_option, number_option, save_option
@@ -66,7 +67,10 @@ class Listing(Period):
     country_code: CountryCode = None
     no_number_check: NoNumberCheck = False
     job: Annotated[
-        str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")
+        str | None,
+        typer.Option(
+            "--job", metavar="J", help="Only this job's recipients: its ID or name.", autocompletion=job_names
+        ),
     ] = None
     limit: Annotated[
         int | None,

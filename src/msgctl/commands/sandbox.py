@@ -10,6 +10,7 @@ from msgctl import files, values
 from msgctl.cli.options.send import COUNTRY_VARIABLE, Country, CountryCode
 from msgctl.cli.runs.controls import Controls, served_at
 from msgctl.cli.shell import prompts
+from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import parser
 from msgctl.cli.shell.tree import command, group
@@ -111,7 +112,13 @@ def click(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
     count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1,
     country: Annotated[
-        str | None, typer.Option("--country", metavar="CC", help="Country of the visitors, for example CO.")
+        str | None,
+        typer.Option(
+            "--country",
+            metavar="CC",
+            help="Country of the visitors, for example CO.",
+            autocompletion=country_codes,
+        ),
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:
@@ -162,6 +169,7 @@ def fault(
         typer.Argument(
             metavar="[SPEC...]",
             help=f"New faults, replacing the current ones; clear removes all. {serve.FAULT_HELP}",
+            autocompletion=serve.fault_kinds,
         ),
     ] = None,
     base_url: BaseUrl = None,
@@ -179,7 +187,11 @@ def clock(
     *,
     change: Annotated[
         str | None,
-        typer.Argument(metavar="[CHANGE]", help="Choose +10m (or s, h, d), stop, start, or a time to stop at."),
+        typer.Argument(
+            metavar="[CHANGE]",
+            help="Choose +10m (or s, h, d), stop, start, or a time to stop at.",
+            autocompletion=lambda: ["start", "stop"],
+        ),
     ] = None,
     base_url: BaseUrl = None,
 ) -> OwnResult:

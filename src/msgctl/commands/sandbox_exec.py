@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from msgctl import files
+from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.commands.serve import Account, Behaviour, Listening, Port, log_line, opened
@@ -35,7 +36,12 @@ def run_beside(
     context: Context,
     *,
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="Command to run, with its arguments, after `--`.")
+        list[str],
+        typer.Argument(
+            metavar="COMMAND...",
+            help="Command to run, with its arguments, after `--`.",
+            autocompletion=file_names,
+        ),
     ],
     port: Port = 0,
     listening: Listening,

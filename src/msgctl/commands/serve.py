@@ -70,6 +70,13 @@ def _network(text: str) -> Network:
         ) from None
 
 
+def fault_kinds() -> list[str]:
+    """Return the kinds of faults for a shell, and ``clear``."""
+    from msgctl.sandbox import faults
+
+    return [*faults.KINDS, "clear"]
+
+
 def _fault(text: str) -> str:
     from msgctl.sandbox import faults
 
@@ -169,6 +176,7 @@ class Behaviour(OptionGroup):
             metavar="SPEC",
             help=f"Make requests fail (repeatable): {FAULT_HELP}",
             parser=_fault,
+            autocompletion=fault_kinds,
             rich_help_panel=BEHAVIOUR,
         ),
     ] = None

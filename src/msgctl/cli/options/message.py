@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values as checks
+from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.option_group import OptionGroup
@@ -25,7 +26,8 @@ def _message(metavar: str, help: str) -> Any:
 
 
 def _message_file(help: str) -> Any:
-    return typer.Option("--message-file", metavar="PATH", help=help, rich_help_panel=MESSAGE)
+    complete = file_names
+    return typer.Option("--message-file", metavar="PATH", help=help, autocompletion=complete, rich_help_panel=MESSAGE)
 
 
 MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]

@@ -8,6 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.shell import prompts
+from msgctl.cli.shell.completion import country_codes, file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import ACCOUNT, PREFERENCES
 from msgctl.cli.shell.option_group import OptionGroup
@@ -111,6 +112,7 @@ class Preferences(OptionGroup):
             "--country-code",
             metavar="CC",
             help="Default for --country-code.",
+            autocompletion=country_codes,
             parser=parser(values.country_code),
             rich_help_panel=PREFERENCES,
         ),
@@ -137,6 +139,7 @@ class Preferences(OptionGroup):
         typer.Option(
             "--store",
             metavar="STORE",
+            autocompletion=file_names,
             help="Where msgctl keeps its records: a path or a postgresql:// URL.",
             parser=parser(_store),
             rich_help_panel=PREFERENCES,

@@ -7,6 +7,7 @@ import typer
 
 from msgctl import phones
 from msgctl import values as checks
+from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import DELIVERY, RECIPIENTS, SAFETY
 from msgctl.cli.shell.option_group import OptionGroup
@@ -25,13 +26,11 @@ def field_parser(field: Field) -> Callable[[Any], str]:
 def option(field: Field, metavar: str | None = None, panel: str | None = None) -> Any:
     """Return the option for a field of an operation, with the field's own help and rules."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
-    convert = field_parser(field)
     return typer.Option(
         field.typed,
         metavar=metavar,
         help=field.help.removesuffix(".") + choices,
-        parser=convert,
-        autocompletion=getattr(convert, "complete", None),
+        parser=field_parser(field),
         rich_help_panel=panel,
     )
 
@@ -50,6 +49,7 @@ CountryCode = Annotated[
         metavar="CC",
         help="Country of national numbers, for example CO.",
         parser=parser(checks.country_code),
+        autocompletion=country_codes,
         rich_help_panel=RECIPIENTS,
     ),
 ]

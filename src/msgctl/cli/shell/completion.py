@@ -1,9 +1,12 @@
-"""Completion of command lines: Typer's scripts, and names of profiles and jobs.
+"""Completion of command lines: Typer's scripts, and names of files, columns, countries, profiles and jobs.
 
 The scripts run msgctl with ``_MSGCTL_COMPLETE`` set, which makes Typer print the possible completions.
 """
 
-from contextlib import suppress
+import io
+import os
+import sys
+from contextlib import redirect_stdout, suppress
 from typing import Any, NoReturn
 
 import typer
@@ -20,13 +23,37 @@ _TYPER: Any = typer.completion
 """Typer's functions, which have no types."""
 # zsh runs the file as the function _msgctl at the first TAB; at other times, it only defines the function.
 _FIRST_TAB = '[[ $funcstack[1] != _msgctl ]] || _msgctl_completion "$@"'
+# "-o default" makes bash complete file names if there is nothing else.
+_LAST_LINE = "_MSGCTL_COMPLETE=complete_bash $1 ) )"
 
 
 def complete(command: Any, context: Any) -> NoReturn:
-    """Print the possible completions of a shell's command line, and end the process."""
+    """Print the possible completions of a shell's command line, and end the process.
+
+    If there are none, Typer lets the shell complete file names. msgctl does so only where a file belongs: otherwise it
+    prints nothing, and exits with 1 in bash.
+    """
     _TYPER.completion_init()
-    command.main([], "msgctl", obj=context)
-    raise AssertionError("Typer ends the process")
+    code: Any = 0
+    with redirect_stdout(io.StringIO()) as printed:
+        try:
+            command.main([], "msgctl", obj=context)
+        except SystemExit as end:
+            code = end.code
+    text = printed.getvalue()
+    is_bash = os.environ[VARIABLE].endswith("bash")
+    is_fish_condition = os.environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args"
+    has_none = bool(code) if is_fish_condition else text.strip() in ("", "_files")
+    if has_none and not (context.completes_files or (is_bash and _is_redirected())):
+        text, code = "", int(is_bash)
+    sys.stdout.write(text)
+    sys.exit(code)
+
+
+def _is_redirected() -> bool:
+    """Return whether bash completes the file of a redirection, such as ``< FILE``."""
+    words, number = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD", "0"))
+    return any(word.startswith(("<", ">")) for word in words[max(number - 1, 0) : number + 1])
 
 
 def script(shell: str) -> str:
@@ -34,7 +61,30 @@ def script(shell: str) -> str:
     text: str = _TYPER.get_completion_script(prog_name="msgctl", complete_var=VARIABLE, shell=shell)
     if shell == "zsh":
         text += f"\n\n{_FIRST_TAB}"
+    if shell == "bash":
+        text = text.replace(_LAST_LINE, f"{_LAST_LINE} || compopt +o default")
     return text + "\n"
+
+
+def file_names(ctx: typer.Context) -> list[str]:
+    """Let the shell complete file names."""
+    ctx.obj.completes_files = True
+    return []
+
+
+def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of a command, after the ones that were typed already."""
+    typed, comma, _ = incomplete.rpartition(",")
+    columns = getattr(ctx.command, "facts").columns  # noqa: B009 (Typer's type has no facts)
+    return [f"{typed}{comma}{name}" for name in columns if name not in typed.split(",")]
+
+
+def country_codes(incomplete: str) -> list[str]:
+    """Return the countries that have phone numbers."""
+    from phonenumbers import SUPPORTED_REGIONS
+
+    codes = sorted(SUPPORTED_REGIONS)
+    return [code.lower() for code in codes] if incomplete.islower() else codes
 
 
 def profile_names(ctx: typer.Context) -> list[str]:

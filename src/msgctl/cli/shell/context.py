@@ -69,6 +69,8 @@ class Context:
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
+        self.completes_files = False
+        """Whether the shell may complete the name of a file here."""
         self.warns_without_store = True
         """Whether to warn if a store in a database cannot be used; some commands report it as an error."""
         self.stack = ExitStack()

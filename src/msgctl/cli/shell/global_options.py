@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.cli.shell.completion import profile_names
+from msgctl.cli.shell.completion import column_names, profile_names
 from msgctl.cli.shell.help import GLOBAL, show
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import Choice, parser
@@ -53,7 +53,7 @@ class GlobalOptions(OptionGroup):
             autocompletion=profile_names,
         ),
     ] = None
-    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
+    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged: -o json.")] = False
     format: Annotated[
         Format | None,
         _option(
@@ -68,7 +68,11 @@ class GlobalOptions(OptionGroup):
     fields: Annotated[
         Sequence[str],
         _option(
-            "--fields", metavar="A,B", parser=_fields, help="Print only these columns, in this order. Not with --json."
+            "--fields",
+            metavar="A,B",
+            parser=_fields,
+            autocompletion=column_names,
+            help="Print only these columns, in this order. Not with --json.",
         ),
     ] = ()
     no_header: Annotated[bool, _option("--no-header", help="Print csv and tsv without the header line.")] = False
@@ -81,7 +85,7 @@ class GlobalOptions(OptionGroup):
             "--verbose",
             "-v",
             count=True,
-            help="Print requests and responses; -vv adds headers and bodies.",
+            help="Print requests and responses; -vv prints more.",
         ),
     ] = 0
     timeout: Annotated[

@@ -16,6 +16,6 @@ def show(ctx: typer.Context) -> None:
     from typer import rich_utils
 
     has_color = ctx.obj.screen(ctx.obj.stdout).color
-    rich_utils.COLOR_SYSTEM = "auto" if has_color else None  # Typer has no parameter for it
+    rich_utils.COLOR_SYSTEM = "standard" if has_color else None  # Typer has no parameter for it
     with redirect_stdout(ctx.obj.stdout):
         ctx.get_help()

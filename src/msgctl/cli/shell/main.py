@@ -26,7 +26,7 @@ EPILOG = """\
 Examples:
   msgctl -p sandbox sms send 573001234567 -m 'Hello'
 
-Exit codes and more: man msgctl"""
+Exit codes: msgctl help exit-codes. More: man msgctl"""
 """The last lines of the help page of msgctl itself."""
 
 NOT_AGAIN = {

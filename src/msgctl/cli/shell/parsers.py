@@ -37,8 +37,8 @@ class Choice:
     def __call__(self, text: str) -> str:
         return values.choice(text, self.choices, self._what)
 
-    def complete(self) -> list[str]:
-        """Return the choices; Typer selects the ones that begin with the text."""
+    def complete(self, incomplete: str) -> list[str]:  # noqa: ARG002
+        """Return the choices for a shell; Typer selects the ones that begin with the text."""
         return [*self.choices]
 
 
@@ -62,6 +62,11 @@ class Choices(Choice):
         parse = super().__call__
         return Chosen(dict.fromkeys(parse(each.strip()) for each in given.split(",")))
 
+    def complete(self, incomplete: str) -> list[str]:
+        """Return the choices after the ones that were typed already."""
+        typed, comma, _ = incomplete.rpartition(",")
+        return [f"{typed}{comma}{choice}" for choice in self.choices if choice not in typed.split(",")]
+
 
 def parser_of(parameter: Any) -> Any:
     """Return the parser that was given to Typer with a parameter, None if there was none."""
@@ -83,9 +88,8 @@ def text_option(name: str, metavar: str, help: str, *, panel: str | None = None)
 
 
 def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: str | None = None) -> Any:
-    """Return an option for one of some choices, which a shell completes."""
-    complete = choice.complete
-    return typer.Option(name, metavar=metavar, help=help, parser=choice, autocompletion=complete, rich_help_panel=panel)
+    """Return an option for one of some choices."""
+    return typer.Option(name, metavar=metavar, help=help, parser=choice, rich_help_panel=panel)
 
 
 def max_wait_option(help: str, panel: str | None = None) -> Any:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import copy
 import inspect
+import io
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
@@ -18,10 +21,12 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.global_options import global_options
 from msgctl.cli.shell.help import PANELS, SAFETY, show
 from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.parsers import Choice
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean
@@ -101,7 +106,14 @@ class _WithGlobalOptions:
         return shown
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write Typer's help. It reads [x] in a text as markup, and shows a type beside arguments and -v: <lambda>."""
+        """Write Typer's help."""
+        _write_help(self.page(), ctx, formatter)
+
+    def page(self) -> Any:
+        """Return a copy for Typer's help.
+
+        It reads [x] in a text as markup, and would show a type beside arguments and -v: <lambda>.
+        """
         from rich.markup import escape
 
         page: Any = copy.copy(self)
@@ -109,18 +121,33 @@ class _WithGlobalOptions:
         page.params = [copy.copy(param) for param in page.params]
         for param in page.params:
             param.help = escape(param.help or "")
+            if param.name == "fields" and self.facts.columns:
+                param.help += f" Columns: {', '.join(self.facts.columns)}."
             if param.param_type_name == "argument" or param.count:
                 param.type = copy.copy(param.type)
                 param.type.get_metavar = lambda **_: ""
             if param.secondary_opts:  # in 80 columns, two names beside each other would be cut
                 param.opts, param.secondary_opts = [param.opts[0].replace("--", "--[no-]")], []
-        base: Any = super(_WithGlobalOptions, page)
-        base.format_help(ctx, formatter)
+        return page
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line. Typer writes a required argument in braces, which is unusual."""
         base: Any = super()
         return [piece.strip("{}") for piece in base.collect_usage_pieces(ctx)]
+
+
+def _write_help(page: Any, ctx: Any, formatter: Any) -> None:
+    """Write Typer's help of a page, a command or group."""
+    base: Any = super(_WithGlobalOptions, page)
+    base.format_help(ctx, formatter)
+
+
+def _help_text(page: Any, ctx: Any, formatter: Any) -> str:
+    """Return Typer's help of a page."""
+    with io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace") as text, redirect_stdout(text):
+        _write_help(page, ctx, formatter)
+        text.seek(0)
+        return text.read()
 
 
 class Command(_WithGlobalOptions, TyperCommand):
@@ -183,6 +210,24 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
         left = super().parse_args(ctx, args)
         ctx.obj.options.check()
         return left
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write Typer's help with the commands before the options. Typer writes them in another order."""
+        commands, options = self.page(), self.page()
+        commands.get_command, options.list_commands = self.summary_of, lambda _: []
+        commands.params, commands.epilog = [], ""
+        options.help = ""
+        usage = copy.copy(options)
+        usage.params, usage.epilog = [], ""
+        parts = [_help_text(page, ctx, formatter) for page in (commands, options, usage)]
+        sys.stdout.write(parts[0] + parts[1].removeprefix(parts[2]))
+
+    def summary_of(self, ctx: Any, name: str) -> Any:
+        """Return a command that has only what the help of its group shows."""
+        from rich.markup import escape
+
+        command: Any = self.get_command(ctx, name)
+        return TyperCommand(name, help=escape(command.get_short_help_str(200)), rich_help_panel=command.rich_help_panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""
@@ -294,6 +339,10 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
         elif isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup):
             groups[name] = parameter.annotation
     parts = {name: _parameters(make) for name, make in groups.items()}
+    for parameter in (*own.values(), *(part for group in parts.values() for part in group.values())):
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            if info.autocompletion is None:
+                info.autocompletion = _completion(info)
 
     def callback(**given: Any) -> Any:
         for name in contexts:
@@ -313,6 +362,13 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     return callback
 
 
+def _completion(info: Any) -> Callable[..., list[str]] | None:
+    """Return the function that completes a parameter by its placeholder or its parser, if there is one."""
+    if info.metavar == "FILE":
+        return file_names
+    return info.parser.complete if isinstance(info.parser, Choice) else None
+
+
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class or function by name, with their annotations evaluated."""
     hints = get_type_hints(make, include_extras=True)
@@ -324,33 +380,37 @@ SEND, FOLLOW_UP, ACCOUNT, TEST, SET_UP = "Send", "Follow up", "Account", "Test",
 
 
 class Part(NamedTuple):
-    """A group or a single command: its panel in the help, name, and module in `msgctl.commands`."""
+    """A group or a single command: its panel in the help, name, module in `msgctl.commands`, and summary.
+
+    The root's help shows the summary without loading the module; it is the first sentence of the command's help.
+    """
 
     panel: str
     name: str
     module: str
+    summary: str
 
 
 PARTS = (
-    Part(SEND, "sms", "sms"),
-    Part(SEND, "call", "call"),
-    Part(SEND, "chatapp", "chatapp"),
-    Part(SEND, "2fa", "twofa"),
-    Part(SEND, "url", "url"),
-    Part(FOLLOW_UP, "job", "job"),
-    Part(FOLLOW_UP, "state", "state"),
-    Part(FOLLOW_UP, "history", "history"),
-    Part(FOLLOW_UP, "usage", "usage"),
-    Part(ACCOUNT, "balance", "balance"),
-    Part(ACCOUNT, "block", "block"),
-    Part(ACCOUNT, "optout", "optout"),
-    Part(ACCOUNT, "api", "api"),
-    Part(TEST, "sandbox", "sandbox"),
-    Part(SET_UP, "profile", "profile"),
-    Part(SET_UP, "doctor", "doctor"),
-    Part(SET_UP, "commands", "help"),
-    Part(SET_UP, "completion", "help"),
-    Part(SET_UP, "help", "help"),
+    Part(SEND, "sms", "sms", "Send text messages."),
+    Part(SEND, "call", "call", "Make voice calls."),
+    Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
+    Part(SEND, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
+    Part(SEND, "url", "url", "Create short URLs and count their clicks."),
+    Part(FOLLOW_UP, "job", "job", "Check, resume and report on bulk sends."),
+    Part(FOLLOW_UP, "state", "state", "Check the delivery state of SMS and calls."),
+    Part(FOLLOW_UP, "history", "history", "Show messages that were sent, and their results."),
+    Part(FOLLOW_UP, "usage", "usage", "Show messages and credits by day, month, country and more."),
+    Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
+    Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
+    Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
+    Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
+    Part(TEST, "sandbox", "sandbox", "The emulator behind `-p sandbox`: nothing is really sent."),
+    Part(SET_UP, "profile", "profile", "Manage accounts: base URL, client and key."),
+    Part(SET_UP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
+    Part(SET_UP, "commands", "help", "Describe every command, its options and its output."),
+    Part(SET_UP, "completion", "help", "Print the shell completion script."),
+    Part(SET_UP, "help", "help", "Show help for a command, or a page of the manual."),
 )
 
 
@@ -363,6 +423,11 @@ class Root(CommandGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [part.name for part in PARTS]
+
+    def summary_of(self, ctx: Any, name: str) -> Any:  # noqa: ARG002
+        """Return a command with a name and a summary, without loading its module."""
+        (part,) = (part for part in PARTS if part.name == name)
+        return TyperCommand(name, help=part.summary, rich_help_panel=part.panel)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Return the group of a module, or the one command that it has under the name of the part."""
