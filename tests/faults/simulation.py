@@ -39,7 +39,7 @@ from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import ACCEPTED, CREDIT, Outcome
 from msgctl.store import history as entries
-from msgctl.store import jobs, once, owners, people, recipients, removal
+from msgctl.store import jobs, owners, people, recipients, removal, sends
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.schema import ENDED
@@ -49,7 +49,7 @@ from support.postgres import running
 PHONES = [f"57300{number:07}" for number in range(12)]
 TEXTS = {"short": 1, "long": 2}
 """The messages of all jobs, with their segments. A segment costs one credit."""
-KEY = once.Key("order-1", b"digest", 2.0)
+KEY = sends.Key("order-1", b"digest", 2.0)
 WINDOWS = (None, None, None, None, "08:00-12:01", "11:00-12:31", "12:01-20:00")
 """A history begins at 12:00."""
 FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "slow", "slow")
@@ -280,20 +280,20 @@ class History:
             self._happened("opted out", phone=phone)
 
     def _send_once(self, store: Store) -> None:
-        single = once.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")
-        begun = once.begin(store, single, KEY)
-        if isinstance(begun, once.Result):
+        single = sends.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")
+        send = sends.Send(store, single, KEY)
+        if send.begin():
             return
         try:
             outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
-            once.end(store, begun, [Outcome(None, "unknown", error=error.message)], once.Result(5))
+            send.end([Outcome(None, "unknown", error=error.message)], sends.Result(5))
         except RefusedError:
-            once.end(store, begun, [Outcome(None, "refused")], None)
+            send.end([Outcome(None, "refused")])
         except MsgctlError:
-            once.end(store, begun, [], None)
+            send.end([])
         else:
-            once.end(store, begun, [outcome], once.Result(0))
+            send.end([outcome], sends.Result(0))
 
     def _finish(self, store: Store) -> None:
         """Send all jobs to the end: first within their credits, then without a limit."""
@@ -314,7 +314,7 @@ class History:
                 self._send(store, job.number, "active")
             if (state := jobs.get(store, job.number).state) != "done":
                 raise WrongError(f"job {job.number} is {state} after all recipients were sent to")
-        once.settle_dead(store, ACCOUNT)
+        sends.settle_dead(store, ACCOUNT)
         removal.tidy(store)
 
 

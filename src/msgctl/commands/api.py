@@ -10,7 +10,7 @@ import typer
 
 from msgctl import values
 from msgctl.cli.options.message import json_body
-from msgctl.cli.runs.send import dry_run
+from msgctl.cli.runs.single import dry_run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice, parser
 from msgctl.cli.shell.tree import ACCOUNT, command, group

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli.runs.send import run
+from msgctl.cli.runs.single import run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import number_option
 from msgctl.cli.shell.tree import command, default_command, group

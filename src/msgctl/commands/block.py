@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgctl import operations as ops
 from msgctl.cli.options.send import Numbers, Phones, option
-from msgctl.cli.runs.send import check_fields, dry_run, perform
+from msgctl.cli.runs.single import check_fields, dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl.cli.options.bulk import JobOptions, JobRules, Source
 from msgctl.cli.options.message import MessageOptions, TemplateOptions
 from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions, chosen_voice, option
-from msgctl.cli.runs.send import send_message
+from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.option_group import OptionGroup

@@ -10,7 +10,7 @@ from msgctl import values as checks
 from msgctl.cli.options.bulk import JobRules, SingleJobOptions, Source
 from msgctl.cli.options.message import json_body
 from msgctl.cli.options.send import Numbers, SendOptions, option
-from msgctl.cli.runs.send import send_message
+from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.option_group import OptionGroup

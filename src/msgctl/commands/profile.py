@@ -11,7 +11,7 @@ from msgctl import files, values
 from msgctl import operations as ops
 from msgctl.cli.options.profile import AccountOptions, Preferences, checked_base_url
 from msgctl.cli.options.send import COUNTRY_VARIABLE
-from msgctl.cli.runs.send import dry_run, perform
+from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import profile_names
 from msgctl.cli.shell.context import Context

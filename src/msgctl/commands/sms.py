@@ -17,7 +17,7 @@ from msgctl.cli.options.message import (
     read_message,
 )
 from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions
-from msgctl.cli.runs.send import send_message
+from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.tree import command, group

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli.runs.send import check_fields, dry_run
+from msgctl.cli.runs.single import check_fields, dry_run
 from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup

@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.options.send import Numbers, Phone, chosen_voice, option, setting
-from msgctl.cli.runs.send import run
+from msgctl.cli.runs.single import run
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup

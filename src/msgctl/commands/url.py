@@ -12,7 +12,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.options.bulk import InputFile
 from msgctl.cli.options.send import field_parser, option
-from msgctl.cli.runs.send import dry_run, run
+from msgctl.cli.runs.single import dry_run, run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import date_option, parser, save_option, text_option

@@ -36,7 +36,7 @@ not running), `owners.resend` (another attempt, fixed), `results.sent`, `learn_s
 leaves out loses that row, and so keeps the earlier outcome. Reports show the last attempt; the history and limits
 count every attempt.
 
-**A single send** is a job without an ID, with one request: `once.begin`, the request, `once.end`. With a ``--once``
+**A single send** is a job without an ID, with one request: `sends.Send.begin`, the request, `end`. With a ``--once``
 key, the same two transactions take the key and store the result under it.
 
 **An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or

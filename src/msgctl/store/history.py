@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
-from msgctl.store import once
+from msgctl.store import sends
 from msgctl.store.database import any_of
 from msgctl.store.schema import ENDED
 from msgctl.store.store import SLICE, Store
@@ -197,7 +197,7 @@ def clearable(store: Store, account: str, before: int | None = None) -> tuple[in
 
     Jobs that are not done or cancelled stay.
     """
-    once.settle_dead(store, account)
+    sends.settle_dead(store, account)
     rows = store.db.rows(
         f"""SELECT number, accepted + refused + unknown FROM job WHERE account = ? AND removed IS NULL
         AND owner IS NULL AND state {any_of(ENDED)} AND created < ?""",

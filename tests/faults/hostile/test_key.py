@@ -116,7 +116,7 @@ PLACES = {
     "msgctl.http.client.Client.send": SEND,
     "msgctl.http.transport.Transport.send": SEND,
     "msgctl.http.client.parse": SEND,
-    "msgctl.store.once.end": SEND,
+    "msgctl.store.sends.Send.end": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,

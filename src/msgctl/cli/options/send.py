@@ -241,6 +241,11 @@ class SendOptions(OptionGroup):
         bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.", rich_help_panel=RECIPIENTS)
     ] = False
 
+    def check(self) -> None:
+        """Raise UsageError for an option that needs another one."""
+        if self.resend_unknown and self.once is None:
+            raise UsageError("--resend-unknown needs --once KEY")
+
 
 class WaitOptions(OptionGroup):
     """Options that track a message until it is delivered."""
@@ -259,3 +264,9 @@ class WaitOptions(OptionGroup):
         str | None,
         until_option("With --wait: wait for this state, sent or delivered.", DELIVERY),
     ] = None
+
+    def check(self) -> None:
+        """Raise UsageError for an option that needs --wait."""
+        for name, value in (("--max-wait", self.max_wait), ("--until", self.until)):
+            if value and not self.wait:
+                raise UsageError(f"{name} needs --wait")

@@ -15,7 +15,7 @@ from msgctl.cli.options.bulk import JobOptions, JobRules, Source
 from msgctl.cli.options.message import note_of_left_out
 from msgctl.cli.options.send import Numbers
 from msgctl.cli.runs import job as running
-from msgctl.cli.runs.send import perform
+from msgctl.cli.runs.single import perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
@@ -197,7 +197,7 @@ class Bulk:
         request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
         request = request._replace(people=[to])
         if context.options.dry_run:
-            from msgctl.cli.runs.send import dry_run
+            from msgctl.cli.runs.single import dry_run
 
             return dry_run(context, request)
         return perform(context, request, channel=operation.channel, may_repeat=True)

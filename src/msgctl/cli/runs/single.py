@@ -1,148 +1,272 @@
-"""A single send in the store: its intent before the request, its outcome afterwards, and its ``--once`` key.
+"""The request of a command: its dry run, its intent and outcome in the store, and sending it once per key.
 
 Commands that send to people need the store. Verification codes and blocks are sent without it, with a warning.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgctl import operations
+from msgctl import operations, phones
+from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
-from msgctl.errors import STORE_ERRORS, MsgctlError, RefusedError
+from msgctl.errors import STORE_ERRORS, ConditionError, Interrupted, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.outcomes.judge import Outcome
+from msgctl.http.response import Response, check, details_of, word_of
+from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.operations import Effect, Operation
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.record import service_message
+from msgctl.output.fields import flat
+from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
+from msgctl.text import clean, plural, shorten, some_of
+from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.store.once import Begun, Key, Result
+    from msgctl.http.client import Client
+    from msgctl.store.sends import Key, Send, Single
+    from msgctl.store.sends import Result as StoredResult
 
+NO_WAIT = WaitOptions()
+MAX_QUOTE = 500
+"""Maximum characters of a response in doubt that its error quotes, so that no id is lost."""
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
-MAX_RESPONSE = 4000
-"""Maximum characters of a response in doubt that are stored."""
+NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
 
-def key_of(context: Context, request: Request, key: str, *, resend_unknown: bool) -> Key:
-    """Return a ``--once`` key with a digest of the operation, its recipients in any order, and all other values."""
-    from msgctl.store.once import Key
+def send_message(
+    context: Context, request: Request, options: SendOptions, wait: WaitOptions = NO_WAIT, *, numbers: Numbers
+) -> Result:
+    """Make a request that sends, at most once per key; with --wait, also track its messages.
 
-    values: dict[str, Any] = dict(request.values)
-    if isinstance(phones := values.get("phone"), (list, tuple)):
-        values["phone"] = sorted(set(phones))
-    content = json.dumps([request.operation.name, values], sort_keys=True).encode()
-    if request.is_own_body and request.json is not None:
-        content += request.json
-    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown)
-
-
-def earlier(context: Context, key: Key) -> Result | None:
-    """Return the result of an earlier send under a key, before the credential is needed."""
-    from msgctl.store import once
-
-    return once.find(context.store, context.profile.account, key)
-
-
-def begin(
-    context: Context, request: Request, *, key: Key | None, channel: str | None, may_repeat: bool
-) -> Begun | Result | None:
-    """Store the intent of a request; return None if it is sent without the store.
-
-    People who have opted out of ``channel`` are refused. With ``may_repeat``, later jobs do not count the message as a
-    repeat. Return the result of an earlier send under the key, if there is one.
+    ``numbers`` are the options with which the phones were read. Raises UsageError for numbers that have opted out.
     """
-    from msgctl.store import once
-
-    digest = None
-    if request.people and not may_repeat:
-        digest = _digest(request)
-    single = once.Single(
-        account=context.profile.account,
-        profile=context.profile.name,
-        command=request.operation.name,
-        parameters=json.dumps(_message(request)),
-        phones=request.people or request.phones,
-        is_contact=bool(request.people),
-        digest=digest,
-        channel=channel,
-    )
-    if request.people:
-        return once.begin(context.store, single, key)
-    if context.optional_store is None:
-        return None
+    options.check()
+    wait.check()
+    check_fields(context, request.operation)
+    if context.options.dry_run:
+        return dry_run(context, request)
+    people = request.phones
+    if request.is_own_body:
+        reader = phones.Reader(numbers.known(context))
+        people = [phone and reader.international(phone) for phone in people]
+    request = request._replace(people=people)
+    key = None
+    if options.once is not None:
+        key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
+    channel = None if options.ignore_optout else request.operation.channel
     try:
-        return once.begin(context.optional_store, single)
-    except STORE_ERRORS as error:
-        context.warn(f"{error.what}. This is not recorded in the history.")
-        return None
+        result = perform(context, request, key=key, channel=channel)
+    except MsgctlError as error:
+        result = _printed(context, error)
+    if not wait.wait:
+        return result
+    from msgctl.cli.runs.wait import track_sent
+
+    context.printer.print(result._replace(is_tracked=True))
+    tracked = track_sent(context, result.outcomes, wait.max_wait or 300.0, wait.until)
+    return tracked._replace(failures=[*result.failures, *tracked.failures])
 
 
-def end(
+def run(context: Context, request: Request) -> ServiceResult | OwnResult:
+    """Make a request and return its result; in a dry run, describe the request instead."""
+    check_fields(context, request.operation)
+    if context.options.dry_run:
+        return dry_run(context, request)
+    try:
+        return perform(context, request)
+    except MsgctlError as error:
+        return _printed(context, error)
+
+
+def perform(
     context: Context,
-    begun: Begun | None,
-    outcomes: Sequence[Outcome],
-    result: Result,
+    request: Request,
     *,
-    body: str = "",
-) -> None:
-    """Store the outcome of a request that got a response; ``body`` is the response if an outcome is in doubt."""
-    if begun is not None:
-        _end(context, begun, outcomes, result, body[:MAX_RESPONSE])
+    key: Key | None = None,
+    channel: str | None = None,
+    may_repeat: bool = False,
+) -> ServiceResult:
+    """Make a request. If it sends something or blocks a number, store its intent and its outcome.
+
+    It is sent at most once under ``key``. People who have opted out of ``channel`` are refused. Later jobs count the
+    same message to these people as a repeat, unless ``may_repeat``.
+    """
+    operation = request.operation
+    if operation.effect is not Effect.SENDS and operation is not operations.BLOCK_PHONE:
+        response = context.client.send(request)
+        context.carried_out |= operation.effect is not Effect.READS
+        return ServiceResult([response], values=request.values)
+    context.warns_without_store = False  # the next line reports a store that cannot be used
+    send = _stored(context, _single(context, request, channel, may_repeat=may_repeat), key)
+    if send and (earlier := send.earlier()):
+        return _replayed(context, request, earlier, key)
+    client = context.client  # before the intent, because it fails without a credential
+    end = None
+    try:
+        try:
+            if send and (earlier := send.begin()):
+                return _replayed(context, request, earlier, key)
+        except STORE_ERRORS as error:
+            if request.people:
+                raise
+            context.warn(f"{error.what}. This is not recorded in the history.")
+            send = None
+        end = _made(client, request)
+        context.carried_out |= end.error is None
+        _store(context, send, end)
+    except MsgctlError:
+        raise
+    except BaseException as error:  # Ctrl-C at any instruction: what has left this machine decides
+        end = end or _interrupted(client, request)
+        context.carried_out |= end.error is None
+        _store(context, send, end)
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        raise end.error or Interrupted("Interrupted after the request was carried out", NOT_AGAIN) from None
+    if end.error:
+        raise end.error
+    return end.result
 
 
-def fail(context: Context, begun: Begun | None, error: MsgctlError) -> None:
-    """Store the outcome of a request that failed. The key is free again if it was certainly not carried out."""
-    from msgctl.store.once import Result
-
-    if begun is None:
-        return
-    if error.nothing_sent and not isinstance(error, RefusedError):
-        undo(context, begun)
-        return
-    result = None
-    outcome = "refused"
-    if not isinstance(error, RefusedError):
-        outcome = "unknown"
-        result = Result(5, error.http_status, error.body.encode() or None, error.message, error.hint or "")
-    outcomes = [Outcome(phone, outcome, error=error.message) for phone in begun.intent.phones]
-    _end(context, begun, outcomes, result, error.body[:MAX_RESPONSE])
+# --- the outcome
 
 
-def undo(context: Context, begun: Begun | None) -> None:
-    """Delete the intent of a request that was certainly not sent, and free its key."""
-    if begun is not None:
-        _end(context, begun, [], None, "")
+class _End(NamedTuple):
+    """How a request ended: with a result, or with an error. Without ``outcomes``, it was certainly not sent.
+
+    ``stored`` is the result under the key; without one, the key is free again.
+    """
+
+    outcomes: Sequence[Outcome]
+    stored: StoredResult | None = None
+    result: ServiceResult = ServiceResult([])
+    error: MsgctlError | None = None
 
 
-def _end(
-    context: Context,
-    begun: Begun,
-    rows: Sequence[Outcome],
-    result: Result | None,
-    body: str,
-) -> None:
-    from msgctl.store import once, removal
+def _made(client: Client, request: Request) -> _End:
+    """Make a request, and return how it ended."""
+    from msgctl.store.sends import Result as StoredResult
 
     try:
-        store = context.optional_store or context.store
-        once.end(store, begun, rows, result, body=body or None)
-        if begun.key:
-            removal.delete_old_keys(store)
-    except STORE_ERRORS as error:
-        under = " under --once" if begun.key else ""
-        context.warn(f"The result is not stored{under}: {error.what}.")
+        response = client.send(request)
+    except MsgctlError as error:
+        return _failed(request, error)
+    result = judged(request, response)
+    code = result.failures[0].exit_code if result.failures else 0
+    return _End(result.outcomes, StoredResult(code, response.http_status, response.body), result)
 
 
-def _message(request: Request) -> Mapping[str, Any]:
-    """Return the parameters that the history shows, and the user's own body as text."""
+def _failed(request: Request, error: MsgctlError) -> _End:
+    """Return the end of a request with an error."""
+    from msgctl.store.sends import Result as StoredResult
+
+    is_refused = isinstance(error, RefusedError)
+    if error.nothing_sent and not is_refused:
+        return _End([], error=error)
+    outcome = REFUSED if is_refused else UNKNOWN
+    error.recipients = error.recipients or [Outcome(phone, outcome) for phone in request.sent.phones]
+    outcomes = [recipient._replace(outcome=outcome, error=error.message) for recipient in error.recipients]
+    if is_refused:
+        return _End(outcomes, error=error)
+    body = error.body.encode() or None
+    return _End(outcomes, StoredResult(5, error.http_status, body, error.message, error.hint or ""), error=error)
+
+
+def _interrupted(client: Client, request: Request) -> _End:
+    """Return the end of a request that was interrupted anywhere but in the client."""
+    if not client.is_sent:
+        return _End([], error=Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True))
+    error = Interrupted(
+        "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
+    )
+    return _failed(request, error)
+
+
+def judged(request: Request, response: Response) -> ServiceResult:
+    """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
+    outcomes = response.outcomes
+    if all(outcome.outcome == ACCEPTED for outcome in outcomes):
+        return ServiceResult([response], outcomes, request.values)
+    error: MsgctlError
+    if unknown := _names(outcomes, UNKNOWN):
+        verb = "was" if len(unknown) == 1 else "were"
+        text = shorten(" ".join(response.body.decode(errors="replace").split()), MAX_QUOTE)
+        outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
+        error = OutcomeUnknownError(
+            f"The response does not show whether {some_of(unknown)} {verb} accepted: {text}",
+            check(request),
+            word=word_of(outcomes),
+            recipients=outcomes,
+            details=response.details,
+        )
+    else:
+        refused = _names(outcomes, REFUSED)
+        message = next((outcome.error for outcome in outcomes if outcome.error), None)
+        message = message or service_message(response.content)
+        quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
+        number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
+        error = ConditionError(
+            f"The service refused {some_of(refused)} ({number}){quoted}",
+            reason="not_accepted",
+            nothing_sent=len(refused) == len(outcomes),
+            recipients=outcomes,
+            details=response.details,
+        )
+    return ServiceResult([response], outcomes, request.values, [error])
+
+
+def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
+    """Return the recipients with an outcome, each with the status that the service gave it."""
+    names = []
+    for outcome in outcomes:
+        if outcome.outcome == kind:
+            status = f" [{clean(outcome.status)}]" if outcome.status else ""
+            names.append((outcome.phone or "the message") + status)
+    return names
+
+
+def _printed(context: Context, error: MsgctlError) -> ServiceResult:
+    """Return the 2xx response that --json prints beside an error, or raise the error."""
+    if error.response is None or context.options.format is not Format.JSON or context.options.fields:
+        raise error
+    return ServiceResult([error.response], failures=[error])
+
+
+# --- the store
+
+
+def _stored(context: Context, single: Single, key: Key | None) -> Send | None:
+    """Return the send in the store. A send to nobody's phone, such as a block, does without a store."""
+    from msgctl.store.sends import Send
+
+    store = context.store if single.is_contact else context.optional_store
+    return Send(store, single, key) if store else None
+
+
+def _single(context: Context, request: Request, channel: str | None, *, may_repeat: bool) -> Single:
+    """Return what the store keeps of a request."""
+    from msgctl.store.sends import Single
+
     message = {name: request.values[name] for name in MESSAGE_PARAMETERS if request.values.get(name)}
     if request.is_own_body and request.json is not None:
         message["own_body"] = request.json.decode()
     if request.operation is operations.BLOCK_PHONE and request.values.get("name"):
         message["message"] = request.values["name"]
-    return message
+    return Single(
+        account=context.profile.account,
+        profile=context.profile.name,
+        command=request.operation.name,
+        parameters=json.dumps(message),
+        phones=request.people or request.phones,
+        is_contact=bool(request.people),
+        digest=_digest(request) if request.people and not may_repeat else None,
+        channel=channel,
+    )
 
 
 def _digest(request: Request) -> bytes:
@@ -152,3 +276,77 @@ def _digest(request: Request) -> bytes:
     else:
         content = {name: request.values[name] for name in ("sms", "message", "body") if name in request.values}
     return operations.message_digest(request.operation, request.values)(json.dumps(content))
+
+
+def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) -> Key:
+    """Return a ``--once`` key with a digest of the operation, its recipients in any order, and all other values."""
+    import hashlib
+
+    from msgctl.store.sends import Key
+
+    values: dict[str, Any] = dict(request.values)
+    if isinstance(numbers := values.get("phone"), (list, tuple)):
+        values["phone"] = sorted(set(numbers))
+    content = json.dumps([request.operation.name, values], sort_keys=True).encode()
+    if request.is_own_body and request.json is not None:
+        content += request.json
+    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown)
+
+
+def _store(context: Context, send: Send | None, end: _End) -> None:
+    """Store how a request ended. A store that cannot be used does not change the result of the command."""
+    if send is None:
+        return
+    from msgctl.store import removal
+
+    try:
+        send.end(end.outcomes, end.stored)
+        if send.key:
+            removal.delete_old_keys(send.store)
+    except STORE_ERRORS as error:
+        under = " under --once" if send.key else ""
+        context.warn(f"The result is not stored{under}: {error.what}.")
+
+
+def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
+    """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
+    content, name = earlier.body or b"", quote(key.key if key else "")
+    if not earlier.message and earlier.http_status is not None:
+        context.note(f"This is the result of the first run with --once {name}.")
+        result = judged(request, read_response(request, content, earlier.http_status))
+        for failure in result.failures:
+            failure.replayed = True
+        return result
+    try:
+        document = load_json(content)
+    except ShapeError:
+        document = None
+    details = None if earlier.http_status is None else details_of(earlier.http_status, content, document)
+    error = OutcomeUnknownError(
+        f"The first run with --once {name} may have sent the message",
+        "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint))),
+        details=details,
+        recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
+    )
+    error.replayed = True
+    raise error
+
+
+# --- the dry run
+
+
+def dry_run(context: Context, *requests: Request) -> OwnResult:
+    """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
+    documents: list[Mapping[str, Any]] = [request.described(context.profile.base_url) for request in requests]
+    columns: dict[str, None] = {}
+    for document in documents:
+        columns |= dict.fromkeys(flat(document))
+    return OwnResult(documents[0] if len(documents) == 1 else documents, tuple(columns), Layout.REQUEST)
+
+
+def check_fields(context: Context, operation: Operation) -> None:
+    """Check --fields before anything is sent. Raises UsageError."""
+    if context.options.fields:
+        from msgctl.output import fields
+
+        context.check_fields(fields.of_record(operation.record))

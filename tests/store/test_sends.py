@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -12,8 +13,8 @@ import pytest
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.outcomes.judge import Outcome
-from msgctl.store import history, once, owners, people, removal
-from msgctl.store.once import DIED, Begun, Key, Result, Single
+from msgctl.store import history, owners, people, removal, sends
+from msgctl.store.sends import DIED, Key, Result, Send, Single
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
@@ -28,26 +29,30 @@ def single(phone: str = ANA) -> Single:
     return Single(ACCOUNT, "main", "sms send", '{"sms": "Hola"}', [phone], True, b"Hola", "sms")
 
 
-def begun(store: Store, key: Key | None = KEY, phone: str = ANA) -> Begun:
-    result = once.begin(store, single(phone), key)
-    assert isinstance(result, Begun)
-    return result
+def begun(store: Store, key: Key | None = KEY, phone: str = ANA) -> Send:
+    started = Send(store, single(phone), key)
+    assert started.begin() is None
+    return started
 
 
 def send(store: Store, key: Key | None = KEY, phone: str = ANA) -> None:
-    once.end(store, begun(store, key, phone), ACCEPTED, DONE)
+    begun(store, key, phone).end(ACCEPTED, DONE)
+
+
+def earlier(store: Store, key: Key = KEY, account: str = ACCOUNT) -> Result | None:
+    return Send(store, replace(single(), account=account), key).earlier()
 
 
 def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None:
-    once.end(store, begun(store), [], None)
-    assert once.find(store, ACCOUNT, KEY) is None
+    begun(store).end([])
+    assert earlier(store) is None
     assert history.entries(store, 9) == []
     assert people.repeats(store, ACCOUNT, [ANA]) == set()
 
 
 def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store: Store) -> None:
     with pytest.raises(StoreNotReachedError, match="was not reached in time") as error:
-        once.begin(store, single(), KEY._replace(max_wait=0))
+        Send(store, single(), KEY._replace(max_wait=0)).begin()
     assert (error.value.exit_code, error.value.nothing_sent) == (4, True)
     assert history.entries(store, 9) == []
     send(store)
@@ -55,53 +60,53 @@ def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
     unknown = Result(5, 502, b"<html>", "no", "look")
-    once.end(store, begun(store), [Outcome(None, "unknown")], unknown, body="<html>")
-    assert once.begin(store, single(), KEY) == unknown
+    begun(store).end([Outcome(None, "unknown")], unknown)
+    assert Send(store, single(), KEY).begin() == unknown
     again = KEY._replace(resend_unknown=True)
     # A refused resend leaves the first outcome unknown.
-    once.end(store, begun(store, again), [Outcome(None, "refused")], None)
-    assert once.begin(store, single(), KEY) == unknown
+    begun(store, again).end([Outcome(None, "refused")])
+    assert Send(store, single(), KEY).begin() == unknown
     send(store, again)
-    assert once.begin(store, single(), again) == DONE
+    assert Send(store, single(), again).begin() == DONE
 
 
 def test_a_process_that_seemed_dead_stores_the_true_outcome(store: Store, opened: Callable[[], Store]) -> None:
     started = begun(store)
     with pytest.raises(ConditionError, match=f"Another process on {store.machine} is sending under this key"):
-        once.begin(opened(), single(), KEY._replace(max_wait=0.01))
-    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (started.job,))  # as if its lock was lost
-    once.settle_dead(opened(), ACCOUNT)
-    once.end(store, started, ACCEPTED, DONE)
-    assert once.begin(store, single(), KEY) == DONE
+        Send(opened(), single(), KEY._replace(max_wait=0.01)).begin()
+    store.db.change("UPDATE job SET owner = 12345")  # as if its lock was lost
+    sends.settle_dead(opened(), ACCOUNT)
+    started.end(ACCEPTED, DONE)
+    assert Send(store, single(), KEY).begin() == DONE
     (entry,) = history.entries(store, 9)
     assert (entry.outcome, entry.id) == ("accepted", ACCEPTED[0].id)
 
 
 def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, location: str, tmp_path: Path) -> None:
-    sends = tmp_path / "sends"
+    sent_log = tmp_path / "sent"
 
     def work(other: Store) -> None:
-        started = once.begin(other, single(), KEY)
-        if isinstance(started, Result):
-            assert started == DONE
+        started = Send(other, single(), KEY)
+        if result := started.begin():
+            assert result == DONE
         else:
-            with sends.open("a") as log:
+            with sent_log.open("a") as log:
                 log.write("sent\n")
-            once.end(other, started, ACCEPTED, DONE)
+            started.end(ACCEPTED, DONE)
 
     assert [status_of(pid) for pid in [child(location, work) for _ in range(5)]] == [0] * 5
-    assert sends.read_text() == "sent\n"
+    assert sent_log.read_text() == "sent\n"
 
 
 def test_a_key_that_another_process_uses_first_sends_nothing_again(store: Store, opened: Callable[[], Store]) -> None:
     before_lock(store, partial(send, opened()))
-    assert once.begin(store, single(), KEY) == DONE
+    assert Send(store, single(), KEY).begin() == DONE
 
 
 def test_a_person_who_opts_out_right_before_a_send_gets_nothing(store: Store, opened: Callable[[], Store]) -> None:
     before_lock(store, partial(people.add_optouts, opened(), [(ANA, people.ALL)]))
     with pytest.raises(UsageError) as error:
-        once.begin(store, single(), None)
+        Send(store, single(), None).begin()
     assert error.value.reason == "opted_out"
 
 
@@ -113,7 +118,7 @@ def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
     check = store.db.held
 
     def end() -> None:
-        once.end(other, started, ACCEPTED, DONE)
+        started.end(ACCEPTED, DONE)
         other.close()
 
     ending = Thread(target=end)
@@ -124,28 +129,28 @@ def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
         return check(owners)
 
     store.db.held = end_and_check  # type: ignore[method-assign]
-    assert once.find(store, ACCOUNT, KEY) is None
+    assert earlier(store) is None
     ending.join()
-    assert once.find(store, ACCOUNT, KEY) == DONE
+    assert earlier(store) == DONE
 
 
 def test_a_kill_between_any_two_statements_never_sends_twice(store: Store, location: str, tmp_path: Path) -> None:
-    sends = tmp_path / "sends"
+    sent_log = tmp_path / "sent"
 
     def work(other: Store, n: int) -> None:
-        started = once.begin(other, single(), KEY._replace(key=f"key-{n}"))
-        if isinstance(started, Begun):
-            with sends.open("a") as log:
+        started = Send(other, single(), KEY._replace(key=f"key-{n}"))
+        if started.begin() is None:
+            with sent_log.open("a") as log:
                 log.write(f"{n}\n")
-            once.end(other, started, ACCEPTED, DONE)
+            started.end(ACCEPTED, DONE)
 
     for n in killed_everywhere(location, work):
         work(store, n)
         key = KEY._replace(key=f"key-{n}")
-        result = once.find(store, ACCOUNT, key)
+        result = earlier(store, key)
         assert result in (DONE, DIED)
-        assert sends.read_text().split().count(str(n)) <= 1
-        assert once.find(store, ACCOUNT, key._replace(resend_unknown=True)) == (DONE if result == DONE else None)
+        assert sent_log.read_text().split().count(str(n)) <= 1
+        assert earlier(store, key._replace(resend_unknown=True)) == (DONE if result == DONE else None)
     assert result == DONE
 
 
@@ -156,11 +161,11 @@ def test_keys_are_kept_for_90_days_even_if_the_history_is_cleared(store: Store, 
     assert history.entries(store, 9) == []
     clock.now += KEEP / 1000 - 1
     removal.tidy(store)
-    assert once.find(store, ACCOUNT, KEY) == DONE
-    assert once.find(store, "another", KEY) is None
+    assert earlier(store) == DONE
+    assert earlier(store, account="another") is None
     clock.now += 2
     removal.tidy(store)
-    assert once.find(store, ACCOUNT, KEY) is None
+    assert earlier(store) is None
 
 
 def test_a_send_whose_process_died_is_unknown_and_can_be_cleared(store: Store, location: str) -> None:

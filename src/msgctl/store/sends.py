@@ -1,0 +1,303 @@
+"""Single sends and ``--once`` keys. A single send is a job with one request.
+
+One transaction stores the intent and takes the key; another one stores the outcome under the key. Each is whole or not
+there, so an interruption at any instruction is followed by `Send.end`, which finds out what is stored. A key that is
+still ``sending`` although its owner has died has an unknown outcome, because its request may have been sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.operations import CHANNELS
+from msgctl.outcomes.judge import Outcome
+from msgctl.store import people, results
+from msgctl.store.database import plain
+from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.store import Store, boot_time
+from msgctl.text import clean
+from msgctl.values import quote
+
+POLL = 0.05
+"""Seconds between two checks of a key that another process uses."""
+RESULT = "exit_code, http_status, body, message, hint"
+"""The columns of a result under a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A single send: its account, profile and command, its message (JSON) and the phones in its request.
+
+    ``is_contact`` means that it counts for --at-most. ``digest`` is the digest of the message; None if it does not
+    count for repeats. If ``channel`` is given, people who have opted out of it are refused.
+    """
+
+    account: str
+    profile: str
+    command: str
+    parameters: str
+    phones: Sequence[str | None]
+    is_contact: bool
+    digest: bytes | None = None
+    channel: str | None = None
+
+    def intent(self, time: int) -> Intent:
+        """Return the intent of its only request."""
+        phones = [plain(phone) for phone in self.phones]
+        return Intent(1, 1, 1, self.parameters, 0, range(1, len(phones) + 1), phones, time, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result under a key: the exit code, the response, and message and hint of an error."""
+
+    exit_code: int
+    http_status: int | None = None
+    body: bytes | None = None
+    message: str = ""
+    hint: str = ""
+
+
+DIED = Result(
+    5,
+    message="An earlier msgctl ended before it had the response; the message may have been sent",
+    hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
+)
+
+
+class Key(NamedTuple):
+    """A ``--once`` key with the digest of everything that is sent; ``max_wait`` is in seconds."""
+
+    key: str
+    digest: bytes
+    max_wait: float
+    resend_unknown: bool = False
+
+
+class Earlier(NamedTuple):
+    """An earlier send under a key: its result, or the machine of the live process that is sending now."""
+
+    result: Result | None
+    machine: str | None = None
+
+
+def _earlier(store: Store, account: str, key: Key) -> Earlier | None:
+    row = store.db.row(
+        f"SELECT digest, state, owner, machine, {RESULT} FROM once WHERE account = ? AND key = ?",
+        (account, plain(key.key)),
+    )
+    if row is None:
+        return None
+    digest, state, owner, machine, *values = row
+    if digest != key.digest:
+        raise UsageError(
+            f"--once {quote(key.key)} was used for another message or other recipients",
+            "Choose another key for this message.",
+            consequence="this message was not sent",
+            reason="key_reused",
+        )
+    if state == "done":
+        return Earlier(Result(*values))
+    if store.is_owned(owner):
+        return Earlier(None, machine)
+    return Earlier(DIED)
+
+
+def _repeated(earlier: Earlier | None, key: Key) -> Result | None:
+    """Return the result of an earlier send that is not sent again."""
+    if earlier is None or earlier.result is None:
+        return None
+    return None if earlier.result.exit_code == 5 and key.resend_unknown else earlier.result
+
+
+class Send:
+    """One single send: `begin` before its request, and `end` after it. ``key`` is its ``--once`` key, if it has one."""
+
+    def __init__(self, store: Store, single: Single, key: Key | None = None) -> None:
+        self.store = store
+        self.key = key
+        self._single = single
+        self._number: int | None = None
+
+    def earlier(self) -> Result | None:
+        """Return the result of an earlier send under the key; None if it is resent, or if another process sends now.
+
+        Raises UsageError (``key_reused``) if the key was used for something else.
+        """
+        store, account = self.store, self._single.account
+        if self.key is None:
+            return None
+        with store.db.transaction(account):  # the owner cannot store its result and end before its lock is checked
+            return _repeated(_earlier(store, account, self.key), self.key)
+
+    def begin(self) -> Result | None:
+        """Store the intent and take the key; or return the result of an earlier send under the key.
+
+        Wait while another process sends under the key. Raises ConditionError (``running_elsewhere``) if that takes
+        longer than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and
+        ConfigurationError. After an error, do not send.
+        """
+        store, single, key = self.store, self._single, self.key
+        store.owner  # noqa: B018 (its lock is held before other processes can see it)
+        store.db.limit_idle(True)
+        if key is None:
+            with store.db.transaction(single.account):
+                number = self._intend()
+            self._number = number
+            return None
+        deadline = time.monotonic() + key.max_wait
+        while True:
+            began = boot_time()
+            with store.db.transaction(single.account):
+                earlier = _earlier(store, single.account, key)
+                result = _repeated(earlier, key)
+                if result is not None:
+                    return result
+                is_free = earlier is None or earlier.result is not None
+                if is_free:
+                    number = self._intend()
+                    self._take_key(key, number, earlier.result if earlier else None)
+            if is_free:
+                self._number = number
+                if boot_time() > began + key.max_wait:  # another machine may have taken the key over meanwhile
+                    self.end([])
+                    raise StoreNotReachedError(f"The store {store.db.place} was not reached in time", "Try again.")
+                return None
+            if time.monotonic() > deadline:
+                raise _running_elsewhere(earlier)
+            time.sleep(POLL)
+
+    def end(self, outcomes: Sequence[Outcome], result: Result | None = None) -> None:
+        """Store the outcome of each phone, and the result under the key.
+
+        Without ``outcomes``, the request was certainly not sent, and the send disappears. Without a ``result``, the key
+        is free again, unless it has an earlier unknown result. It may be called again, if the first call or `begin` was
+        interrupted: then the store is asked whether there is an open send.
+        """
+        store, account = self.store, self._single.account
+        db = store.db
+        db.roll_back()  # an interruption may have left a transaction open
+        with db.transaction(account):
+            number = self._number
+            if number is None:
+                number = db.value("SELECT number FROM job WHERE owner = ? AND id IS NULL", (store.owner,))
+            if number is not None:
+                self._record(number, outcomes)
+                self._release_key(number, result)
+            db.limit_idle(False)  # --wait may be silent for longer
+
+    def _intend(self) -> int:
+        """Store the intent, and return the number of the send. Called in a transaction."""
+        store, single = self.store, self._single
+        _refuse_optouts(store, single)
+        db, now = store.db, store.now()
+        number = int(
+            db.value(
+                """INSERT INTO job (account, profile, command, is_contact, settings, state, owner, machine, epoch,
+                request, requests, sending, created, begun, updated)
+                VALUES (?, ?, ?, ?, '{}', 'active', ?, ?, 1, 1, 1, ?, ?, ?, ?) RETURNING number""",
+                (
+                    *(single.account, single.profile, single.command, int(single.is_contact)),
+                    *(store.owner, store.machine, len(single.phones), now, now, now),
+                ),
+            )
+        )
+        db.change(
+            "INSERT INTO content (job, number, parameters, digest, cost) VALUES (?, 1, ?, ?, 0)",
+            (number, plain(single.parameters), single.digest),
+        )
+        results.intend(db, number, [single.intent(now)])
+        return number
+
+    def _record(self, number: int, outcomes: Sequence[Outcome]) -> None:
+        """Store the outcomes, or delete the intent. Called in a transaction."""
+        db = self.store.db
+        if not outcomes:
+            for table, column in (("result", "job"), ("content", "job"), ("job", "number")):
+                db.change(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+            return
+        intent = self._single.intent(db.value("SELECT begun FROM job WHERE number = ?", (number,)) or 0)
+        outcome = RequestOutcome(intent, outcomes)
+        if results.is_sending(db, number, intent):
+            results.add_to_counts(db, number, results.record(db, number, [outcome]))
+        else:  # another process saw no lock of this one, and marked it as unknown
+            results.add_late(db, number, [outcome])
+        db.change(
+            "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (self.store.now(), number)
+        )
+
+    def _take_key(self, key: Key, number: int, before: Result | None) -> None:
+        """Take the key. Its row keeps the unknown result ``before`` this send. Called in a transaction."""
+        store, account = self.store, self._single.account
+        owned = (account, plain(key.key), key.digest, number, store.owner, store.machine, store.now())
+        store.db.change(
+            f"""INSERT INTO once (state, account, key, digest, job, owner, machine, time, {RESULT})
+            VALUES ('sending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account, key) DO UPDATE SET
+            state = excluded.state, job = excluded.job, owner = excluded.owner, machine = excluded.machine,
+            time = excluded.time, exit_code = excluded.exit_code, http_status = excluded.http_status,
+            body = excluded.body, message = excluded.message, hint = excluded.hint""",
+            (*owned, *_values(before)),
+        )
+
+    def _release_key(self, number: int, result: Result | None) -> None:
+        """Store the result under the key, or the earlier one again, or free the key. Called in a transaction."""
+        if self.key is None:
+            return
+        db, of_send = self.store.db, (self._single.account, plain(self.key.key), number)
+        if result is not None:
+            db.change(
+                """UPDATE once SET exit_code = ?, http_status = ?, body = ?, message = ?, hint = ?
+                WHERE account = ? AND key = ? AND job = ?""",
+                (*_values(result), *of_send),
+            )
+        db.change("DELETE FROM once WHERE account = ? AND key = ? AND job = ? AND exit_code IS NULL", of_send)
+        db.change("UPDATE once SET state = 'done', owner = NULL WHERE account = ? AND key = ? AND job = ?", of_send)
+
+
+def _values(result: Result | None) -> tuple[Any, ...]:
+    if result is None:
+        return (None,) * 5
+    return result.exit_code, result.http_status, result.body, plain(result.message), plain(result.hint)
+
+
+def _running_elsewhere(earlier: Earlier | None) -> ConditionError:
+    machine = earlier.machine if earlier else None
+    return ConditionError(
+        f"Another process on {clean(machine or 'another machine')} is sending under this key",
+        "Run the same command again to get its result.",
+        consequence="this run sent nothing",
+        reason="running_elsewhere",
+        nothing_sent=True,
+    )
+
+
+def _refuse_optouts(store: Store, single: Single) -> None:
+    if single.channel is None:
+        return
+    refused = people.opted_out(store, [phone for phone in single.phones if phone], single.channel)
+    found = [phone for phone in single.phones if phone in refused]
+    if found:
+        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(map(str, found))} have"
+        fix = f"msgctl optout remove {' '.join(map(str, found))} --channel {single.channel}"
+        raise UsageError(
+            f"{who} opted out of {CHANNELS[single.channel]}",
+            f"To send anyway, add --ignore-optout, or run: {fix}",
+            reason="opted_out",
+        )
+
+
+def settle_dead(store: Store, account: str) -> None:
+    """Mark the requests of single sends whose process has died as unknown."""
+    rows = store.db.rows(
+        "SELECT number, owner FROM job WHERE account = ? AND id IS NULL AND owner IS NOT NULL", (account,)
+    )
+    alive = store.owned({owner for _, owner in rows})
+    for number, owner in rows:
+        if owner not in alive:
+            with store.db.transaction(account):
+                results.lose(store.db, number)
+                store.db.change("UPDATE job SET state = 'done', owner = NULL WHERE number = ?", (number,))
