@@ -31,6 +31,19 @@ def test_a_verification_message_is_recorded_without_its_code(command: str, sandb
     assert not [file for file in stored if code.encode() in file.read_bytes()]
 
 
+@pytest.mark.parametrize("status", [200, 400, 502, 520])
+@pytest.mark.parametrize("command", ["2fa send-sms", "2fa send-call", "2fa send-chatapp"])
+def test_a_code_in_a_response_in_doubt_is_in_no_file(
+    command: str, status: int, service: Service, tool: Tool, home: Path
+) -> None:
+    text = "184830 is your Shop code"
+    entry = {"phone": "573001234567", "status": "someday", "sms": text, "msg": text, "id": "m-1"}
+    service.will(respond({"id": "d-1", "status": "someday", "msg": text, "code": "184830", "data": [entry]}, status))
+    assert tool(*SENDS[command].line).code == 5
+    assert not [path for path in home.rglob("*") if path.is_file() and b"184830" in path.read_bytes()]
+    assert "184830" not in tool("history", "--json").out
+
+
 def test_a_send_that_is_interrupted_before_its_request_is_not_in_the_history(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ Commands that send to people need the store. Verification codes and blocks are s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,8 @@ MAX_QUOTE = 500
 """Maximum characters of a response in doubt that its error quotes, so that no id is lost."""
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
+CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
+"""Digits that may be a verification code, which is never stored."""
 NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
 
@@ -118,13 +121,13 @@ def perform(
             send = None
         end = _made(client, request)
         context.carried_out |= end.error is None
-        _store(context, send, end)
+        _store(context, request, send, end)
     except MsgctlError:
         raise
     except BaseException as error:  # Ctrl-C at any instruction: what has left this machine decides
         end = end or _interrupted(client, request)
         context.carried_out |= end.error is None
-        _store(context, send, end)
+        _store(context, request, send, end)
         if not isinstance(error, KeyboardInterrupt):
             raise
         raise end.error or Interrupted("Interrupted after the request was carried out", NOT_AGAIN) from None
@@ -293,19 +296,29 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
     return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown)
 
 
-def _store(context: Context, send: Send | None, end: _End) -> None:
+def _store(context: Context, request: Request, send: Send | None, end: _End) -> None:
     """Store how a request ended. A store that cannot be used does not change the result of the command."""
     if send is None:
         return
     from msgctl.store import removal
 
+    outcomes = end.outcomes
+    if not request.people:  # the response to a verification message may repeat its code
+        outcomes = [
+            outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
+            for outcome in outcomes
+        ]
     try:
-        send.end(end.outcomes, end.stored)
+        send.end(outcomes, end.stored)
         if send.key:
             removal.delete_old_keys(send.store)
     except STORE_ERRORS as error:
         under = " under --once" if send.key else ""
         context.warn(f"The result is not stored{under}: {error.what}.")
+
+
+def _without_code(text: str | None) -> str | None:
+    return text and CODE.sub("****", text)
 
 
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
