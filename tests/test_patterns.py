@@ -20,6 +20,7 @@ import msgctl
 from msgctl import phones
 from msgctl.http import redaction
 from msgctl.sandbox import protocol
+from msgctl.store import postgresql
 
 SOURCE = Path(msgctl.__file__).parent
 SIZE = 16 * 1024
@@ -46,6 +47,7 @@ BUILT: dict[str, Callable[[], list[str]]] = {
     "sandbox/protocol.py:fits": lambda: [form.pattern for form in protocol.FORMATS.values()],
     "http/redaction.py:_pattern": lambda: [redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "1234567890")],
     "http/redaction.py:_parameters": lambda: [redaction._parameters(("key", "code")).pattern],
+    "store/postgresql.py:_explained": lambda: [pattern for pattern, _ in postgresql._FIXES],
     "http/redaction.py:_number_pattern": lambda: [redaction._number_pattern("1234567890").pattern],
 }
 """Patterns that are built from other data, by their place."""
