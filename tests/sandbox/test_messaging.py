@@ -94,6 +94,21 @@ def test_a_code_expires_after_ten_minutes(world: World, seconds: float, outcome:
     assert verify(world, world.inbox()[0]["code"]) == outcome
 
 
+@pytest.mark.parametrize(("guesses", "outcome"), [(4, "verified"), (5, "INVALID_CODE")])
+@pytest.mark.parametrize("responses", ["documented", "observed"])
+def test_a_code_is_void_after_five_wrong_guesses(world: World, guesses: int, outcome: str, responses: str) -> None:
+    world.post("/2fa/send-sms", phone=PHONE, app_name="Shop")
+    world.post("/2fa/send-sms", phone=PHONE, app_name="Other")
+    world.change("responses", responses=responses)
+    for _ in range(guesses):
+        world.post("/2fa/verification-code", phone=PHONE, app_name="Shop", code="none")
+    world.change("responses", responses="documented")
+    first, other = (message["code"] for message in world.inbox())
+    assert (verify(world, first), verify(world, other, app_name="Other")) == (outcome, "verified")
+    world.post("/2fa/send-sms", phone=PHONE, app_name="Shop")
+    assert verify(world, world.inbox()[-1]["code"]) == "verified"
+
+
 def verify(world: World, code: str, **more: str) -> str:
     response = world.post("/2fa/verification-code", **{"phone": PHONE, "app_name": "Shop", "code": code, **more})
     return str(record(response)["status"]) if response.status == 200 else refusal(response)[0]

@@ -25,8 +25,8 @@ Details that the API does not specify are invented:
   or ``voicemail`` with ``leave-voicemail``), numbers that end in 0002 refuse (``rejected``; ``busy``),
   and numbers that end in 0003 stay ``queued`` or ``ringing``. A message to a blocked number is ``blocked``. ``retries``
   is checked and has no effect.
-- Codes: six digits, valid for 10 minutes, masked in every response. A new code replaces the previous one. Wrong codes
-  may be tried without limit. The response to a correct code contains ``verified``.
+- Codes: six digits, valid for 10 minutes, masked in every response. A new code replaces the previous one. Five wrong
+  guesses make a code void. The response to a correct code contains ``verified``.
 - Only the responses named ``documented`` follow the API. The others (see `responses`) imitate services in use. Their
   credits of 0 for an unreachable number do not change the balance.
 - Any template except ``missing`` and any audio code is accepted. A chat-app record has the template's name as ``name``.

@@ -153,6 +153,8 @@ class Emulator:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
                 scope = Scope(db, *self.now(db), self.random, self.origin, is_observed)
                 record = HANDLERS[operation.record.name](scope, given)
+                if isinstance(record, Refusal):
+                    return self.refused(record, operation)
                 if is_observed:
                     return responses.observed(operation, record, scope.now, self.random)
                 return json_response(record)

@@ -43,6 +43,8 @@ BLOCKED = "blocked"
 
 SECONDS_PER_STATE = 1.0
 MINUTES_TO_EXPIRE = 10
+MAX_WRONG_GUESSES = 5
+"""Wrong guesses after which a code is void."""
 DEFAULT_TEMPLATE = "verification-code"
 MISSING_TEMPLATE = "missing"
 """The only name of a template that is refused."""
@@ -295,7 +297,7 @@ def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
     return record
 
 
-# --- verification codes: one for each phone and app name, used once, valid for ten minutes
+# --- verification codes: one for each phone and app name, used once, valid for ten minutes, void after wrong guesses
 
 
 def send_code_by_sms(scope: Scope, given: Given) -> dict[str, object]:
@@ -306,14 +308,19 @@ def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
     return _record(RESPONSE_CALL_2FA, scope, _send_code(scope, given, CALL, voice=given["voice"]))
 
 
-def verify(scope: Scope, given: Given) -> dict[str, object]:
-    """Accept a code once. Raises Refusal if it is wrong, used, expired, or was never sent."""
+def verify(scope: Scope, given: Given) -> dict[str, object] | Refusal:
+    """Accept a code once. Return a refusal if it is wrong, used, void, expired, or was never sent.
+
+    The refusal is returned instead of raised, so that the number of wrong guesses is stored.
+    """
     key = (given["phone"], given["app-name"])
-    row = scope.db.execute("SELECT code, expires FROM codes WHERE phone = ? AND app_name = ?", key).fetchone()
+    row = scope.db.execute("SELECT * FROM codes WHERE phone = ? AND app_name = ?", key).fetchone()
     if row is None or row["code"] != given["code"]:
-        raise Refusal("INVALID_CODE", "code: not the last code sent, or already used", parameter="code")
+        scope.db.execute("UPDATE codes SET wrong_guesses = wrong_guesses + 1 WHERE phone = ? AND app_name = ?", key)
+        scope.db.execute("DELETE FROM codes WHERE wrong_guesses >= ?", (MAX_WRONG_GUESSES,))
+        return Refusal("INVALID_CODE", "code: not the last code sent, already used, or void", parameter="code")
     if scope.now >= row["expires"]:
-        raise Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent", parameter="code")
+        return Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent", parameter="code")
     scope.db.execute("DELETE FROM codes WHERE phone = ? AND app_name = ?", key)
     return {"status": "verified"}
 

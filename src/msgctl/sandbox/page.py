@@ -22,7 +22,7 @@ _RULES = {
     "NOT_FOUND": "The path, the message id or the short URL must exist.",
     "NOT_ENOUGH_CREDITS": "The balance must cover all numbers of a dispatch, or nothing is sent.",
     "INVALID_NAME": "In the sandbox, names and aliases of short URLs are unique.",
-    "INVALID_CODE": "A code is for one phone and app name, and can be used once.",
+    "INVALID_CODE": "A code is for one phone and app name, can be used once, and is void after five wrong guesses.",
     "EXPIRED_CODE": "A code is valid for minutes_to_expire minutes.",
     "NOT_PREMIUM": "region, city, brand, model, browser and lang are for premium URLs.",
 }

@@ -12,7 +12,7 @@ from msgctl.errors import ConfigurationError
 
 APPLICATION = 0x6D736763
 """The number in the header of the file: "msgc"."""
-VERSION = 4
+VERSION = 5
 """The version of the tables."""
 MAX_WAIT = 30.0
 """Seconds that a transaction waits for another one."""
@@ -64,6 +64,7 @@ _SCHEMA = (
         app_name TEXT NOT NULL,
         code TEXT NOT NULL,
         expires REAL NOT NULL,
+        wrong_guesses INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (phone, app_name)
     ) WITHOUT ROWID
     """,
