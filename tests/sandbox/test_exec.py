@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from support.files import write_config
+from support.terminal import in_a_terminal
 from support.tool import process
 
 MSGCTL = f"{sys.executable} -m msgctl"
@@ -43,17 +44,30 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
         (signal.SIGTERM, "trap 'exit 3' TERM", 3),
         (signal.SIGHUP, "trap '' TERM", 128 + signal.SIGHUP),
         (signal.SIGINT, "trap 'exit 4' INT", 4),
+        (signal.SIGINT, "", 128 + signal.SIGINT),
     ],
 )
 def test_a_signal_reaches_the_command_and_its_exit_code_is_returned(number: int, then: str, code: int) -> None:
-    script = f"{then}; echo ready; while :; do sleep 0.05; done"
+    script = f"{then}\necho ready; while :; do sleep 0.05; done"
     command = [sys.executable, "-m", "msgctl", "sandbox", "exec", "--", "sh", "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        if number == signal.SIGINT:
-            os.killpg(child.pid, number)  # as a terminal does
-        else:
-            child.send_signal(number)
+        child.send_signal(number)
         child.communicate(timeout=PATIENCE)
     assert child.returncode == code
+
+
+@in_a_terminal
+def test_ctrl_c_in_a_terminal_reaches_the_command_once() -> None:
+    count = (
+        "import signal, time; n = []; signal.signal(signal.SIGINT, lambda *_: n.append(1)); print('ready', flush=True)"
+    )
+    script = f"{count}\nwhile not n: time.sleep(0.01)\ntime.sleep(0.5); raise SystemExit(len(n))"
+    command = ["-m", "msgctl", "sandbox", "exec", "--", sys.executable, "-c", script]
+    terminal = pexpect.spawn(sys.executable, command, timeout=PATIENCE)
+    terminal.expect("ready")
+    terminal.sendintr()
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 1

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from msgctl.testing import Sandbox, sandbox
-from support.tool import Outcome, process
+from support.tool import Outcome, Tool, process
 
 PHONE = "573001234567"
 
@@ -60,6 +60,20 @@ def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothin
             assert served.inbox() == []
         assert send(other, "--once", "welcome").code == 0
         assert (len(served.inbox()), len(other.inbox())) == (0, 1)
+
+
+def test_an_inbox_with_many_messages_lists_the_newest_thousand(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sandbox(credits=5_000) as served:
+        for name, value in served.variables.items():
+            monkeypatch.setenv(name, value)
+        phones = [f"57300123{number:04d}" for number in range(4, 2_004)]
+        for text in ("Hola", "x" * 160):
+            assert tool("sms", "send", ",".join(phones), "-m", text).code == 0
+        assert len(served.inbox()) == 4_000, "more than a response of the service may have"
+        done = tool("sandbox", "inbox", "-o", "csv", "--no-header")
+        assert [line.split(",")[2] for line in done.out.splitlines()] == phones[1_000:]
+        assert "The newest 1,000 of 4,000 messages" in done.err
+        assert len(tool("sandbox", "inbox", "--limit", "4000", "--json").document) == 4_000
 
 
 def test_without_pytest_the_module_loads_neither_pytest_nor_the_command_line() -> None:

@@ -105,10 +105,13 @@ def api(
 ) -> RawResult | OwnResult:
     """Make any request with the profile's credentials.
 
-    Use it for endpoints without a command. With GET or --input, parameters are sent in the query, otherwise as
-    a form. msgctl adds the client and the key where the service expects them, and prints the body of the response
-    unchanged. The exit code is 0 for a 2xx status, unless the body is a refusal. Otherwise it is 1, or 4 if the request
-    was turned away for now, or 5 if it may have been carried out.
+    Use it for endpoints without a command. It bypasses what protects people in the other commands: it checks no
+    opt-outs, repeats or --once keys, and history and usage do not contain it.
+
+    With GET or --input, parameters are sent in the query, otherwise as a form. msgctl adds the client and the key where
+    the service expects them, and prints the body of the response unchanged. The exit code is 0 for a 2xx status, unless
+    the body is a refusal. Otherwise it is 1, or 4 if the request was turned away for now, or 5 if it may have been
+    carried out.
 
     GET requests may be retried; all other requests are sent only once.
     """

@@ -12,7 +12,7 @@ from msgctl.cli.runs.controls import Controls, served_at
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.parsers import number_option, parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import (
@@ -34,6 +34,8 @@ CREDIT_COLUMNS = ("status",)
 FAULT_COLUMNS = ("fault",)
 CLOCK_COLUMNS = ("time", "stopped")
 RESPONSES_COLUMNS = ("responses",)
+MAX_LISTED = 1000
+"""Messages that the inbox shows without --limit."""
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 
 
@@ -82,6 +84,7 @@ def inbox(
             parser=_wait,
         ),
     ] = None,
+    limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = MAX_LISTED,
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Show messages that phones received, newest last.
@@ -94,7 +97,9 @@ def inbox(
     received = Controls(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
     if wait is not None and not received:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
-    messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in received]
+    messages = [{name: message.get(name) for name in INBOX_COLUMNS} for message in received[-limit:]]
+    if len(received) > limit:
+        context.note(f"The newest {limit:,} of {len(received):,} messages; --limit N shows more.")
     whose = f" to {phone}" if phone else ""
     return OwnResult(messages, INBOX_COLUMNS, Layout.INBOX, empty=f"No messages{whose} yet.")
 

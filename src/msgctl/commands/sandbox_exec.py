@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import tempfile
+import threading
 import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +26,10 @@ EXAMPLES = (
     "msgctl sandbox exec -- pytest",
     "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
 )
+
+
+SECONDS_TO_END = 5.0
+"""Seconds after Ctrl-C in a terminal until msgctl passes SIGINT on to a command that has not ended."""
 
 
 class CommandNotFoundError(UsageError):
@@ -74,10 +80,13 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
     early: list[int] = []
 
     def pass_on(number: int, _frame: object) -> None:
-        if number == signal.SIGINT:  # a terminal sends it to the command, too
-            return
         if process is None:
             early.append(number)
+        elif number == signal.SIGINT and _is_in_foreground():
+            # The terminal sent it to the command, too, and a second one often ends a program without its clean-up.
+            timer = threading.Timer(SECONDS_TO_END, process.send_signal, [number])
+            timer.daemon = True
+            timer.start()
         else:
             process.send_signal(number)
 
@@ -90,3 +99,12 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
             process.send_signal(number)
         code = process.wait()
     return code if code >= 0 else 128 - code
+
+
+def _is_in_foreground() -> bool:
+    """Return whether Ctrl-C in a terminal reaches this process, and with it every process of its group."""
+    try:
+        with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 (a device)
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False

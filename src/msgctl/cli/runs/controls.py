@@ -17,6 +17,8 @@ from msgctl.text import shorten
 if TYPE_CHECKING:
     from msgctl.http.transport import RawResponse
 
+MAX_RESPONSE = 256 * 1024 * 1024
+"""Maximum bytes of a response: an inbox may have many messages, and the first request shows that it is a sandbox."""
 MAX_REASON = 500
 """Characters of a reason that are shown."""
 CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
@@ -68,7 +70,7 @@ class Controls:
             target += "?" + urlencode(fields, errors="replace")
         request = self._transport.request(method, target, headers, content)
         try:
-            response = self._transport.send(request, self._seconds + fields.get("wait", 0))
+            response = self._transport.send(request, self._seconds + fields.get("wait", 0), MAX_RESPONSE)
             fault = response.fault
         except NotReachedError:
             raise NotReachedError(f"No sandbox at {shorten(self._transport.origin)}", START) from None
