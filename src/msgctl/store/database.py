@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,10 @@ MAX_VALUES = 500
 """Maximum rows or values in one statement. SQLite allows 32,766 values."""
 
 
+MOVE = "SELECT value FROM meta WHERE name = 'move'"
+"""The mark of a store that takes part in a move (JSON, see `msgctl.store.move`)."""
+
+
 class Database(ABC):
     """A connection, for one thread at a time. Statements outside of a `transaction` are committed at once.
 
@@ -24,6 +29,8 @@ class Database(ABC):
     """
 
     place: str
+    refuses_moved = False
+    """Whether no transaction begins while the store is moved, because what it writes would be lost."""
 
     @abstractmethod
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -32,6 +39,18 @@ class Database(ABC):
     @abstractmethod
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement, and return the number of rows that it changed."""
+
+    @abstractmethod
+    def columns(self, table: str) -> list[str]:
+        """Return the names of the columns of a table."""
+
+    @abstractmethod
+    def continue_numbers(self) -> None:
+        """Let new jobs have higher numbers than all jobs of the table, whose numbers come from another store."""
+
+    @abstractmethod
+    def exclude_others(self) -> None:
+        """Wait until no other transaction is open, and let none begin until this one ends."""
 
     @abstractmethod
     def create(self, statement: str) -> None:
@@ -110,6 +129,25 @@ class Database(ABC):
         except BaseException:
             self.roll_back()
             raise
+
+    def refuse_moved(self, mark: str | None = None) -> None:
+        """Raise ConfigurationError if the store was moved to another one, or if that is in progress.
+
+        ``mark`` is what `MOVE` returns; it is read if omitted.
+        """
+        mark = mark or self.value(MOVE)
+        if mark is None:
+            return
+        state, place = (json.loads(mark)[name] for name in ("state", "place"))
+        if state == "moved":
+            what = f"The store {self.place} was moved to {place}"
+            fix = f"Use the new one: msgctl profile set NAME --store {place}, or MSGCTL_STORE={place}"
+        else:
+            what = f"The store {self.place} is being moved to {place}"
+            if state == "arriving":
+                what = f"Not everything has arrived in the store {self.place}"
+            fix = f"Finish the move, with the old store in use: msgctl store move --to {place}"
+        raise ConfigurationError(what, fix, consequence="nothing was sent")
 
     def damaged(self, fault: str) -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""

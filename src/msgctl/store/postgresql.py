@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
-from msgctl.store.database import Database, Row
+from msgctl.store.database import MOVE, Database, Row
 from msgctl.text import clean, shorten
 
 try:
@@ -279,6 +279,17 @@ class PostgreSQL(Database):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._execute(statement, values).rowcount
 
+    def columns(self, table: str) -> list[str]:
+        query = """SELECT column_name FROM information_schema.columns
+            WHERE table_schema = 'msgctl' AND table_name = ? ORDER BY ordinal_position"""
+        return [name for (name,) in self.rows(query, (table,))]
+
+    def continue_numbers(self) -> None:
+        self.rows("SELECT setval(pg_get_serial_sequence('job', 'number'), max(number)) FROM job HAVING count(*) > 0")
+
+    def exclude_others(self) -> None:
+        self.change("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")  # each transaction reads it first
+
     def create(self, statement: str) -> None:
         for here, there in _TYPES.items():
             statement = re.sub(rf"{'' if here[0] == ' ' else chr(92) + 'b'}{here}\b", there, statement)
@@ -293,9 +304,17 @@ class PostgreSQL(Database):
     def begin(self, lock: str) -> None:
         # Negative numbers are locks of transactions, other numbers are owners.
         number = -1 - int.from_bytes(hashlib.sha256(lock.encode()).digest()[:7])
+        statements = f"BEGIN; SELECT pg_advisory_xact_lock({number})"
+        if self.refuses_moved:
+            statements += f"; {MOVE}"
         try:
-            # PostgreSQL cannot prepare two statements together.
-            self._session.execute(f"BEGIN; SELECT pg_advisory_xact_lock({number})", prepare=False)
+            # PostgreSQL cannot prepare several statements together.
+            cursor = self._session.execute(statements, prepare=False)
+            if self.refuses_moved:
+                while cursor.nextset():
+                    pass
+                if row := cursor.fetchone():
+                    self.refuse_moved(*row)
         except psycopg.Error as error:
             self.roll_back()
             raise self._explained(error) from None

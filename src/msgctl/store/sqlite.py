@@ -132,6 +132,15 @@ class SQLite(Database):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._execute(statement, values)[1]
 
+    def columns(self, table: str) -> list[str]:
+        return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+
+    def continue_numbers(self) -> None:
+        pass  # AUTOINCREMENT does
+
+    def exclude_others(self) -> None:
+        pass  # there is one writer at a time
+
     def create(self, statement: str) -> None:
         self.change(statement)
 
@@ -139,6 +148,12 @@ class SQLite(Database):
         del lock  # there is one writer at a time
         self._check_place()
         self.change("BEGIN IMMEDIATE")
+        if self.refuses_moved:
+            try:
+                self.refuse_moved()
+            except BaseException:
+                self.roll_back()
+                raise
 
     def commit(self) -> None:
         self.change("COMMIT")

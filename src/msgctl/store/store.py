@@ -71,15 +71,22 @@ class Store:
         self.db.close(is_in_use=self.is_in_use)
 
 
-def open_store(location: str | Path, *, timeout: float = 30.0, clock: Callable[[], float] = time.time) -> Store:
+def open_store(
+    location: str | Path,
+    *,
+    timeout: float = 30.0,
+    clock: Callable[[], float] = time.time,
+    is_moving: bool = False,
+) -> Store:
     """Open the store at a path or a URL, and create it if it is missing.
 
-    Raises StoreNotReachedError if it is not reached within ``timeout`` seconds, and ConfigurationError.
+    A store that was moved to another one, or whose move has not ended, is only opened with ``is_moving``. Raises
+    StoreNotReachedError if the store is not reached within ``timeout`` seconds, and ConfigurationError.
     """
     if isinstance(location, str) and location.startswith(URLS):
         from msgctl.store.postgresql import PostgreSQL
 
-        return Store(PostgreSQL(location, timeout), clock)
+        return _checked(PostgreSQL(location, timeout), clock, is_moving=is_moving)
     if isinstance(location, str) and "://" in location:
         raise ConfigurationError(
             "The URL of the store is not valid",
@@ -88,4 +95,15 @@ def open_store(location: str | Path, *, timeout: float = 30.0, clock: Callable[[
         )
     from msgctl.store.sqlite import SQLite
 
-    return Store(SQLite(Path(location), timeout), clock)
+    return _checked(SQLite(Path(location), timeout), clock, is_moving=is_moving)
+
+
+def _checked(db: Database, clock: Callable[[], float], *, is_moving: bool) -> Store:
+    if not is_moving:
+        try:
+            db.refuse_moved()
+        except BaseException:
+            db.close()
+            raise
+        db.refuses_moved = True
+    return Store(db, clock)

@@ -1,0 +1,219 @@
+"""Move everything that a store contains into an empty store of either kind.
+
+Each step is a commit, and the same move continues after a crash at any moment:
+
+1. The new store is marked as arriving. It must be empty.
+2. The old store is marked as moving. No process may run a job or send under a key. From now on, no transaction begins
+   in either store (see `Database.refuse_moved`), so nothing is sent, and no opt-out is lost.
+3. The tables are copied in order, in pages. The mark of the new store has the last row that has arrived.
+4. The old store is marked as moved, for good.
+5. The new store is ready: its mark is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from msgctl.errors import ConditionError, UsageError
+from msgctl.store.database import MOVE, Database, any_of
+from msgctl.store.schema import ENDED
+from msgctl.store.store import Store
+from msgctl.text import clean
+
+TABLES = {
+    "job": ("number",),
+    "content": ("job", "number"),
+    "recipient": ("job", "line"),
+    "result": ("job", "line", "attempt"),
+    "usage": ("job", "time", "country"),
+    "response": ("job", "request"),
+    "once": ("account", "key"),
+    "optout": ("phone", "channel"),
+}
+"""The tables in the order in which they are copied, with their primary keys. Each store keeps its own `meta`."""
+PAGE = 5000
+"""Maximum rows that are copied in one transaction."""
+
+
+class Contents(NamedTuple):
+    """The numbers of things in a store that protect people: opt-outs, ``--once`` keys, jobs and messages."""
+
+    optouts: int
+    keys: int
+    jobs: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of a store that takes part in a move.
+
+    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it, and ``store`` the
+    ID of the other store. A store that is arriving has the ``owner`` that copies, and the ``table`` and the key of the
+    last row that has arrived.
+    """
+
+    state: str
+    place: str
+    store: str
+    owner: int | None = None
+    table: str = ""
+    after: Sequence[Any] = ()
+
+    def dump(self) -> str:
+        """Return the mark as JSON, always the same text for the same mark."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(values)
+
+
+def mark_of(db: Database) -> Mark | None:
+    """Return the mark of a store; None if no move has begun."""
+    value = db.value(MOVE)
+    return None if value is None else Mark(**json.loads(value))
+
+
+def contents(store: Store, *, unfinished: bool = False) -> Contents:
+    """Return what a store contains; ``unfinished`` counts only jobs that are not done or cancelled."""
+    ended = ENDED if unfinished else ("importing",)
+    condition = f"id IS NOT NULL AND removed IS NULL AND state <> 'importing' AND NOT state {any_of(ended)}"
+    return Contents(
+        optouts=int(store.db.value("SELECT count(*) FROM optout")),
+        keys=int(store.db.value("SELECT count(*) FROM once")),
+        jobs=int(store.db.value(f"SELECT count(*) FROM job WHERE {condition}", ended)),
+        messages=int(store.db.value("SELECT count(*) FROM result")),
+    )
+
+
+def move(old: Store, new: Store, place: str) -> None:
+    """Move everything from one store into another, or continue an earlier move. ``place`` is the new store in messages.
+
+    Open both with ``is_moving``. Raises UsageError if the new store is not empty, or if a job is running;
+    ConditionError (``running_elsewhere``) if another process moves it; and the errors of the stores.
+    """
+    old_id, new_id = _id(old.db), _id(new.db)
+    if old_id == new_id:
+        raise UsageError(f"The store {old.db.place} is the store in use", "Give --to another store.")
+    closing, arriving = mark_of(old.db), mark_of(new.db)
+    if closing is not None and closing.state == "moved":
+        if closing.store != new_id:
+            old.db.refuse_moved()
+        if arriving is None:
+            return
+    elif arriving is None or arriving.store != old_id:
+        _check_empty(new.db, is_arriving=arriving is not None)
+        _check_idle(old)
+    mark = _take(new, arriving, Mark("arriving", place, old_id, new.owner))
+    moving = Mark("moving", place, new_id)
+    if closing is None or closing.state == "moving":
+        try:
+            _close(old, moving)
+        except UsageError:  # nothing has arrived yet
+            new.db.change("DELETE FROM meta WHERE name = 'move' AND value = ?", (mark.dump(),))
+            raise
+        mark = _copy(old.db, new.db, mark)
+        _check_counts(old.db, new.db)
+        _change_mark(old.db, moving, Mark("moved", place, new_id))
+    new.db.continue_numbers()
+    _change_mark(new.db, mark, None)
+
+
+def _id(db: Database) -> str:
+    return str(db.value("SELECT value FROM meta WHERE name = 'id'"))
+
+
+def _check_empty(db: Database, *, is_arriving: bool) -> None:
+    if is_arriving or any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
+        raise UsageError(
+            f"The store {db.place} is not empty",
+            "Choose a path or a database without a store. A store that was moved away stays closed.",
+        )
+
+
+def _check_idle(store: Store) -> None:
+    """Check that no process runs a job, imports one, or sends under a key. Raises UsageError."""
+    query = """SELECT owner, coalesce(name, id), machine FROM job WHERE owner IS NOT NULL
+        UNION ALL SELECT owner, NULL, machine FROM once WHERE owner IS NOT NULL"""
+    owners = {owner: (name, machine) for owner, name, machine in store.db.rows(query)}
+    for owner in store.owned(owners):
+        name, machine = owners[owner]
+        what = f"The job {clean(name)} is running" if name else "A message is being sent"
+        raise UsageError(f"{what} on {clean(machine)}", "Wait for it, or press Ctrl-C in it. Then move the store.")
+
+
+def _take(new: Store, before: Mark | None, mark: Mark) -> Mark:
+    """Mark the new store as arriving; continue where an earlier process ended. Raises ConditionError if it is alive."""
+    with new.db.transaction("move"):
+        new.db.exclude_others()
+        if before is None:
+            _check_empty(new.db, is_arriving=mark_of(new.db) is not None)
+            new.db.insert("INSERT INTO meta (name, value)", [("move", mark.dump())])
+            return mark
+        if new.is_owned(before.owner):
+            raise ConditionError("Another process is moving this store", "Wait for it.", reason="running_elsewhere")
+        taken = Mark(mark.state, mark.place, mark.store, mark.owner, before.table, before.after)
+        _set_mark(new.db, before, taken)
+    return taken
+
+
+def _close(old: Store, moving: Mark) -> None:
+    """Mark the old store as moving, after all open transactions have ended. Raises UsageError if a job is running."""
+    with old.db.transaction("move"):
+        old.db.exclude_others()
+        _check_idle(old)
+        before = mark_of(old.db)
+        if before is not None and before.state == "moved":  # another process was faster
+            old.db.refuse_moved()
+        old.db.insert(
+            "INSERT INTO meta (name, value)",
+            [("move", moving.dump())],
+            ending="ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        )
+
+
+def _change_mark(db: Database, before: Mark, after: Mark | None) -> None:
+    with db.transaction("move"):
+        _set_mark(db, before, after)
+
+
+def _set_mark(db: Database, before: Mark, after: Mark | None) -> None:
+    """Replace or delete a mark. Raises ConditionError if another process has taken the move over."""
+    if after is None:
+        changed = db.change("DELETE FROM meta WHERE name = 'move' AND value = ?", (before.dump(),))
+    else:
+        values = (after.dump(), before.dump())
+        changed = db.change("UPDATE meta SET value = ? WHERE name = 'move' AND value = ?", values)
+    if changed != 1:
+        raise ConditionError("Another process has taken the move over", "Wait for it.", reason="running_elsewhere")
+
+
+def _copy(old: Database, new: Database, mark: Mark) -> Mark:
+    """Copy the rows that have not arrived, and return the last mark of the new store."""
+    tables = [*TABLES]
+    if mark.table:
+        tables = tables[tables.index(mark.table) :]
+    for table in tables:
+        key, columns = ", ".join(TABLES[table]), old.columns(table)
+        places = [columns.index(column) for column in TABLES[table]]
+        after = mark.after if mark.table == table else ()
+        while True:
+            condition = f"WHERE ({key}) > ({', '.join('?' * len(after))})" if after else ""
+            rows = old.rows(f"SELECT {', '.join(columns)} FROM {table} {condition} ORDER BY {key} LIMIT {PAGE}", after)
+            if not rows:
+                break
+            after = [rows[-1][place] for place in places]
+            arrived = Mark(mark.state, mark.place, mark.store, mark.owner, table, after)
+            with new.transaction("move"):
+                _set_mark(new, mark, arrived)
+                new.insert(f"INSERT INTO {table} ({', '.join(columns)})", rows)
+            mark = arrived
+    return mark
+
+
+def _check_counts(old: Database, new: Database) -> None:
+    for table in TABLES:
+        count = f"SELECT count(*) FROM {table}"
+        if old.value(count) != new.value(count):
+            raise new.damaged(f"the table {table} has not arrived completely")
