@@ -137,6 +137,7 @@ def test_every_command_that_takes_a_number_takes_its_country() -> None:
 def test_every_example_works(name: str, example: str, program: Program, home: Path) -> None:
     """Only a local command makes no request."""
     remove_what_is_made(name, home)
+    example = example.replace("postgresql://msgctl@db.example/msgctl", "another.sqlite3")
     done = program.run(example.replace("msgctl ", "msgctl -v ", 1))
     assert (done.code, done.err.count("Error")) == (0, 0), done.err
     assert ALL[name]["effect"] != "local" or "\n> " not in f"\n{done.err}"

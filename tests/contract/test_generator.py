@@ -133,6 +133,7 @@ def use(call: Caller) -> None:
     call("commands")
     call("completion", "bash")
     call("help", "sms", "send")
+    call("store move", to="another.sqlite3")
     call("sandbox reset", yes=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -35,7 +35,7 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
     try:
         store = open_store(location, timeout=PATIENCE)
         if statements is not None:
-            _die_after(store.db, statements)
+            die_after([store.db], statements)
         work(store)
         status = 0
     except BaseException:  # noqa: BLE001 (the child must not run the rest of the tests)
@@ -44,19 +44,13 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
         os._exit(status)
 
 
-def _die_after(db: Database, statements: int) -> None:
+def die_after(databases: Sequence[Database], statements: int) -> None:
+    """End this process before one of its next statements, counted over all databases."""
     remaining = [statements]
-    db.rows = _counted(db.rows, remaining)  # type: ignore[method-assign]
-    db.change = _counted(db.change, remaining)  # type: ignore[method-assign]
-    begin = db.begin
-
-    def counted_begin(lock: str) -> None:
-        begin(lock)
-        remaining[0] -= 1
-        if remaining[0] <= 0:
-            os._exit(KILLED)
-
-    db.begin = counted_begin  # type: ignore[method-assign]
+    for db in databases:
+        db.rows = _counted(db.rows, remaining)  # type: ignore[method-assign]
+        db.change = _counted(db.change, remaining)  # type: ignore[method-assign]
+        db.begin = _counted(db.begin, remaining)  # type: ignore[method-assign]
 
 
 def _counted(method: Callable[..., Any], remaining: list[int]) -> Callable[..., Any]:

@@ -1,8 +1,10 @@
 """`msgctl profile`: accounts, their credentials and defaults."""
 
+import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,17 +16,17 @@ from msgctl.cli.options.send import COUNTRY_VARIABLE
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import profile_names
-from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.context import MAX_CHECK, Context, location_of
 from msgctl.cli.shell.help import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.file import ConfigFile, Document, has_password, store_shown
+from msgctl.config.file import ConfigFile, Document, has_password, store_shown, without_password
 from msgctl.config.profiles import KEY_SOURCES, StoredProfile, base_url_fault
-from msgctl.errors import MsgctlError, UsageError
+from msgctl.errors import STORE_ERRORS, MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Format, Layout, OwnResult, Result, TextResult
-from msgctl.text import clean
+from msgctl.text import clean, plural
 from msgctl.values import quote
 
 app = group("Manage accounts: base URL, client and key.")
@@ -102,6 +104,8 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
             "The URL of the store contains a password, which is saved in the configuration file. Better leave it out, "
             "and add a line to ~/.pgpass (mode 0600): HOST:5432:DATABASE:USER:PASSWORD"
         )
+    if "store" in settings:
+        _warn_of_records(context, name, settings["store"])
     key = options.key(context) if options.has_key else {}
     with _changed_file(context) as config:
         before = profiles.stored(config, name)
@@ -112,6 +116,36 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
         if words == {"words": {}}:
             del config.profiles[name]["words"]
     return _changed(context, config, name, "Changed")
+
+
+def _warn_of_records(context: Context, name: str, to: str) -> None:
+    """Warn if the store of a profile until now has records that protect people, with the command that moves them."""
+    if context.environ.get(STORE_VARIABLE):  # it comes before the setting
+        return
+    from msgctl.store import move
+    from msgctl.store.store import open_store
+
+    new = location_of(to)
+    try:
+        old = context.with_profile(name).store_place
+        if old == new or (isinstance(old, Path) and not old.exists()):
+            return
+        with closing(open_store(old, timeout=min(context.options.timeout, MAX_CHECK), is_moving=True)) as store:
+            mark = move.mark_of(store.db)
+            if mark is not None and mark.state == "moved":
+                return
+            contents = move.contents(store, unfinished=True)
+    except STORE_ERRORS as error:
+        context.warn(f"{error.what}. It may have opt-outs, keys and jobs.")
+        return
+    if not (contents.optouts or contents.keys or contents.jobs):
+        return
+    place, target = shlex.quote(without_password(str(old))), shlex.quote(without_password(str(new)))
+    context.warn(
+        f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
+        f"{plural(contents.jobs, 'unfinished job')}, which stay there. Move them before you send anything:\n"
+        f"MSGCTL_STORE={place} msgctl store move --to {target}"
+    )
 
 
 @contextmanager

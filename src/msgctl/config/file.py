@@ -110,6 +110,19 @@ def store_shown(store: str) -> str:
     return f"{clean(store.partition('://')[0])}://{clean(place)} (with a password)"
 
 
+def without_password(store: str) -> str:
+    """Return the path or URL of a store as a person can write it again: with the user, without the password."""
+    url = _STORE_URL.fullmatch(store)
+    if url is None:
+        return store_shown(store)
+    scheme, _, rest = store.partition("://")
+    user, has_user, _ = rest.rpartition("@")
+    shown = f"{scheme}://{user.partition(':')[0]}{has_user}{url['place']}"
+    parameters = (url["parameters"] or "").split("&")
+    kept = [each for each in parameters if each and "password" not in unquote_plus(each.partition("=")[0]).lower()]
+    return clean("?".join(filter(None, (shown, "&".join(kept)))))
+
+
 def _check_private(path: Path, status: os.stat_result) -> None:
     """Refuse a file that other users can access; the group may read a file of root. Raises ConfigurationError."""
     mode = stat.S_IMODE(status.st_mode)

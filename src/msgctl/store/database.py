@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -141,12 +142,12 @@ class Database(ABC):
         state, place = (json.loads(mark)[name] for name in ("state", "place"))
         if state == "moved":
             what = f"The store {self.place} was moved to {place}"
-            fix = f"Use the new one: msgctl profile set NAME --store {place}, or MSGCTL_STORE={place}"
+            fix = f"Use the new one: msgctl profile set NAME --store {shlex.quote(place)}. Or set MSGCTL_STORE."
         else:
             what = f"The store {self.place} is being moved to {place}"
             if state == "arriving":
                 what = f"Not everything has arrived in the store {self.place}"
-            fix = f"Finish the move, with the old store in use: msgctl store move --to {place}"
+            fix = f"Finish the move, with the old store in use: msgctl store move --to {shlex.quote(place)}"
         raise ConfigurationError(what, fix, consequence="nothing was sent")
 
     def damaged(self, fault: str) -> ConfigurationError:

@@ -102,9 +102,11 @@ def move(old: Store, new: Store, place: str) -> None:
             old.db.refuse_moved()
         if arriving is None:
             return
-    elif arriving is None or arriving.store != old_id:
-        _check_empty(new.db, is_arriving=arriving is not None)
+    elif arriving is None:
+        _check_empty(new.db)
         _check_idle(old)
+    if arriving is not None and (arriving.state, arriving.store) != ("arriving", old_id):
+        raise _not_empty(new.db)
     mark = _take(new, arriving, Mark("arriving", place, old_id, new.owner))
     moving = Mark("moving", place, new_id)
     if closing is None or closing.state == "moving":
@@ -124,12 +126,13 @@ def _id(db: Database) -> str:
     return str(db.value("SELECT value FROM meta WHERE name = 'id'"))
 
 
-def _check_empty(db: Database, *, is_arriving: bool) -> None:
-    if is_arriving or any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
-        raise UsageError(
-            f"The store {db.place} is not empty",
-            "Choose a path or a database without a store. A store that was moved away stays closed.",
-        )
+def _check_empty(db: Database) -> None:
+    if any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
+        raise _not_empty(db)
+
+
+def _not_empty(db: Database) -> UsageError:
+    return UsageError(f"The store {db.place} is not empty", "Choose a path or a database that has no store yet.")
 
 
 def _check_idle(store: Store) -> None:
@@ -148,7 +151,7 @@ def _take(new: Store, before: Mark | None, mark: Mark) -> Mark:
     with new.db.transaction("move"):
         new.db.exclude_others()
         if before is None:
-            _check_empty(new.db, is_arriving=mark_of(new.db) is not None)
+            _check_empty(new.db)
             new.db.insert("INSERT INTO meta (name, value)", [("move", mark.dump())])
             return mark
         if new.is_owned(before.owner):

@@ -35,10 +35,11 @@ class Word(NamedTuple):
     text: str
 
 
-def _store(text: str) -> str:
+def store_location(text: str) -> str:
+    """Return the path or URL of a store in an option. Raises UsageError, without the text: it may have a password."""
     if "://" in text and not profiles.is_store_url(text):
-        raise UsageError("--store must be a path, or a URL such as postgresql://user@host/database")
-    return values.short_text(text, "--store")
+        raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
+    return values.short_text(text, "The store")
 
 
 def _word(text: str) -> Word:
@@ -141,7 +142,7 @@ class Preferences(OptionGroup):
             metavar="STORE",
             autocompletion=file_names,
             help="Where msgctl keeps its records: a path or a postgresql:// URL.",
-            parser=parser(_store),
+            parser=parser(store_location),
             rich_help_panel=PREFERENCES,
         ),
     ] = None

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import typer
 
-from msgctl import files
 from msgctl.config import file as config
 from msgctl.config.profiles import SANDBOX
 from msgctl.errors import MsgctlError
@@ -100,7 +99,7 @@ def job_names(ctx: typer.Context) -> list[str]:
     from msgctl.store import jobs
 
     with suppress(MsgctlError):
-        location = ctx.obj.store_location or files.state("store.sqlite3")
+        location = ctx.obj.store_place
         if isinstance(location, str) or location.exists():  # completion creates no file
             return [name for job in jobs.listed(ctx.obj.store) for name in (job.name, job.id) if name]
     return []

@@ -177,9 +177,7 @@ class Context:
     def _open_store(self, timeout: float) -> "Store":
         from msgctl.store.store import open_store
 
-        store = open_store(
-            self.store_location or files.state("store.sqlite3", "MSGCTL_STORE"), timeout=timeout, clock=self.clock
-        )
+        store = open_store(self.store_place, timeout=timeout, clock=self.clock)
         return self.stack.enter_context(closing(store))
 
     @property
@@ -197,14 +195,12 @@ class Context:
             if profile.is_sandbox:
                 return files.state("sandbox-store.sqlite3")
             location = location or profile.store or ""
-        if not location or "://" in location:
-            return location or None
-        try:
-            return Path(location).expanduser().absolute()
-        except RuntimeError:
-            raise ConfigurationError(
-                f'The path of the store begins with an unknown user: "{shorten(location)}"', "Use an absolute path."
-            ) from None
+        return location_of(location) if location else None
+
+    @property
+    def store_place(self) -> str | Path:
+        """The URL or path of the store, including the usual file."""
+        return self.store_location or files.state("store.sqlite3", "MSGCTL_STORE")
 
     @cached_property
     def emulator(self) -> "Emulator":
@@ -310,7 +306,8 @@ class Context:
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""
         if self.options.format is not Format.JSON:
-            self.say(self.wrapped(f"Warning: {text}"))
+            text = f"Warning: {text}"
+            self.say(text if "msgctl " in text else self.wrapped(text))
 
     def trace(self, text: str) -> None:
         """Print a line on standard error under --verbose."""
@@ -332,3 +329,15 @@ class Context:
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")
         self.stderr.flush()
+
+
+def location_of(store: str) -> str | Path:
+    """Return a URL of a store as it is, or its absolute path. Raises ConfigurationError."""
+    if "://" in store:
+        return store
+    try:
+        return Path(store).expanduser().absolute()
+    except RuntimeError:
+        raise ConfigurationError(
+            f'The path of the store begins with an unknown user: "{shorten(store)}"', "Use an absolute path."
+        ) from None

@@ -407,6 +407,7 @@ PARTS = (
     Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
     Part(TEST, "sandbox", "sandbox", "The emulator behind `-p sandbox`: nothing is really sent."),
     Part(SET_UP, "profile", "profile", "Manage accounts: base URL, client and key."),
+    Part(SET_UP, "store", "store", "Move everything that msgctl remembers to another store."),
     Part(SET_UP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
     Part(SET_UP, "commands", "help", "Describe every command, its options and its output."),
     Part(SET_UP, "completion", "help", "Print the shell completion script."),

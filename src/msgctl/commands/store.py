@@ -1,0 +1,85 @@
+"""`msgctl store`: move everything that msgctl remembers to another store."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import closing, suppress
+from typing import Annotated
+
+import typer
+
+from msgctl.cli.options.profile import store_location
+from msgctl.cli.shell.context import Context, location_of
+from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.tree import command, group
+from msgctl.config.file import without_password
+from msgctl.errors import ConfigurationError
+from msgctl.output.result import TextResult
+from msgctl.store import move as moves
+from msgctl.store.store import open_store
+from msgctl.text import plural
+
+app = group(
+    """Move everything that msgctl remembers to another store.
+
+    A store is an SQLite file, for one user of one machine, or a PostgreSQL database, for all machines that use it.
+    """
+)
+
+
+@command(
+    app,
+    "move",
+    "msgctl store move --to postgresql://msgctl@db.example/msgctl",
+    "msgctl store move --to ~/messages.sqlite3",
+    output=(),
+    json="object",
+)
+def move(
+    context: Context,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="STORE",
+            help="The other store, which must be empty: a path or a postgresql:// URL.",
+            parser=parser(store_location),
+        ),
+    ],
+) -> TextResult:
+    """Move keys, opt-outs, history and jobs from the store in use to an empty one.
+
+    Nothing can be sent meanwhile. Afterwards, the old store is closed: commands that send with it exit with 3, so that
+    no job is in two stores. If the move is interrupted, the same command continues it.
+
+    No job may be running. Other machines and profiles that use the old store need the new setting, too.
+    """
+    location, timeout = context.store_place, context.options.timeout
+    place = without_password(str(location_of(to)))
+    context.note(f"Moving to {place}. Nothing can be sent meanwhile.")
+    with (
+        closing(open_store(location, timeout=timeout, clock=context.clock, is_moving=True)) as old,
+        closing(open_store(location_of(to), timeout=timeout, clock=context.clock, is_moving=True)) as new,
+    ):
+        moves.move(old, new, place)
+        contents, old_place = moves.contents(new), old.db.place
+    use = _commands(context, place)
+    context.note(
+        f"Moved {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')}, {plural(contents.jobs, 'job')} "
+        f"and {plural(contents.messages, 'message')}. The old store is closed."
+    )
+    context.note("\n".join(["Use the new store:", *use]))
+    return TextResult("", {"from": old_place, "to": place, **contents._asdict(), "use": use})
+
+
+def _commands(context: Context, place: str) -> list[str]:
+    """Return the commands that make all profiles of the old store use the new one."""
+    new = shlex.quote(place)
+    if context.environ.get("MSGCTL_STORE"):
+        return [f"export MSGCTL_STORE={new}"]
+    old, commands = str(context.store_place), []
+    for name in context.config.profiles:
+        with suppress(ConfigurationError):
+            if str(context.with_profile(name).store_place) == old:
+                commands.append(f"msgctl profile set {name} --store {new}")
+    return commands or [f"export MSGCTL_STORE={new}"]
