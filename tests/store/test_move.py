@@ -14,11 +14,11 @@ import pytest
 from conftest import KEY
 from msgctl.errors import ConditionError, ConfigurationError, UsageError
 from msgctl.outcomes.judge import Outcome
-from msgctl.store import jobs, move, once, people, upgrades
+from msgctl.store import jobs, move, people, upgrades
 from msgctl.store.move import TABLES
-from msgctl.store.once import Key, Single
 from msgctl.store.owners import take
 from msgctl.store.removal import discard
+from msgctl.store.sends import Key, Result, Send, Single
 from msgctl.store.store import open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, published, sent
 from store.processes import KILLED, die_after, status_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from support.postgres import Cluster
 
 GREETING = Single(ACCOUNT, "main", "sms send", '{"sms": "¡Hola 🎉!"}', [ANA], is_contact=True, digest=b"\0greeting")
+KEY_OF_GREETING = Key("greeting", b"digest", 1)
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ def full(location: str) -> str:
         sending = take(store, paused.number)
         intend(sending, size=1)
         people.add_optouts(store, [(EVA, "sms"), (LUIS, "all")])
-        begun = once.begin(store, GREETING, Key("greeting", b"digest", 1))
-        assert isinstance(begun, once.Begun)
-        once.end(store, begun, [Outcome(ANA, "accepted", "id-1")], once.Result(0, 200, b"\0{}"))
+        send = Send(store, GREETING, KEY_OF_GREETING)
+        assert send.begin() is None
+        send.end([Outcome(ANA, "accepted", "id-1")], Result(0, 200, b"\0{}"))
         # The end of this process leaves a request in flight.
     return location
 
@@ -127,7 +128,7 @@ def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_noth
     with closing(open_store(elsewhere)) as store:
         assert jobs.find(store, "paused").shown_state == "paused"
         assert sent(store, jobs.find(store, "paused").number, {}) == []
-        assert isinstance(once.begin(store, GREETING, Key("greeting", b"digest", 1)), once.Result)
+        assert Send(store, GREETING, KEY_OF_GREETING).begin() == Result(0, 200, b"\0{}", "", "")
         new = published(store, [ANA], message="Otro")
         assert new.number > max(int(str(row[0])) for row in before["job"] if isinstance(row, tuple))
 
@@ -160,7 +161,7 @@ def test_a_process_that_opened_the_store_before_the_move_writes_nothing_more(ful
         paused = jobs.find(store, "paused").number
         moved(full, elsewhere)
         actions: list[Callable[[], object]] = [
-            lambda: once.begin(store, GREETING),
+            Send(store, GREETING).begin,
             lambda: take(store, paused),
             lambda: people.add_optouts(store, [(ANA, "all")]),
         ]
