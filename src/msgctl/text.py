@@ -87,12 +87,6 @@ def timestamp(seconds: float, precision: str = "seconds") -> str:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
-def day_and_time(seconds: float) -> str:
-    """Return a time in seconds since 1970 as a day and a time of this machine: ``Mon 23 Nov 07:00``."""
-    local = datetime.fromtimestamp(seconds).astimezone()
-    return f"{local:%a} {local.day} {local:%b %H:%M}"
-
-
 def some_of(names: Sequence[str], most: int = 5) -> str:
     """Return a list of at most ``most`` names, and the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

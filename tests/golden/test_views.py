@@ -163,6 +163,7 @@ JOB = Summary(
     requests=14,
     credits=173,
     machine="laptop",
+    phone_column="Celular",
     due=None,
     states={"delivered": 151, "rejected": 4, "sent": 18},
     created="2026-11-21T22:47:02Z",

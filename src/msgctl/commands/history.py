@@ -1,7 +1,7 @@
 """`msgctl history`: the messages in the store, and their results."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -163,8 +163,7 @@ def _about(context: Context, phone: str) -> list[tuple[str, str]]:
     optouts = []
     for optout in people.optouts_of(context.store, phone):
         channel = "all channels" if optout.channel == people.ALL else optout.channel
-        since = datetime.fromtimestamp(optout.time / 1000, context.zone)
-        optouts.append(f"{channel} since {since:%a %Y-%m-%d %H:%M}")
+        optouts.append(f"{channel} since {context.time_in_words(optout.time / 1000)}")
     return [("Opted out", ", ".join(optouts) or "no"), ("Time zone", zone)]
 
 

@@ -33,13 +33,13 @@ from msgctl.jobs.report import (
     COLUMNS,
     DELIVERIES,
     JOB_FIELDS,
+    LIST_FIELDS,
     OUTCOMES,
     UNDELIVERED,
     Report,
     selected,
     summary,
 )
-from msgctl.jobs.schedule import time_in
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners, removal
@@ -54,13 +54,13 @@ POLL = 0.1
 
 
 @command(
-    app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=JOB_FIELDS, json="list"
+    app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending", output=LIST_FIELDS, json="list"
 )
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs in the order they were created."""
-    context.check_fields(JOB_FIELDS)
+    context.check_fields(LIST_FIELDS)
     summaries = [summary(job) for job in jobs.listed(context.store)]
-    return OwnResult(summaries, JOB_FIELDS, Layout.JOBS, empty="No jobs")
+    return OwnResult(summaries, LIST_FIELDS, Layout.JOBS, empty="No jobs")
 
 
 @command(
@@ -111,7 +111,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if opens is not None and job.pending:
         return running.keep_scheduled(context, job, settings, opens)
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
-        when = time_in(settings.zone, (job.due or 0) / 1000)
+        when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
     if options.values():
@@ -296,7 +296,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     "remove",
     "msgctl job remove --before 90d --yes",
     asks=True,
-    output=JOB_FIELDS,
+    output=LIST_FIELDS,
 )
 def remove(
     context: Context,
@@ -311,7 +311,7 @@ def remove(
     For 90 days, the store keeps only the data that prevents repeats: names and digests of jobs, and numbers, digests
     and times of messages.
     """
-    context.check_fields(JOB_FIELDS)
+    context.check_fields(LIST_FIELDS)
     if job and before is not None:
         raise UsageError("Use either --before or JOBs, not both", "Give JOBs, or --before.")
     if not job and before is None:
@@ -319,7 +319,7 @@ def remove(
     removed = _named(context, job or ()) if before is None else _ended_before(context, before)
     if not removed:
         context.note("There is nothing to delete.")
-        return OwnResult([], JOB_FIELDS, Layout.JOBS)
+        return OwnResult([], LIST_FIELDS, Layout.JOBS)
     count = plural(len(removed), "job")
     prompts.confirm(context, f"Delete {count} of {prompts.account(context.profile)}, with all recipients?")
     summaries = [summary(ended) for ended in removed]
@@ -327,8 +327,8 @@ def remove(
     removal.tidy(context.store)
     context.note(f"Deleted {count}.")
     if len(summaries) == 1:
-        return OwnResult(summaries[0], JOB_FIELDS, Layout.JOB)
-    return OwnResult(summaries, JOB_FIELDS, Layout.JOBS)
+        return OwnResult(summaries[0], LIST_FIELDS, Layout.JOB)
+    return OwnResult(summaries, LIST_FIELDS, Layout.JOBS)
 
 
 def _named(context: Context, names: Iterable[str]) -> list[Job]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
+CLICKS_DAYS = 90
+"""The days that `url clicks` counts: a campaign is evaluated weeks later."""
 
 app = group("Create short URLs and count their clicks.")
 
@@ -39,11 +41,17 @@ class Days(OptionGroup):
     since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {USUAL_DAYS}d]")] = None
     until: Annotated[date | None, date_option("--until", UNTIL.help)] = None
 
-    def period(self, context: Context) -> tuple[date, date]:
-        """Return the first and the last day. Raises UsageError."""
+    def period(self, context: Context, usual: int = USUAL_DAYS) -> tuple[date, date]:
+        """Return the first and the last day; without --since, the last ``usual`` days. Raises UsageError."""
         today = context.today()
-        first = self.since or today - timedelta(days=USUAL_DAYS)
+        first = self.since or today - timedelta(days=usual)
         return first, values.last_day(first, self.until, today)
+
+
+class ClicksDays(Days):
+    """The days whose clicks `url clicks` counts."""
+
+    since: Annotated[date | None, date_option("--since", f"{SINCE.help} [default: {CLICKS_DAYS}d]")] = None
 
 
 @command(
@@ -155,15 +163,16 @@ def bulk(
     output=("clicks",),
     json="list",
 )
-def clicks(context: Context, file: InputFile, name: LinkName, days: Days, save: SaveFile = None) -> OwnResult:
+def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, save: SaveFile = None) -> OwnResult:
     """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
     from msgctl.jobs.links import clicks as count
     from msgctl.jobs.links import statistics
 
-    since, until = days.period(context)
+    since, until = days.period(context, CLICKS_DAYS)
     table = _read(context, file, "clicks", name)
     if context.options.dry_run:
         return dry_run(context, *(statistics(row.link, since, until) for row in table.rows))
+    context.note(f"The clicks are those from {since} to {until}.")
     return _with_column(context, table, partial(count, since=since, until=until), save)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgctl.jobs.settings import Settings
@@ -32,8 +32,8 @@ COLUMNS = ("line", "phone", "outcome", "time", "id", "status", "state", "credits
 class Summary:
     """A summary of a job, as ``job show`` prints it. Times are ISO 8601.
 
-    A request in flight is pending while the job is running, and otherwise unknown. Fields with a default are not
-    columns. The JSON has ``states`` and ``replayed`` if they are set; the others are only for a terminal.
+    A request in flight is pending while the job is running, and otherwise unknown. Fields that are not in `JOB_FIELDS`
+    are for a terminal; ``states`` counts the delivery states, and is None if they were not read.
     """
 
     job: str
@@ -53,15 +53,17 @@ class Summary:
     requests: int
     credits: int | float
     machine: str
+    phone_column: str | None
     due: str | None
     created: str
     updated: str
+    blank: int = 0
     window: str | None = None
     at_most: str | None = None
     opted_out: int = 0
     repeats: int = 0
     over_limit: int = 0
-    states: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, int] | None = None
     replayed: bool = False
 
     @property
@@ -70,30 +72,40 @@ class Summary:
         return self.accepted + self.refused + self.unknown + self.pending
 
     @property
-    def on_its_way(self) -> int:
-        """How many accepted messages have no final state."""
-        return self.accepted - sum(number for state, number in self.states.items() if is_final(state))
+    def delivered(self) -> int:
+        """How many messages were delivered."""
+        return self._in(DELIVERED)
 
     @property
-    def has_undelivered(self) -> bool:
-        """Whether a delivery state is final but not delivered."""
-        return any(classify(state) in (Delivery.FAILED, Delivery.NOT_ANSWERED) for state in self.states)
+    def undelivered(self) -> int:
+        """How many messages have a final state other than delivered."""
+        return self._in(UNDELIVERED)
+
+    @property
+    def on_its_way(self) -> int:
+        """How many accepted messages have no final state."""
+        return self.accepted - self.delivered - self.undelivered
+
+    def _in(self, delivery: str) -> int:
+        return sum(number for state, number in (self.states or {}).items() if _delivery(state) == delivery)
 
     def document(self) -> dict[str, Any]:
-        """Return the fields by name."""
+        """Return the fields by name; without delivery states, only those of a list."""
         # Not `asdict`, which copies every value: half the time of a list of 2,000 jobs.
-        document = {name: getattr(self, name) for name in JOB_FIELDS}
-        if self.states:
-            document["states"] = self.states
+        names = LIST_FIELDS if self.states is None else JOB_FIELDS
+        document = {name: getattr(self, name) for name in names}
         if self.replayed:
             document["replayed"] = True
         return document
 
 
-JOB_FIELDS = tuple(
-    field.name for field in fields(Summary) if field.default is MISSING and field.default_factory is MISSING
+JOB_FIELDS = (
+    *("job", "name", "command", "file", "profile", "state", "recipients", *OUTCOMES, "requests"),
+    *("delivered", "undelivered", "on_its_way", "credits", "machine", "phone_column", "due", "created", "updated"),
 )
 """The columns of a job."""
+LIST_FIELDS = tuple(name for name in JOB_FIELDS if name not in ("delivered", "undelivered", "on_its_way"))
+"""The columns of a list of jobs, which does not read delivery states: it would read every recipient."""
 
 
 def summary(job: Job) -> Summary:
@@ -102,11 +114,12 @@ def summary(job: Job) -> Summary:
     due = None
     if job.due is not None and job.shown_state == "scheduled":
         due = timestamp(job.due / 1000)
+    settings = Settings.load(job.settings)
     return Summary(
         job=job.id,
         name=job.name,
         command=job.command,
-        file=Settings.load(job.settings).file,
+        file=settings.file,
         profile=job.profile,
         state=job.shown_state,
         recipients=job.recipients,
@@ -120,9 +133,11 @@ def summary(job: Job) -> Summary:
         requests=job.requests,
         credits=as_credits(job.credits) or 0,
         machine=job.machine,
+        phone_column=settings.phone_column,
         due=due,
         created=timestamp(job.created / 1000),
         updated=timestamp(job.updated / 1000),
+        blank=settings.blank,
     )
 
 

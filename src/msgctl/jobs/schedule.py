@@ -176,12 +176,6 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
     )  # None if the clocks skip this time
 
 
-def time_in(local_zone: str | None, seconds: float) -> str:
-    """Return a time in a zone (None: this machine's time zone), such as ``Tue 2026-12-01 09:00 America/Bogota``."""
-    local = datetime.fromtimestamp(seconds, UTC).astimezone(zone_of(local_zone))
-    return f"{local:%a %Y-%m-%d %H:%M} {local_zone or local.tzname()}"
-
-
 def described(hours: str, days: str | None) -> str:
     """Return the window of ``--window`` and ``--days`` in words: ``Mon-Sat 08:00-19:00``. Raises UsageError."""
     parts: list[tuple[str, str]] = []

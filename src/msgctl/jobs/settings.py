@@ -53,8 +53,9 @@ def _rate(text: str) -> float:
 class Settings:
     """The content of a job, its account, and its rules.
 
-    ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the phone
-    column. ``zone`` is the time zone of the job; None is the machine's time zone.
+    ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the
+    ``phone_column``, and ``blank`` counts its blank rows.
+    ``zone`` is the time zone of the job; None is the machine's time zone.
     """
 
     operation: str
@@ -64,6 +65,8 @@ class Settings:
     client: int
     fixed: Mapping[str, Value]
     columns: Sequence[str] = ()
+    phone_column: str | None = None
+    blank: int = 0
     timezone: str | None = None
     max_credits: Annotated[
         int | None,
@@ -176,8 +179,11 @@ class Settings:
 
     @property
     def window_in_words(self) -> str | None:
-        """The window in words: ``Mon-Sat 08:00-19:00``."""
-        return None if self.window is None else described(self.window, self.days)
+        """The window in words: ``Mon-Sat 08:00-19:00``. The hours of Colombian law have their own time zone."""
+        if self.window is None:
+            return None
+        words = described(self.window, self.days)
+        return f"{words}, {COLOMBIA}" if is_colombian(self.window) else words
 
     def hours(self, clock: Callable[[], float]) -> SendingHours:
         """Return the hours at which the job may send. Raises UsageError and ConfigurationError."""

@@ -11,9 +11,20 @@ from rich.text import Text
 
 from msgctl.output.fields import cell
 from msgctl.output.result import Document
-from msgctl.output.tables import SIGNS, Column, FieldList, Flow, delivery, listing, local_time, state, time_ago
+from msgctl.output.tables import (
+    SIGNS,
+    Column,
+    FieldList,
+    Flow,
+    day_and_time,
+    delivery,
+    listing,
+    local_time,
+    state,
+    time_ago,
+)
 from msgctl.segments import count
-from msgctl.text import day_and_time, plural, shorten
+from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
@@ -72,8 +83,10 @@ def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
     yield from result_parts(job, width, least=1)
     yield Text("")
     pairs = [("Recipients", _recipients(job.sendable, _left_out(job))), *_limits(job)]
+    if job.phone_column:
+        pairs.insert(1, ("Phones", Text(f'column "{cell(job.phone_column)}"')))
     if job.due:
-        pairs.append(("Due", Text(_moment(job.due))))
+        pairs.append(("Due", Text(day_and_time(job.due, now))))
     pairs.append(("Machine", Text(cell(job.machine))))
     if job.states:
         counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
@@ -97,26 +110,25 @@ def _share(job: Summary, outcome: str) -> Text:
     return Text.assemble(state(outcome, number), (f" {number * 100 / job.sendable:.0f}%", "dim"))
 
 
-def verdict(job: Summary) -> tuple[str, ...]:
+def verdict(job: Summary, now: datetime) -> tuple[str, ...]:
     """Return the verdict on a run of a job that did not fail."""
     if job.state == "scheduled" and job.due:
-        return ("busy", f"scheduled for {_moment(job.due)}")
+        return ("busy", f"scheduled for {day_and_time(job.due, now)}")
     noun = "call" if job.command == "call bulk" else "message"
     done = f"{job.accepted:,} of {plural(job.sendable, noun)} accepted"
     return ("ok", done, plural(job.credits, "credit")) if job.credits else ("ok", done)
 
 
-def plan_parts(plan: Plan, host: str = "", scheduled: str = "") -> Iterator[RenderableType]:
-    """Return the summary before sending to the service on a ``host``. ``scheduled`` is the time of a scheduled job."""
+def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[RenderableType]:
+    """Return the summary before sending to the service on a ``host``."""
     about = [Text(_source(plan.command, plan.file), "bold"), Text(f"account {cell(plan.profile)}", "dim")]
     if host:
         about.append(Text(cell(host), "dim"))
     yield Flow(about, " · ")
     yield Text("")
-    pairs = [("Recipients", _recipients(plan.messages, {**_left_out(plan), "blank": plan.blank}))]
-    if scheduled:
-        pairs.append(("Scheduled", Text(scheduled)))
-    pairs += _limits(plan)
+    pairs = [("Recipients", _recipients(plan.messages, _left_out(plan))), *_limits(plan)]
+    if plan.due:
+        pairs.append(("Due", Text(day_and_time(plan.due, now))))
     pairs.append(("Credits", _cost(plan)))
     if plan.segments:
         pairs.append(("Segments", Text(f"{plan.segments:,}")))
@@ -157,6 +169,7 @@ def _left_out(job: Summary | Plan) -> dict[str, int]:
         "got it in the last 12 hours": job.repeats,
         "reached the limit": job.over_limit,
         "excluded": job.excluded - job.opted_out - job.repeats - job.over_limit,
+        "blank": job.blank,
     }
 
 
@@ -178,10 +191,6 @@ def _limits(job: Summary | Plan) -> list[tuple[str, Text]]:
     if job.window:
         lines.append(("Window", Text(job.window.replace("-", "–"))))
     return lines
-
-
-def _moment(stamp: str) -> str:
-    return day_and_time(datetime.fromisoformat(stamp).timestamp())
 
 
 def _cost(plan: Plan) -> Text:

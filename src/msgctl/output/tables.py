@@ -382,6 +382,14 @@ def local_time(stamp: str, now: datetime) -> str:
     return f"{there.day} {there:%b %H:%M}" if there.year == now.year else f"{there:%Y-%m-%d}"
 
 
+def day_and_time(stamp: str, now: datetime) -> str:
+    """Return a time of msgctl in the zone of ``now``, with the zone's name if it has one: ``Mon 23 Nov 07:00``."""
+    there = datetime.fromisoformat(stamp).astimezone(now.tzinfo)
+    year = "" if there.year == now.year else f" {there.year}"
+    zone = "" if now.tzinfo is None else f" {now.tzinfo}"
+    return f"{there:%a} {there.day} {there:%b}{year} {there:%H:%M}{zone}"
+
+
 def time_ago(stamp: str, now: datetime) -> str:
     """Return the age of a time of msgctl: ``6 min ago``. Empty for a future time."""
     at = _read(stamp)

@@ -14,7 +14,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from msgctl import operations as ops
-from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import ACCEPTED
 from msgctl.output import fields
@@ -119,7 +118,7 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 
 def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool, program: str) -> View:
     """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in the user's zone."""
-    parts = list(_responses(result.responses, now, width))
+    parts = list(_responses(result, now, width))
     verdict = _verdict(result, now) if with_verdict else ()
     if not verdict:
         return View(parts)
@@ -134,7 +133,7 @@ def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool
     if layout is Layout.PLAN:
         from msgctl.output import jobs
 
-        return View(jobs.plan_parts(cast("Plan", content)))
+        return View(jobs.plan_parts(cast("Plan", content), now))
     if layout in (Layout.JOB, Layout.JOB_POLLED, Layout.JOB_RUN):
         return _job(result, now, width, with_verdict=with_verdict)
     if layout is Layout.JOBS:
@@ -165,7 +164,7 @@ def _job(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) ->
     if result.failures or not with_verdict:
         return View(jobs.parts(job, now, width))
     if result.layout is Layout.JOB_RUN:
-        return View(jobs.result_parts(job, width), jobs.verdict(job), result.hints)
+        return View(jobs.result_parts(job, width), jobs.verdict(job, now), result.hints)
     return View(jobs.parts(job, now, width), (), result.hints)
 
 
@@ -234,8 +233,9 @@ def _is_code(operation: ops.Operation) -> bool:
     return any(field.name == "app-name" for field in operation.fields)
 
 
-def _responses(responses: Sequence[Response], now: datetime, width: int) -> Iterator[RenderableType]:
+def _responses(result: ServiceResult, now: datetime, width: int) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart."""
+    responses = result.responses
     record = responses[0].operation.record
     if record.entries or record is ops.RESPONSE_STATE:
         known = [field.name for field in record.entries or record.fields]
@@ -250,7 +250,8 @@ def _responses(responses: Sequence[Response], now: datetime, width: int) -> Iter
         if record is ops.RESPONSE_BALANCE:
             yield _balance(document)
         elif record is ops.RESPONSE_STATISTIC:
-            yield from _statistics(document, width)
+            period = f"{result.values.get('since')} to {result.values.get('until')}"
+            yield from _statistics(document, period, width)
         else:
             names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
@@ -258,13 +259,14 @@ def _responses(responses: Sequence[Response], now: datetime, width: int) -> Iter
                 yield _record(document, remaining, now)
 
 
-def _statistics(document: Row, width: int) -> Iterator[RenderableType]:
+def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableType]:
     """Return click statistics: the URL, the total, and one table per category with a bar beside each count."""
     yield Text(cell(document.get("urlShort")), "bold")
     yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
     yield Text("")
     total = cell(document.get("clicksNumber"))
-    yield Text(f"{number(total)} {'click' if total == '1' else 'clicks'}", "bold")
+    clicks = f"{number(total)} {'click' if total == '1' else 'clicks'}"
+    yield Text.assemble((clicks, "bold"), (f"  {period}", "dim"))
     categories: dict[str, list[Row]] = {}
     for category, metric in fields.metrics_of(document):
         categories.setdefault(category, []).append(metric)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import limits_of
 from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
-from msgctl.jobs.schedule import Frequency, parse_at, time_in
+from msgctl.jobs.schedule import Frequency, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.lists.formats import FileError
 from msgctl.lists.reader import Recipients, name_of, numbers_in
@@ -173,7 +174,7 @@ class Bulk:
         importer = Importer(context.store, number, settings, content)
         with self._opened() as (recipients, renderer):
             columns = importer.read(recipients, renderer)
-        self._settings = Settings(**{**vars(settings), "columns": columns})
+        self._settings = replace(settings, columns=columns, phone_column=recipients.phone_column, blank=importer.blank)
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
         for file in self._rules.exclude or ():
@@ -248,7 +249,7 @@ class Bulk:
         from msgctl.output import jobs as views  # Rich
 
         host = urlsplit(self._context.profile.base_url).hostname or ""
-        self._context.printer.explain(views.plan_parts(plan, host, self._when))
+        self._context.printer.explain(views.plan_parts(plan, self._context.now(), host))
 
     @property
     def _file(self) -> str:
@@ -257,7 +258,7 @@ class Bulk:
     @property
     def _when(self) -> str:
         """When the job will be sent, in words; an empty string for now."""
-        return "" if self._due is None else time_in(self._settings.zone, self._due)
+        return "" if self._due is None else self._context.time_in_words(self._due)
 
     def _ask(self, plan: Plan) -> None:
         cost = f" for about {plural(plan.credits, 'credit')}" if plan.credits else ""

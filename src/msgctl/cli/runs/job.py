@@ -22,7 +22,6 @@ from msgctl.errors import (
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.report import JOB_FIELDS
-from msgctl.jobs.schedule import time_in
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
@@ -131,7 +130,7 @@ def result(
     steps = ending.next_steps(
         job,
         on_its_way=summary.on_its_way > 0,
-        undelivered=summary.has_undelivered,
+        undelivered=summary.undelivered > 0,
         program=context.printer.program,
     )
     failures = [failure] if failure else []
@@ -145,6 +144,7 @@ def replayed(context: Context, job: Job) -> OwnResult:
         error = ending.error_of(job, Ending.load(job.ending), context.printer.program)
     if error is not None:
         error.nothing_sent = error.replayed = True
+    context.note_sandbox()
     context.note(f"This is the result of the earlier run of {clean(job.reference)}. Nothing was sent now.")
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
@@ -160,8 +160,7 @@ def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float)
 
 def note_due(context: Context, job: Job) -> None:
     """Report when a scheduled job is due."""
-    when = time_in(Settings.load(job.settings).zone, (job.due or 0) / 1000)
-    context.note(f"Scheduled for {when}.")
+    context.note(f"Scheduled for {context.time_in_words((job.due or 0) / 1000)}.")
 
 
 # --- progress and signals

@@ -323,6 +323,7 @@ def _without_code(text: str | None) -> str | None:
 
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
+    context.note_sandbox()
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")

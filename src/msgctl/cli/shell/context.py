@@ -67,6 +67,7 @@ class Context:
         """The effect of the command on the service; None if it makes no request."""
         self.is_understood = False
         """Whether the whole command line was parsed, so that `options` is complete."""
+        self.is_sandbox_noted = False
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
         self.completes_files = False
@@ -229,12 +230,7 @@ class Context:
 
             backend = SandboxBackend(self.emulator, self.sleep)
             transport = partial(Transport, self.profile.base_url, backend)
-            is_sent = self.effect is Effect.SENDS and not self.options.dry_run
-            note = "sandbox: not really sent" if is_sent else "sandbox: simulated"
-            if self.printer.shows_verdicts:
-                self.printer.aside = f"({note})"
-            else:
-                self.note(note)
+            self.note_sandbox()
         client = Client(
             self.profile.base_url,
             credential,
@@ -264,6 +260,13 @@ class Context:
         from datetime import datetime
 
         return datetime.fromtimestamp(self.clock(), self.zone)
+
+    def time_in_words(self, seconds: float) -> str:
+        """Return a time in seconds since 1970 in `zone`: ``Tue 2026-12-01 09:00 America/Bogota``."""
+        from datetime import UTC, datetime
+
+        local = datetime.fromtimestamp(seconds, UTC).astimezone(self.zone)
+        return f"{local:%a %Y-%m-%d %H:%M} {self.zone or local.tzname()}"
 
     def today(self) -> "date":
         """Return today's date in `zone`."""
@@ -302,6 +305,18 @@ class Context:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if not self.options.quiet and self.options.format is not Format.JSON:
             self.say(text if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
+
+    def note_sandbox(self) -> None:
+        """Print that nothing is really sent, once in a run, if the profile is the sandbox."""
+        if self.is_sandbox_noted or not self.profile.is_sandbox:
+            return
+        self.is_sandbox_noted = True
+        is_sent = self.effect is Effect.SENDS and not self.options.dry_run
+        note = "sandbox: not really sent" if is_sent else "sandbox: simulated"
+        if self.printer.shows_verdicts:
+            self.printer.aside = f"({note})"
+        else:
+            self.note(note)
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""
