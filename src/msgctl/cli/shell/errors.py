@@ -15,7 +15,7 @@ import typer
 
 from msgctl import jsontext, operations
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.tree import UnknownCommandError
+from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
@@ -132,6 +132,10 @@ def _no_command(ctx: Any, name: str) -> UsageError:
     """Return the error for a name that is not a command of a group."""
     names = ctx.command.list_commands(ctx)
     near = get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
+    if not near:  # the group is missing: `msgctl send`
+        inner = [(group, child) for group, command in children_of(ctx.command) for child, _ in children_of(command)]
+        alike = get_close_matches(name.lower(), {child for _, child in inner}, n=1, cutoff=MIN_LIKENESS)
+        near = [f"{group} {child}" for group, child in inner if child in alike]
     hint = f"{_did_you_mean([f'{ctx.command_path} {similar}' for similar in near])} Commands: {', '.join(names)}"
     return UsageError(f"Unknown command {quote(name)}", hint.strip())
 
