@@ -26,9 +26,9 @@ from typing import Any, Literal, NotRequired, TypedDict
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.protocol import SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.serving import ServedSandbox, Settings
+from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
 
-__all__ = ["Message", "Sandbox", "State", "sandbox"]
+__all__ = ["ReceivedMessage", "Sandbox", "State", "sandbox"]
 
 
 class State(TypedDict):
@@ -38,7 +38,7 @@ class State(TypedDict):
     time: str
 
 
-class Message(TypedDict):
+class ReceivedMessage(TypedDict):
     """A message that a phone received. ``kind`` is sms, call or chatapp; ``code`` is the verification code in it."""
 
     id: str
@@ -69,11 +69,11 @@ class Sandbox:
         self.variables: Mapping[str, str] = served.variables
         """The variables with which msgctl uses this sandbox, and a store that belongs to it."""
 
-    def inbox(self, *, phone: str | None = None) -> list[Message]:
+    def inbox(self, *, phone: str | None = None) -> list[ReceivedMessage]:
         """Return the messages that all phones received, or one phone, the newest last."""
         return self._received(phone or "", "")
 
-    def wait(self, phone: str, timeout: float = 10.0) -> Message:
+    def wait(self, phone: str, timeout: float = 10.0) -> ReceivedMessage:
         """Return the next message to a phone: the first one that no earlier call returned.
 
         Raises TimeoutError if none arrives within ``timeout`` seconds.
@@ -105,7 +105,7 @@ class Sandbox:
         self._served.emulator.reset()
         self._seen.clear()
 
-    def _received(self, phone: str, after: str) -> list[Message]:
+    def _received(self, phone: str, after: str) -> list[ReceivedMessage]:
         messages: Any = endpoints.received(self._served.emulator, phone, after)
         return list(messages)
 
@@ -128,7 +128,7 @@ def sandbox(
     the block. Raises msgctl.errors.UsageError for a value that the sandbox cannot use.
     """
     faults = [fault] if isinstance(fault, str) else fault
-    settings = Settings(client, key, credits, faults, responses, clock, seed)
+    settings = SandboxSettings(client, key, credits, faults, responses, clock, seed)
     # A program under test may still write to its store while the directory is deleted.
     with tempfile.TemporaryDirectory(prefix="msgctl-", ignore_cleanup_errors=True) as directory:
         state, store = Path(directory, "state.sqlite3"), Path(directory, "store.sqlite3")

@@ -74,9 +74,9 @@ def commands(ctx: typer.Context) -> OwnResult:
     """Describe every command, its options and its output.
 
     With --json, a program that knows only this description can use all of msgctl. `effect` is reads, changes or
-    sends, for the effect on the service, and local for a command that makes no request. `output` has the columns of tsv.
-    `json` is what --json prints: response (the service's document), responses (several, one after another), object,
-    list, or lines (one object per line). A duration is in seconds.
+    sends, for the effect on the service, and local for a command that makes no request. `output` lists the columns of
+    tsv. `json` is the shape of --json: response (the service's document), responses (several, one after another),
+    object, list, or lines (one object per line). A duration is in seconds.
     """
     from msgctl.reference.description import describe, document
 

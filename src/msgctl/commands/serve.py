@@ -242,9 +242,9 @@ def opened(
     store: Path | None = None,
 ) -> ServedSandbox:
     """Return a sandbox that listens; it is closed at the end of the run. A reset also empties its ``store``."""
-    from msgctl.sandbox.serving import ServedSandbox, Settings
+    from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
 
-    settings = Settings(
+    settings = SandboxSettings(
         account.client,
         account.key,
         account.credits,

@@ -20,7 +20,7 @@ from msgctl.sandbox.service import respond
 
 
 @dataclass(frozen=True)
-class Settings:
+class SandboxSettings:
     """The options with which a sandbox starts. ``allowed`` are the networks that may use the API (empty: all)."""
 
     client: int = 1
@@ -53,7 +53,7 @@ class ServedSandbox:
         self,
         server: Server,
         state: Path,
-        settings: Settings,
+        settings: SandboxSettings,
         *,
         store: Path | None = None,
         clock: Callable[[], float] = time.time,

@@ -29,8 +29,8 @@ _LAST_LINE = "_MSGCTL_COMPLETE=complete_bash $1 ) )"
 def complete(command: Any, context: Any) -> NoReturn:
     """Print the possible completions of a shell's command line, and end the process.
 
-    If there are none, Typer lets the shell complete file names. msgctl does so only where a file belongs: otherwise it
-    prints nothing, and exits with 1 in bash.
+    If there are no completions, Typer lets the shell complete file names. That is wrong for most parameters, such as a
+    phone number. Then msgctl prints nothing, and exits with 1 in bash.
     """
     _TYPER.completion_init()
     code: Any = 0

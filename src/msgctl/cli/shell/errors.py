@@ -131,11 +131,11 @@ def usage_error(error: typer.TyperException) -> UsageError:
 def _no_command(ctx: Any, name: str) -> UsageError:
     """Return the error for a name that is not a command of a group."""
     names = ctx.command.list_commands(ctx)
-    near = get_close_matches(name.lower(), names, n=1, cutoff=MIN_LIKENESS)
-    if not near:  # the group is missing: `msgctl send`
-        inner = [(group, child) for group, command in children_of(ctx.command) for child, _ in children_of(command)]
-        alike = get_close_matches(name.lower(), {child for _, child in inner}, n=1, cutoff=MIN_LIKENESS)
-        near = [f"{group} {child}" for group, child in inner if child in alike]
+    last_words = {path: path for path in names}
+    for group, command in children_of(ctx.command):  # `msgctl shorten` lacks the group
+        last_words |= {f"{group} {child}": child for child, _ in children_of(command)}
+    alike = get_close_matches(name.lower(), {*last_words.values()}, n=1, cutoff=MIN_LIKENESS)
+    near = [path for path, word in last_words.items() if word in alike]
     hint = f"{_did_you_mean([f'{ctx.command_path} {similar}' for similar in near])} Commands: {', '.join(names)}"
     return UsageError(f"Unknown command {quote(name)}", hint.strip())
 

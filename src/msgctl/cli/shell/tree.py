@@ -33,7 +33,7 @@ from msgctl.text import clean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 JSONShape = Literal["response", "responses", "object", "list", "lines"]
-"""What --json prints: the service's document or several, msgctl's own object or list, or one object per line."""
+"""The shape of --json: one document of the service or several, an object, a list, or one object per line."""
 
 
 class CommandFacts(NamedTuple):
