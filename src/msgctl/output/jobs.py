@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 OUTCOMES = {"accepted": "ok", "refused": "bad", "unknown": "warn", "pending": "off"}
 """The outcomes of recipients that a job sends to, each with its style."""
 WIDEST_BAR = 80
-MAX_EXAMPLE = 200
+MAX_EXAMPLE = 2_000
+"""Maximum characters of a message in the summary; an SMS of ten segments has 1,530."""
 
 
 def _count(job: Summary, outcome: str) -> int:

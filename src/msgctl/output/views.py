@@ -118,8 +118,8 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 
 def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool, program: str) -> View:
     """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in the user's zone."""
-    parts = list(_responses(result, now, width))
     verdict = _verdict(result, now) if with_verdict else ()
+    parts = list(_responses(result, now, width, with_verdict=bool(verdict)))
     if not verdict:
         return View(parts)
     if parts:
@@ -233,8 +233,8 @@ def _is_code(operation: ops.Operation) -> bool:
     return any(field.name == "app-name" for field in operation.fields)
 
 
-def _responses(result: ServiceResult, now: datetime, width: int) -> Iterator[RenderableType]:
-    """Return the responses to one operation as a table, a record, or a chart."""
+def _responses(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool) -> Iterator[RenderableType]:
+    """Return the responses to one operation as a table, a record, or a chart; without the fields in the verdict."""
     responses = result.responses
     record = responses[0].operation.record
     if record.entries or record is ops.RESPONSE_STATE:
@@ -255,7 +255,7 @@ def _responses(result: ServiceResult, now: datetime, width: int) -> Iterator[Ren
         else:
             names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
-            if remaining := [name for name in filled if not _is_in_verdict(record, name)]:
+            if remaining := [name for name in filled if not (with_verdict and _is_in_verdict(record, name))]:
                 yield _record(document, remaining, now)
 
 
