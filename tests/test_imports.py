@@ -18,7 +18,6 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "commands", "testing"},
-    {"doctor"},
     {"reference"},
     {"cli"},
     {"jobs", "history", "output", "sandbox"},

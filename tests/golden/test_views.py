@@ -15,9 +15,9 @@ from emoji import EMOJI_DATA
 from rich.cells import cell_len
 
 from golden.views import FOLDER, TERMINALS, Terminal, Viewer
+from msgctl.commands.doctor import FIELDS
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
-from msgctl.doctor import DOCTOR_FIELDS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS, Summary
 from msgctl.output.result import Layout, OwnResult
 from support.service import Service, drop, respond
@@ -215,7 +215,7 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
 RESULTS: dict[str, tuple[Sequence[str], Layout]] = {
     "history": (HISTORY_FIELDS, Layout.HISTORY),
     "inbox": (INBOX_COLUMNS, Layout.INBOX),
-    "doctor": (DOCTOR_FIELDS, Layout.CHECKS),
+    "doctor": (FIELDS, Layout.CHECKS),
     "job_report": ((*COLUMNS, "name"), Layout.REPORT),
 }
 """The fields and layout of the results in `results/`."""

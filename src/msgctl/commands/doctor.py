@@ -1,15 +1,282 @@
-"""`msgctl doctor`: diagnose problems."""
+"""`msgctl doctor`: checks that report a finding and how to fix it.
+
+They examine this machine and the store first, and then make one request: the balance.
+"""
 
 from __future__ import annotations
 
+import platform
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from msgctl import __version__, files
+from msgctl import operations as ops
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import command, group
-from msgctl.doctor import DOCTOR_FIELDS, examine
-from msgctl.errors import MsgctlError
+from msgctl.config import file as config_file
+from msgctl.config import profiles
+from msgctl.config.profiles import is_loopback
+from msgctl.errors import Interrupted, MsgctlError, RefusedError
+from msgctl.http import request
 from msgctl.operations import Effect
 from msgctl.output.result import Layout, OwnResult
+from msgctl.store import jobs
+from msgctl.text import clean, plural, shorten
+
+if TYPE_CHECKING:
+    from msgctl.http.transport import RawResponse
+    from msgctl.store.jobs import Job
+    from msgctl.store.store import Store
 
 app = group("")
+
+ADDRESS_HINT = (
+    "The service refuses every address that the account's Security menu does not allow: allow the public IP address of "
+    "this machine, or of its proxy."
+)
+MAX_NAMES = 5
+"""Maximum jobs that a finding lists."""
+MAX_DIFFERENCE = 60_000
+"""Milliseconds that this machine's clock may differ from the database's."""
+BALANCE = request.build(ops.BALANCE, {})
+
+
+@dataclass
+class Finding:
+    """The result of a check: what it found and how to fix it. The status is ok, warning, failed or skipped."""
+
+    found: str
+    status: str = "ok"
+    fix: str | None = None
+
+
+class Checked(NamedTuple):
+    """A check with its finding, as msgctl prints it."""
+
+    check: str
+    status: str
+    found: str
+    fix: str | None
+
+
+FIELDS = Checked._fields
+
+
+class NotCheckedError(Exception):
+    """An earlier check, on which this one depends, has failed."""
+
+
+class Machine:
+    """The objects that the checks examine. Each part raises NotCheckedError if an earlier check has failed."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.failed: list[str] = []
+        """The names of the checks that have failed with an error; other checks may depend on them."""
+        self.store: Store | None = None
+        """The store, if it can be used."""
+        self.jobs: list[Job] = []
+        context.warns_without_store = False
+
+    def needs(self, *checks: str) -> None:
+        """Raise NotCheckedError if one of these checks has failed."""
+        if failed := [check for check in checks if check in self.failed]:
+            raise NotCheckedError(f"not checked: {failed[0]} failed")
+
+    @cached_property
+    def response(self) -> RawResponse:
+        """The response to the one request. Raises NotCheckedError with --dry-run, and MsgctlError."""
+        if self.context.options.dry_run:
+            raise NotCheckedError("left out by --dry-run")
+        return self.context.client.fetch(BALANCE)
+
+
+def check_version(_machine: Machine) -> Finding:
+    """Report the versions of msgctl, Python and the TLS library."""
+    return Finding(f"msgctl {__version__}, Python {platform.python_version()}, {ssl.OPENSSL_VERSION}")
+
+
+def check_file(machine: Machine) -> Finding:
+    """Check that the configuration file can be read, is private, and has only known settings."""
+    context = machine.context
+    if (context.options.profile or context.environ.get("MSGCTL_PROFILE")) == profiles.SANDBOX:
+        raise NotCheckedError("not used by the sandbox")
+    path = files.shown(context.config_path)
+    if not context.config_path.exists():
+        return Finding(f"{path} does not exist")
+    context.config = config_file.load(context.config_path)
+    if faults := profiles.unknown_settings(context.config):
+        return Finding("; ".join(faults), "failed", "Correct or remove the setting.")
+    return Finding(path)
+
+
+def check_profile(machine: Machine) -> Finding:
+    """Check the settings of the profile, and report the option, variable or setting that selects it."""
+    machine.needs("file")
+    profile = machine.context.profile
+    if not profile.by:
+        return Finding(f"from {', '.join(profiles.VARIABLES.values())}")
+    by = "the default" if profile.by == "default_profile" else f"from {profile.by}"
+    return Finding(f"{shorten(profile.name, 64)} ({by})")
+
+
+def check_base_url(machine: Machine) -> Finding:
+    """Check that the base URL uses https."""
+    machine.needs("file", "profile")
+    profile = machine.context.profile
+    parts = urlsplit(profile.base_url)
+    if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or ""):
+        found = f"{profile.base_url} is plain http, which exposes the key"
+        return Finding(found, "warning", "Use https:// if the service offers it, and remove allow_http.")
+    return Finding(profile.base_url)
+
+
+def check_key(machine: Machine) -> Finding:
+    """Check that the profile has a client ID and a key, and report the key's source, but not the key."""
+    machine.needs("file", "profile")
+    profile = machine.context.profile
+    client, key = machine.context.credential = profile.credential()
+    if profile.is_sandbox:
+        return Finding("built in")
+    origins = {"key": "the configuration file", "key_command": "the key command"}
+    origin = "MSGCTL_KEY" if not profile.by else origins[profile.key_source]
+    found = f"client {client}; key from {origin}"
+    if len(key) < profiles.MIN_KEY:
+        return Finding(f"{found}. {profiles.SHORT_KEY}", "warning", "Ask the service for a longer key.")
+    if key != key.strip():
+        return Finding(
+            f"{found}, with a space at its start or end", "warning", "If it is refused, save it without the space."
+        )
+    return Finding(found)
+
+
+def check_store(machine: Machine) -> Finding:
+    """Check that msgctl can write to the store."""
+    machine.needs("file", "profile")
+    store = machine.context.store
+    with store.db.transaction("doctor"):
+        store.db.change("UPDATE meta SET value = value WHERE name = 'version'")
+    machine.store, machine.jobs = store, jobs.listed(store)
+    return Finding(f"{store.db.place}: {plural(len(machine.jobs), 'job')}; this machine is {store.machine}")
+
+
+def check_jobs(machine: Machine) -> Finding | None:
+    """Report jobs that are paused and have recipients left."""
+    paused = [job for job in machine.jobs if job.shown_state == "paused" and job.pending]
+    if not paused:
+        return None
+    names = ", ".join(clean(job.reference) for job in paused[:MAX_NAMES])
+    pending = plural(sum(job.pending for job in paused), "pending recipient")
+    found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
+    program = machine.context.printer.program
+    return Finding(found, "warning", f"Continue it: {program} job resume {clean(paused[0].reference)}")
+
+
+def check_run_due(machine: Machine) -> Finding | None:
+    """Report scheduled jobs that are overdue, and why `msgctl job run-due` does not send them."""
+    if machine.store is None:
+        return None
+    now = machine.store.now()
+    overdue = [job for job in machine.jobs if job.shown_state == "scheduled" and (job.due or now + 1) <= now]
+    if not overdue:
+        return None
+    verb = "is" if len(overdue) == 1 else "are"
+    found = f"{plural(len(overdue), 'job')} {verb} overdue"
+    failure = jobs.failure_of_run_due(machine.store)
+    if failure is None or failure.time < min(job.due or 0 for job in overdue):
+        return Finding(f"{found}: no `msgctl job run-due` runs", "warning", "Run it from cron every minute.")
+    return Finding(f"{found}: `msgctl job run-due` fails: {failure.error}", "failed", failure.hint)
+
+
+def check_clock(machine: Machine) -> Finding | None:
+    """Compare this machine's clock with the clock of the database."""
+    if machine.store is None or not isinstance(machine.context.store_location, str):
+        return None
+    time = machine.store.db.value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
+    difference = int(machine.context.clock() * 1000) - time
+    if abs(difference) <= MAX_DIFFERENCE:
+        return None
+    direction = "ahead of" if difference > 0 else "behind"
+    found = f"this machine's clock is {abs(difference) // 1000:,} s {direction} the clock of the database"
+    return Finding(found, "warning", "Set it, for example with: timedatectl set-ntp true")
+
+
+def check_service(machine: Machine) -> Finding:
+    """Check that the service responds."""
+    machine.needs("file", "profile", "base URL", "key")
+    if machine.context.profile.is_sandbox:
+        return Finding("simulated in this process")
+    began = monotonic()
+    response = machine.response
+    return Finding(f"responded with status {response.status} in {(monotonic() - began) * 1000:.0f} ms")
+
+
+def check_credentials(machine: Machine) -> Finding:
+    """Check that the service accepts the client ID and key from this machine's address."""
+    machine.needs("file", "profile", "base URL", "key", "service")
+    try:
+        left = machine.context.client.parse(BALANCE, machine.response).document["status"]
+    except RefusedError as error:
+        if error.reason == "unauthorized":
+            raise error.replaced(hint=f"Check the client ID and the key. {ADDRESS_HINT}") from None
+        if error.details and error.details.record.get("error"):  # the service itself refuses, not a proxy
+            raise error.replaced(hint="\n".join(filter(None, (error.hint, ADDRESS_HINT)))) from None
+        raise
+    return Finding(f"accepted; {Decimal(left):,} {'credit' if left == '1' else 'credits'} left")
+
+
+CHECKS: dict[str, Callable[[Machine], Finding | None]] = {
+    "version": check_version,
+    "file": check_file,
+    "profile": check_profile,
+    "base URL": check_base_url,
+    "key": check_key,
+    "store": check_store,
+    "jobs": check_jobs,
+    "run-due": check_run_due,
+    "clock": check_clock,
+    "service": check_service,
+    "credentials": check_credentials,
+}
+
+
+class FailedCheckError(MsgctlError):
+    """A check of doctor has failed."""
+
+    kind = "check_failed"
+    nothing_sent = True
+
+
+def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str, str | None]]:
+    """Run the checks in order and yield each finding as soon as it is known. Raises Interrupted on Ctrl-C.
+
+    If a check has failed, an error with exit code 1 is added to ``failures``.
+    """
+    machine, failed = Machine(context), []
+    for name, check in CHECKS.items():
+        try:
+            finding = check(machine)
+        except NotCheckedError as reason:
+            finding = Finding(str(reason), "skipped")
+        except Interrupted:
+            raise
+        except MsgctlError as error:
+            finding = Finding(error.what, "failed", error.hint)
+            machine.failed.append(name)
+        if finding is None:  # nothing to report
+            continue
+        if finding.status == "failed":
+            failed.append(name)
+        yield Checked(name, finding.status, finding.found, finding.fix)._asdict()
+    if failed:
+        what = f"{plural(len(failed), 'check')} failed: {', '.join(failed)}"
+        failures.append(FailedCheckError(what, reason="refused"))
 
 
 @command(
@@ -20,7 +287,7 @@ app = group("")
     "msgctl doctor --dry-run",
     effect=Effect.READS,
     dry_run_help="Skip checks that need the network.",
-    output=DOCTOR_FIELDS,
+    output=FIELDS,
     json="list",
 )
 def doctor(context: Context) -> OwnResult:
@@ -29,6 +296,6 @@ def doctor(context: Context) -> OwnResult:
     It checks the profile and its file, the store, and then the service and the credentials, by reading the balance.
     --dry-run skips the checks that need the network. The exit code is 1 if a check failed.
     """
-    context.check_fields(DOCTOR_FIELDS)
+    context.check_fields(FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(examine(context, failures), DOCTOR_FIELDS, Layout.CHECKS, failures=failures)
+    return OwnResult(examine(context, failures), FIELDS, Layout.CHECKS, failures=failures)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import NamedTuple
 
-from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, MsgctlError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
 from msgctl.store.removal import discard
 from msgctl.store.store import Store
@@ -266,3 +268,28 @@ def last(store: Store, *, machine: str | None = None) -> Job | None:
         (machine or "", int(machine is None)),
     )
     return None if row is None else _job(store, row)
+
+
+class Failure(NamedTuple):
+    """Why the last `job run-due` that failed could not send a job; ``time`` is in milliseconds since 1970."""
+
+    time: int
+    error: str
+    hint: str | None
+
+
+def note_failure(store: Store, error: MsgctlError) -> None:
+    """Remember why `job run-due` could not send a job: cron's mail may go nowhere. `doctor` reports it."""
+    failure = json.dumps(Failure(store.now(), error.message, error.hint))
+    with store.db.transaction("run-due"):
+        store.db.insert(
+            "INSERT INTO meta (name, value)",
+            [("run-due", failure)],
+            ending="ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        )
+
+
+def failure_of_run_due(store: Store) -> Failure | None:
+    """Return the last failure of `job run-due`, if there was one."""
+    value = store.db.value("SELECT value FROM meta WHERE name = 'run-due'")
+    return None if value is None else Failure(*json.loads(value))

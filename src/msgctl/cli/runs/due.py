@@ -42,6 +42,9 @@ def _run_all(context: Context, due: Sequence[tuple[Context, Job]]) -> list[Msgct
     for store_context, job in due:
         errors = _run(store_context, job)
         failures += errors
+        if errors:
+            with suppress(*STORE_ERRORS):
+                jobs.note_failure(store_context.store, errors[0])
         context.carried_out |= store_context.carried_out
         if any(isinstance(error, Interrupted) for error in errors):
             break
