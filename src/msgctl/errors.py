@@ -29,6 +29,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """HTTP statuses of errors that may be temporary."""
 
+NOTHING_SENT = "nothing was sent"
+MAY_BE_SENT = "it may have been sent"
 RAISE_LIMIT = "Raise the limit (see: ulimit -a), or the container's limit"
 
 
@@ -120,9 +122,8 @@ class MsgctlError(Exception):
 
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
     reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
-    succeed a little later (a refused connection), and false if it will not (an untrusted certificate). ``nothing_sent``
-    is true if it is certain that no request was sent. ``replayed`` is true if the error comes from an earlier run with
-    the same key or name.
+    succeed a little later (a refused connection), and false if it will not (an untrusted certificate). ``replayed`` is
+    true if the error comes from an earlier run with the same key or name.
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a text that
@@ -133,7 +134,6 @@ class MsgctlError(Exception):
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
     retryable: bool = False
-    nothing_sent: bool = False
     replayed: bool = False
 
     def __init__(
@@ -144,14 +144,11 @@ class MsgctlError(Exception):
         consequence: str = "",
         details: ResponseDetails | None = None,
         reason: str = "",
-        nothing_sent: bool | None = None,
         recipients: Sequence[Any] = (),
         word: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(what)
         self.reason = reason or self.kind
-        if nothing_sent is not None:
-            self.nothing_sent = nothing_sent
         self.what = what
         self.hint = hint
         self.consequence = consequence
@@ -209,7 +206,6 @@ class UsageError(MsgctlError):
 
     kind = "usage"
     exit_code = 2
-    nothing_sent = True
 
 
 class ConfigurationError(MsgctlError):
@@ -217,7 +213,6 @@ class ConfigurationError(MsgctlError):
 
     kind = "configuration"
     exit_code = 3
-    nothing_sent = True
 
 
 class NoProfileError(ConfigurationError):
@@ -229,7 +224,6 @@ class NotReachedError(MsgctlError):
 
     kind = "not_reached"
     exit_code = 4
-    nothing_sent = True
 
     def __init__(
         self,
@@ -250,7 +244,6 @@ class StoreNotReachedError(MsgctlError):
     kind = "store_not_reached"
     exit_code = 4
     retryable = True
-    nothing_sent = True
 
     def __init__(
         self, what: str, hint: str | None = None, *, consequence: str = "nothing was sent", reason: str = ""
@@ -276,14 +269,12 @@ class RefusedError(ServiceError):
     """The service refused the request: it was certainly not carried out."""
 
     kind = "refused"
-    nothing_sent = True
 
 
 class UnreadableError(ServiceError):
     """The response to a request that only reads is unusable, but is not a refusal."""
 
     kind = "unreadable"
-    nothing_sent = True
 
 
 class TurnedAwayError(ServiceError):
@@ -291,7 +282,6 @@ class TurnedAwayError(ServiceError):
 
     kind = "turned_away"
     exit_code = 4
-    nothing_sent = True
     retryable = True
     retry_after: float | None = None
     """The seconds of the header Retry-After."""
@@ -340,14 +330,18 @@ def without_frames(error: MsgctlError) -> MsgctlError:
     return error
 
 
-def unexpected(error: Exception) -> MsgctlError:
-    """Return the error for a bug in msgctl, or for a system resource that is used up."""
-    may_be_sent = "If it was sending, the message may have been sent."
+def unexpected(error: Exception, *, is_sent: bool) -> MsgctlError:
+    """Return the error for a bug in msgctl, or for a system resource that is used up.
+
+    ``is_sent`` means that a request may have been carried out.
+    """
     number = error.errno if isinstance(error, OSError) else None
     has_no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
     if isinstance(error, MemoryError) or number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE) or has_no_thread:
-        what = "msgctl ran out of memory, open files or threads and stopped"
-        return OutcomeUnknownError(what, f"{may_be_sent} {RAISE_LIMIT}.")
+        out_of = no_more("memory, open files or threads")
+        if not is_sent:
+            return out_of
+        return OutcomeUnknownError(out_of.what, f"{RAISE_LIMIT}.", consequence=MAY_BE_SENT)
     import traceback  # only needed in a run that fails
     from pathlib import Path
 
@@ -355,4 +349,4 @@ def unexpected(error: Exception) -> MsgctlError:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
-    return OutcomeUnknownError(what, f"{may_be_sent} Please report it.")
+    return OutcomeUnknownError(what, "Please report it.", consequence=MAY_BE_SENT if is_sent else NOTHING_SENT)

@@ -19,6 +19,7 @@ from msgctl.config.profiles import Credential
 from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, TurnedAwayError
 from msgctl.http import request, transport
 from msgctl.http.client import Client
+from msgctl.http.counter import SentCounter
 from msgctl.http.response import Response
 from support import PATIENCE
 from support.commands import PHONE, SENDS
@@ -67,11 +68,11 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
 
 
 @pytest.mark.parametrize(
-    ("sent", "line", "consequence"),
-    [(SEND, "> ", "nothing was sent"), (SEND, "< ", "it may have been carried out"), (BALANCE, "< ", "")],
+    ("sent", "line", "consequence", "count"),
+    [(SEND, "> ", "nothing was sent", 1), (SEND, "< ", "it may have been carried out", 2), (BALANCE, "< ", "", 1)],
 )
 def test_ctrl_c_reports_whether_the_request_was_sent(
-    sent: request.Request, line: str, consequence: str, keeper: Service
+    sent: request.Request, line: str, consequence: str, count: int, keeper: Service
 ) -> None:
     logged: list[str] = []
 
@@ -81,11 +82,12 @@ def test_ctrl_c_reports_whether_the_request_was_sent(
             raise KeyboardInterrupt
 
     keeper.always(WHOLE)
-    with contextlib.closing(Client(keeper.base_url, Credential(1, KEY), log=log)) as client:
+    counter = SentCounter()
+    with contextlib.closing(Client(keeper.base_url, Credential(1, KEY), log=log, counter=counter)) as client:
         client.fetch(SEND)
         with pytest.raises(Interrupted) as stopped:
             client.fetch(sent)
-    assert (stopped.value.consequence, stopped.value.nothing_sent) == (consequence, line == "> ")
+    assert (stopped.value.consequence, counter.count) == (consequence, count)
     assert len(keeper.received) == (1 if line == "> " else 2)
 
 
@@ -248,7 +250,10 @@ def test_a_bug_after_a_request_through_a_proxy_leaves_the_outcome_unknown(
         return reads[0]
 
     monkeypatch.setattr(SyncStream, "read", fail)
-    with behind_a_proxy(authority, monkeypatch) as (_, client), pytest.raises(ZeroDivisionError):
+    with (
+        behind_a_proxy(authority, monkeypatch) as (_, client),
+        pytest.raises(OutcomeUnknownError, match="ZeroDivisionError"),
+    ):
         perform(client, SEND)
 
 

@@ -58,7 +58,7 @@ def test_the_status_determines_the_error_for_a_response_without_a_record(
         for status in REFUSED:
             error = error_of(operation, HTML, status)
             reason = "unauthorized" if status in (401, 403) else "refused"
-            assert (error.exit_code, error.reason, error.nothing_sent) == (1, reason, True)
+            assert (error.exit_code, error.reason) == (1, reason)
         for status in UNCERTAIN:
             error = error_of(operation, {"msg": "Parametros invalidos"}, status)
             assert (error.exit_code, error.reason) == ((4, "unavailable") if is_read else (5, "outcome_unknown"))
@@ -66,7 +66,7 @@ def test_the_status_determines_the_error_for_a_response_without_a_record(
             error = error_of(operation, b"", status)
             assert (error.exit_code, error.reason) == ((1, "unreadable") if is_read else (5, "outcome_unknown"))
         error = error_of(operation, b"", 429)
-        assert (error.exit_code, error.reason, error.nothing_sent) == (4, "rate_limited", True)
+        assert (error.exit_code, error.reason) == (4, "rate_limited")
 
 
 @pytest.mark.parametrize(("operations", "is_read"), [(READS, True), (MADE_ONCE, False)], ids=["reads", "others"])

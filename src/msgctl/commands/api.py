@@ -129,7 +129,6 @@ def api(
     if context.options.dry_run:
         return dry_run(context, request)
     response = context.client.fetch(request)
-    context.carried_out |= response.is_success and context.operation.effect is not Effect.READS
     failures: list[MsgctlError] = []
     try:
         context.client.parse(request, response)

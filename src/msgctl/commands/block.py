@@ -73,7 +73,4 @@ def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
             responses += result.responses
             outcomes += result.outcomes
             failures += result.failures
-    if responses:
-        for failure in failures:
-            failure.nothing_sent = False  # by this run
     return ServiceResult(responses, outcomes, requests[0].values, failures)

@@ -250,7 +250,6 @@ class FailedCheckError(MsgctlError):
     """A check of doctor has failed."""
 
     kind = "check_failed"
-    nothing_sent = True
 
 
 def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str, str | None]]:

@@ -267,18 +267,12 @@ def _filled(
             yield {**row.cells, table.new_column: None}
         else:
             yield {**row.cells, table.new_column: result}
-    # Of a row that did not fail, the link may be new.
-    is_certain = len(failures) == len(table.rows) and all(failure.nothing_sent for failure in failures)
-    for failure in failures:
-        failure.nothing_sent = is_certain
 
 
 def _failed(row: LinkedRow, error: MsgctlError) -> ConditionError:
-    failure = ConditionError(
+    return ConditionError(
         f"Line {row.line} ({values.quote(row.link.name)}): {error.message}",
         error.hint,
         reason="rows_failed",
         details=error.details,
     )
-    failure.nothing_sent = error.nothing_sent
-    return failure

@@ -23,15 +23,19 @@ from msgctl.errors import (
     Interrupted,
     MsgctlError,
     NotReachedError,
+    RefusedError,
     TurnedAwayError,
     UsageError,
+    unexpected,
     without_frames,
 )
+from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact, redact_body, redact_parameters
 from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, parse, without_response
 from msgctl.http.transport import NoResponseError, RawResponse, Transport
 from msgctl.operations import Effect
+from msgctl.outcomes.judge import REFUSED
 from msgctl.text import clean
 
 MAX_URL = 65_000
@@ -50,8 +54,8 @@ class Client:
 
     ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
     the transports of the sandbox; without it, the network is used. ``log`` gets a line for each request and response
-    at ``verbosity`` 1, and also their headers and bodies at 2. The key is redacted in all responses,
-    errors and log lines.
+    at ``verbosity`` 1, and also their headers and bodies at 2. ``counter`` is the run's, for whether anything was sent.
+    The key is redacted in all responses, errors and log lines.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Client:
         transport: Callable[[], Transport] | None = None,
         log: Callable[[str], None] = lambda _: None,
         verbosity: int = 1,
+        counter: SentCounter | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,6 +78,7 @@ class Client:
         self._timeout = timeout
         self._write_log = log
         self._verbosity = verbosity
+        self._counter = counter or SentCounter()
         self._sleep = sleep
         self._clock = clock
         self._new_transport = transport or partial(Transport, base_url)
@@ -83,11 +89,6 @@ class Client:
         sibling = copy.copy(self)
         sibling._transport = self._new_transport()  # noqa: SLF001 (an object of this class)
         return sibling
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether the latest request may have left this machine."""
-        return self._transport.is_sent
 
     def close(self) -> None:
         self._transport.close()
@@ -101,37 +102,50 @@ class Client:
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
         be used, and Interrupted on Ctrl-C.
         """
-        with self._interruptible(request):
+        with self._counted(request):
             return self.parse(request, self._response(request, timeout))
 
     def fetch(self, request: Request, *, timeout: float | None = None) -> RawResponse:
         """Make a request and return the response, whatever its status and body. Raises the other errors of `send`."""
-        with self._interruptible(request):
+        with self._counted(request):
             return self._response(request, timeout)
 
     def parse(self, request: Request, response: RawResponse) -> Response:
-        """Return the parsed response, or raise the error that it means, like `send`."""
+        """Return the parsed response, or raise the error that it means, like `send`. Call it once per response."""
         with _parsing:
             try:
-                return parse(request, response, self._base_url, is_sandbox=self._is_sandbox)
-            except MsgctlError as error:
+                parsed = parse(request, response, self._base_url, is_sandbox=self._is_sandbox)
+            except (RefusedError, TurnedAwayError) as error:
+                self._count(request, -1)
                 raise without_frames(error) from None  # another thread parses next
+            except MsgctlError as error:
+                raise without_frames(error) from None
+        if parsed.outcomes and all(outcome.outcome == REFUSED for outcome in parsed.outcomes):
+            self._count(request, -1)
+        return parsed
 
     @contextmanager
-    def _interruptible(self, request: Request) -> Iterator[None]:
-        """On Ctrl-C, raise the error that reports whether the request had been sent."""
+    def _counted(self, request: Request) -> Iterator[None]:
+        """Count a request, unless it was certainly not sent. Convert Ctrl-C and bugs to errors that report which."""
         self._transport.is_sent = False
+        self._count(request, 1)
         try:
             yield
-        except KeyboardInterrupt:
-            if request.operation.effect is Effect.READS:
-                raise Interrupted("Interrupted") from None
-            if self._transport.is_sent:
-                what = "Interrupted after the request was sent"
-                raise Interrupted(what, check(request), consequence="it may have been carried out") from None
-            raise Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True) from None
+        except BaseException as error:
+            is_sent = self._transport.is_sent
+            if not is_sent:
+                self._count(request, -1)
+            if isinstance(error, KeyboardInterrupt):
+                raise _interrupted(request, is_sent=is_sent) from None
+            if isinstance(error, MsgctlError) or not isinstance(error, Exception):
+                raise
+            raise unexpected(error, is_sent=is_sent and request.operation.effect is not Effect.READS) from error
         finally:
             self._transport.release()
+
+    def _count(self, request: Request, number: int) -> None:
+        if request.operation.effect is not Effect.READS:
+            self._counter.add(number)
 
     def _response(self, request: Request, timeout: float | None) -> RawResponse:
         """Return the response to a request. Retry the request if it was not sent, or if it only reads."""
@@ -236,6 +250,16 @@ class Client:
     def _masked(self, sent: str) -> str:
         """Return a part of a request without the credentials."""
         return redact(redact_parameters(sent, "client", "key"), self._credential.key)
+
+
+def _interrupted(request: Request, *, is_sent: bool) -> Interrupted:
+    """Return the error for Ctrl-C during a request."""
+    if request.operation.effect is Effect.READS:
+        return Interrupted("Interrupted")
+    if not is_sent:
+        return Interrupted("Interrupted", consequence="nothing was sent")
+    what = "Interrupted after the request was sent"
+    return Interrupted(what, check(request), consequence="it may have been carried out")
 
 
 def _limited(lines: Sequence[str]) -> Iterator[str]:

@@ -139,7 +139,7 @@ def in_order(
         except MsgctlError as error:
             return without_frames(error)
         except Exception as error:  # noqa: BLE001 (one link must not end the others)
-            return without_frames(unexpected(error))
+            return without_frames(unexpected(error, is_sent=False))
 
     pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
     try:

@@ -58,7 +58,7 @@ def send(client: Client, operation: Operation, settings: Settings, intent: Inten
         # One attempt: a request that was not sent is tried again at the job's rate.
         response = client.send(build(operation, values), timeout=MAX_ATTEMPT)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
-        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised))
+        error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised, is_sent=False))
         if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
             return RequestResult(intent, started, error=error)
         outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"

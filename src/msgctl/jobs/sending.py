@@ -57,7 +57,7 @@ class _Message(NamedTuple):
 class Sender:
     """Sends the pending recipients of a job that this process owns. Call `start`, `wait` and `finish`, in this order.
 
-    ``job`` is the row of the job after the last commit. ``sent`` is true if this run sent, or may have sent, anything.
+    ``job`` is the row of the job after the last commit.
     """
 
     def __init__(
@@ -104,17 +104,11 @@ class Sender:
         self._unwritten: list[RequestOutcome] = []
         self._is_lost = False
         self._is_done = False
-        self._has_sent = False
 
     @property
     def job(self) -> Job:
         """The row of the job after the last commit."""
         return self._sending.job
-
-    @property
-    def sent(self) -> bool:
-        """Whether a message of this run was accepted, has an unknown outcome, or is in flight."""
-        return self._has_sent or bool(self._in_flight)
 
     def start(self) -> None:
         """Start the threads, or as many as the system allows."""
@@ -180,7 +174,7 @@ class Sender:
             finally:
                 client.close()
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
-            self.stop(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error))
+            self.stop(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error, is_sent=False))
         finally:
             self._messages.put(_Message(ended=1))
 
@@ -205,7 +199,9 @@ class Sender:
                     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
                     self._abandon(why, error)
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
-            self._abandon(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error))
+            self._abandon(
+                Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error, is_sent=False)
+            )
         finally:
             self._ended.set()
 
@@ -269,8 +265,6 @@ class Sender:
 
     def _count(self, outcome: RequestResult) -> None:
         """Count the outcome of a request: failures in a row, waits after 429, and credits."""
-        # First, because `sent` is read in another thread.
-        self._has_sent |= any(row.outcome != "refused" for row in outcome.rows)
         intent, error = self._in_flight.pop(outcome.intent.request), outcome.error
         if self._budget:
             self._budget.release(intent, outcome.rows)

@@ -115,7 +115,7 @@ class Poller:
         except MsgctlError as error:
             return _Polled(group, error=without_frames(error))
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return _Polled(group, error=without_frames(unexpected(error)))
+            return _Polled(group, error=without_frames(unexpected(error, is_sent=False)))
         finally:
             self._clients.put(client)
 

@@ -201,7 +201,6 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
             "To send to these recipients, choose another name.",
             consequence="nothing was sent",
             reason="job_removed",
-            nothing_sent=True,
         )
     return job
 

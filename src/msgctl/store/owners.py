@@ -68,7 +68,6 @@ def running_elsewhere(job: Job) -> ConditionError:
         f"Wait for it. To end it for good: msgctl job cancel {clean(job.reference)}",
         consequence="nothing was sent",
         reason="running_elsewhere",
-        nothing_sent=True,
     )
 
 
@@ -78,7 +77,6 @@ def _check_exists(job: Job) -> None:
             f"The job {clean(job.reference)} was removed",
             consequence="nothing was sent",
             reason="job_removed",
-            nothing_sent=True,
         )
 
 

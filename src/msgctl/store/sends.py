@@ -271,7 +271,6 @@ def _running_elsewhere(earlier: Earlier | None) -> ConditionError:
         "Run the same command again to get its result.",
         consequence="this run sent nothing",
         reason="running_elsewhere",
-        nothing_sent=True,
     )
 
 

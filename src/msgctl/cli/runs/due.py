@@ -29,14 +29,11 @@ def run(context: Context) -> RawResult | None:
     if due := _all_due(context, failures):
         with _only_one() as is_alone:
             if is_alone:
-                failures += _run_all(context, due)
-    if context.carried_out:
-        for failure in failures:
-            failure.nothing_sent = False  # it is about the whole run
+                failures += _run_all(due)
     return RawResult(b"", failures) if failures else None
 
 
-def _run_all(context: Context, due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
+def _run_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
     """Send jobs, each with the context of its store, until one is interrupted. Return their errors."""
     failures: list[MsgctlError] = []
     for store_context, job in due:
@@ -45,7 +42,6 @@ def _run_all(context: Context, due: Sequence[tuple[Context, Job]]) -> list[Msgct
         if errors:
             with suppress(*STORE_ERRORS):
                 jobs.note_failure(store_context.store, errors[0])
-        context.carried_out |= store_context.carried_out
         if any(isinstance(error, Interrupted) for error in errors):
             break
     return failures
@@ -58,7 +54,7 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
         try:
             due += [(store_context, job) for job in _due(store_context)]
         except STORE_ERRORS as error:
-            failures.append(error.replaced(consequence="its jobs were not sent"))
+            failures.append(error.replaced(what=f"{error.what.rstrip('.')}; its jobs were not sent", consequence=""))
     return due
 
 
@@ -102,8 +98,6 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         return [_of_job(error, job)]
     except MsgctlError as error:
         return [_of_job(error, job)]
-    finally:
-        context.carried_out |= own.carried_out
     errors = job_result.failures
     try:
         _print(context, jobs.get(context.store, job.number))

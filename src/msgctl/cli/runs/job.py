@@ -18,6 +18,7 @@ from msgctl.errors import (
     Interrupted,
     MsgctlError,
     StoreNotReachedError,
+    UsageError,
 )
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
@@ -65,26 +66,19 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     except Interrupted:
         _pause(context, job)
         raise
-    except LostJobError as lost_job:
-        lost_job.nothing_sent = not (context.carried_out or sender.sent)
-        raise
-    finally:
-        context.carried_out |= sender.sent
     is_resent = is_resend and how.why is Why.COMPLETE
     if is_resent and job.pending and not only_resend:
         try:
             return send(context, job)
-        except MsgctlError as other:  # another process has taken or cancelled the job in between
-            if context.carried_out and other.nothing_sent:
-                other.nothing_sent, other.consequence = False, "the resend is complete"
+        except (ConditionError, UsageError) as other:  # another process has taken or cancelled the job in between
+            if context.sent.count and not isinstance(other, LostJobError):
+                raise other.replaced(consequence="the resend is complete") from None
             raise
     error = None
     if is_resent and job.requests == earlier_requests:
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     else:
         error = ending.error_of(job, how, context.printer.program)
-    if error is not None:
-        error.nothing_sent = not context.carried_out  # also by the resend before
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
@@ -143,7 +137,9 @@ def replayed(context: Context, job: Job) -> OwnResult:
     if job.shown_state != "scheduled":
         error = ending.error_of(job, Ending.load(job.ending), context.printer.program)
     if error is not None:
-        error.nothing_sent = error.replayed = True
+        error.replayed = True
+    if job.accepted or job.unknown or job.sending:
+        context.sent.add(1)
     context.note_sandbox()
     context.note(f"This is the result of the earlier run of {clean(job.reference)}. Nothing was sent now.")
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)

@@ -27,7 +27,6 @@ from msgctl.text import clean, plural, shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.http.client import Client
     from msgctl.store.sends import Key, Send, Single
     from msgctl.store.sends import Result as StoredResult
 
@@ -102,14 +101,13 @@ def perform(
     operation = request.operation
     if operation.effect is not Effect.SENDS and operation is not operations.BLOCK_PHONE:
         response = context.client.send(request)
-        context.carried_out |= operation.effect is not Effect.READS
         return ServiceResult([response], values=request.values)
     context.warns_without_store = False  # the next line reports a store that cannot be used
     send = _stored(context, _single(context, request, channel, may_repeat=may_repeat), key)
     if send and (earlier := send.earlier()):
         return _replayed(context, request, earlier, key)
-    client = context.client  # before the intent, because it fails without a credential
-    end = None
+    context.client  # noqa: B018 (before the intent, because it fails without a credential)
+    end, sent_before = None, context.sent.count
     try:
         try:
             if send and (earlier := send.begin()):
@@ -119,14 +117,12 @@ def perform(
                 raise
             context.warn(f"{error.what}. This is not recorded in the history.")
             send = None
-        end = _made(client, request)
-        context.carried_out |= end.error is None
+        end = _made(context, request, sent_before)
         _store(context, request, send, end)
     except MsgctlError:
         raise
     except BaseException as error:  # Ctrl-C at any instruction: what has left this machine decides
-        end = end or _interrupted(client, request)
-        context.carried_out |= end.error is None
+        end = end or _interrupted(context, request, sent_before)
         _store(context, request, send, end)
         if not isinstance(error, KeyboardInterrupt):
             raise
@@ -151,25 +147,25 @@ class _End(NamedTuple):
     error: MsgctlError | None = None
 
 
-def _made(client: Client, request: Request) -> _End:
+def _made(context: Context, request: Request, sent_before: int) -> _End:
     """Make a request, and return how it ended."""
     from msgctl.store.sends import Result as StoredResult
 
     try:
-        response = client.send(request)
+        response = context.client.send(request)
     except MsgctlError as error:
-        return _failed(request, error)
+        return _failed(request, error, is_sent=context.sent.count > sent_before)
     result = judged(request, response)
     code = result.failures[0].exit_code if result.failures else 0
     return _End(result.outcomes, StoredResult(code, response.http_status, response.body), result)
 
 
-def _failed(request: Request, error: MsgctlError) -> _End:
+def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
     """Return the end of a request with an error."""
     from msgctl.store.sends import Result as StoredResult
 
     is_refused = isinstance(error, RefusedError)
-    if error.nothing_sent and not is_refused:
+    if not (is_sent or is_refused):
         return _End([], error=error)
     outcome = REFUSED if is_refused else UNKNOWN
     error.recipients = error.recipients or [Outcome(phone, outcome) for phone in request.sent.phones]
@@ -180,14 +176,14 @@ def _failed(request: Request, error: MsgctlError) -> _End:
     return _End(outcomes, StoredResult(5, error.http_status, body, error.message, error.hint or ""), error=error)
 
 
-def _interrupted(client: Client, request: Request) -> _End:
+def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
     """Return the end of a request that was interrupted anywhere but in the client."""
-    if not client.is_sent:
-        return _End([], error=Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True))
+    if context.sent.count == sent_before:
+        return _End([], error=Interrupted("Interrupted", consequence="nothing was sent"))
     error = Interrupted(
         "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
     )
-    return _failed(request, error)
+    return _failed(request, error, is_sent=True)
 
 
 def judged(request: Request, response: Response) -> ServiceResult:
@@ -216,7 +212,6 @@ def judged(request: Request, response: Response) -> ServiceResult:
         error = ConditionError(
             f"The service refused {some_of(refused)} ({number}){quoted}",
             reason="not_accepted",
-            nothing_sent=len(refused) == len(outcomes),
             recipients=outcomes,
             details=response.details,
         )
@@ -330,6 +325,8 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         result = judged(request, read_response(request, content, earlier.http_status))
         for failure in result.failures:
             failure.replayed = True
+        if any(outcome.outcome != REFUSED for outcome in result.outcomes):
+            context.sent.add(1)
         return result
     try:
         document = load_json(content)
@@ -343,6 +340,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
     error.replayed = True
+    context.sent.add(1)
     raise error
 
 

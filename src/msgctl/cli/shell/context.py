@@ -15,6 +15,7 @@ from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError
+from msgctl.http.counter import SentCounter
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.text import shorten
@@ -68,8 +69,8 @@ class Context:
         self.is_understood = False
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.is_sandbox_noted = False
-        self.carried_out = False
-        """Whether a request that sends or changes something got a response."""
+        self.sent = SentCounter()
+        """The requests that may have sent or changed something; the contexts and clients of a run share it."""
         self.completes_files = False
         """Whether the shell may complete the name of a file here."""
         self.warns_without_store = True
@@ -237,6 +238,7 @@ class Context:
             timeout=self.options.timeout,
             log=self.trace,
             verbosity=self.options.verbose,
+            counter=self.sent,
             sleep=self.sleep,
             transport=transport,
         )

@@ -26,10 +26,10 @@ from msgctl.values import MIN_LIKENESS, quote
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
-    if context.carried_out and isinstance(error, STORE_ERRORS) and error.consequence == "nothing was sent":
+    if context.sent.count and isinstance(error, STORE_ERRORS):
         error = error.replaced(consequence="")
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
-    if is_before and context.operation is not None and not context.carried_out and not error.consequence:
+    if is_before and context.operation is not None and not context.sent.count and not error.consequence:
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
     error = _with_profile(_with_word(error, context), context)
@@ -76,12 +76,6 @@ def _with_profile(error: MsgctlError, context: Context) -> MsgctlError:
     return error.replaced(hint=_COMMAND.sub(lambda _: f"{context.printer.program} ", error.hint))
 
 
-def _nothing_sent(error: MsgctlError, context: Context) -> bool:
-    """Return whether it is certain that this run sent nothing."""
-    sends = context.effect in (Effect.SENDS, Effect.CHANGES) and context.operation is not operations.VERIFY_2FA
-    return not sends or (error.nothing_sent and not (context.carried_out and isinstance(error, STORE_ERRORS)))
-
-
 def _json_line(error: MsgctlError, context: Context) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
     document: dict[str, Any] = {
@@ -89,7 +83,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         "reason": error.reason,
         "message": error.message,
         "exit_code": error.exit_code,
-        "nothing_sent": _nothing_sent(error, context),
+        "nothing_sent": not context.sent.count or context.operation is operations.VERIFY_2FA,
         "time": timestamp(context.clock()),
         "command": context.command,
     }

@@ -58,8 +58,8 @@ def run(arguments: Sequence[str], context: Context) -> int:
         return code
     why = f"could not be written to standard output: {fault.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
-    if context.carried_out:
-        error = OutcomeUnknownError(f"The request was carried out, but its result {why}", _not_again(context))
+    if context.sent.count:
+        error = OutcomeUnknownError(f"The request was sent, but its result {why}", _not_again(context))
     error_code = report(error, context)
     return code or error_code
 
@@ -82,11 +82,11 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except (KeyboardInterrupt, typer.Abort, EOFError):
         abandon(context.stdout)
         interrupted = Interrupted("Interrupted")
-        if context.carried_out:
-            interrupted = Interrupted("Interrupted after the request was carried out", _not_again(context))
+        if context.sent.count:
+            interrupted = Interrupted("Interrupted after the request was sent", _not_again(context))
         return report(interrupted, context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
-        return report(unexpected(error), context, arguments)
+        return report(unexpected(error, is_sent=bool(context.sent.count)), context, arguments)
 
 
 def _print(result: Result, context: Context) -> int:

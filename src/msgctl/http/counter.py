@@ -1,0 +1,23 @@
+"""The one fact about a run: whether it may have sent or changed anything."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+
+class SentCounter:
+    """Counts the requests of a run that may have reached the service and change something.
+
+    A request counts from before its first byte leaves this machine until it is certain that the service did not receive
+    it, refused it or turned it away. All clients of a run share one counter. ``count`` is zero if it is certain that
+    nothing was sent or changed.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = Lock()
+
+    def add(self, number: int) -> None:
+        """Count a request, or with -1, count it no more."""
+        with self._lock:
+            self.count += number
