@@ -160,8 +160,11 @@ class MsgctlError(Exception):
 
     @property
     def message(self) -> str:
-        """The message, followed by the consequence if there is one."""
-        return f"{self.what.rstrip('.')}; {self.consequence}" if self.consequence else self.what
+        """The message, with the consequence after its first line if there is one."""
+        if not self.consequence:
+            return self.what
+        first, newline, rest = self.what.partition("\n")
+        return f"{first.rstrip('.')}; {self.consequence}{newline}{rest}"
 
     @property
     def http_status(self) -> int | None:

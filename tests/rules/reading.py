@@ -9,10 +9,12 @@ from typing import NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.lists.reader import opened
+from msgctl.lists.faults import Faults
+from msgctl.lists.reader import Reading, opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
+BY_PHONE = Reading(phone_column="phone")
 UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
 
 
@@ -38,6 +40,7 @@ class Outcome(NamedTuple):
     notes: list[str]
     all_rows: list[Row | InvalidRow]
     blank: int
+    source: str
 
     @property
     def rows(self) -> list[Row]:
@@ -50,27 +53,39 @@ class Outcome(NamedTuple):
         return invalid
 
 
-def read(content: bytes | str, phone_column: str | None = "phone") -> Outcome:
-    return read_from(source(content), phone_column)
+def read(content: bytes | str, phone_column: str | None = "phone", country: str | None = None) -> Outcome:
+    return read_from(source(content), Reading(phone_column=phone_column), country)
 
 
 def source(content: bytes | str) -> io.BufferedReader:
     return io.BufferedReader(io.BytesIO(content if isinstance(content, bytes) else content.encode()))
 
 
-def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
+def read_from(source: io.BufferedReader, reading: Reading = BY_PHONE, country: str | None = None) -> Outcome:
     notes: list[str] = []
-    with opened("-", source, phone_column, PhoneCells(), note=notes.append) as recipients:
+    with opened("-", source, reading, PhoneCells(country), note=notes.append) as recipients:
         read_rows = list(recipients.rows)
         rows = [row for row in read_rows if row is not None]
-        return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(read_rows) - len(rows))
+        columns, blank = tuple(recipients.columns), len(read_rows) - len(rows)
+        source_of = str(recipients.source)
+    return Outcome(columns, recipients.phone_column, notes, rows, blank, source_of)
 
 
-def refused(content: bytes | str, phone_column: str = "phone") -> str:
+def left_out(content: bytes | str, country: str | None = None, phone_column: str | None = None) -> list[str]:
+    """Return the numbers in a file of people to leave out."""
+    faults = Faults("standard input")
+    reading = Reading(phone_column=phone_column, leaves_out=True)
+    with opened("-", source(content), reading, PhoneCells(country)) as people:
+        numbers = [row.phone for row in people.valid(faults)]
+    assert faults.number == 0, faults.first
+    return numbers
+
+
+def refused(content: bytes | str, phone_column: str | None = "phone", country: str | None = None) -> str:
     """Return the error for a file that is refused; it mentions the file and can be shown."""
     with pytest.raises(UsageError) as caught:
-        read(content, phone_column)
+        read(content, phone_column, country)
     assert "standard input" in caught.value.message
     printed = f"{caught.value.message} {caught.value.hint or ''}"
-    assert not UNSHOWN.search(printed)
+    assert not UNSHOWN.search(printed.replace("\n", " "))
     return printed

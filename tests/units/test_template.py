@@ -26,7 +26,7 @@ ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "
         ("{NAME}, {due DATE}, {MO\u0301VIL}", "Ana, 1 May, m"),
         ("{x}{X}", "smallbig"),
         ("{a.b}", "dotted"),
-        ("{{name}} {{{name}}} }}{{", "{name} {Ana} }{"),
+        ("{{none}} {{{name}}} }}{{", "{none} {Ana} }{"),
         ("{name}}}", "Ana}"),
         ("{name|friend}, {x|a|b}", "Ana, small"),
         ("100 % {name} $name \\{name}", "100 % Ana $name \\Ana"),

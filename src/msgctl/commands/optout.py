@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from msgctl.cli.options.bulk import PhoneColumn
-from msgctl.cli.options.send import Country, Phones, StoredNumbers
+from msgctl.cli.options.bulk import Source
+from msgctl.cli.options.send import Phones, StoredNumbers
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
@@ -29,6 +30,8 @@ app = group(
 )
 
 COLUMNS = ("phone", "channel", "added")
+IMPORTED = ("line", "phone", "outcome", "reason")
+"""The columns of the rows of a file, in a dry run."""
 
 channel_parser = Choice((*CHANNELS, "all"), "channel")
 Channel = Annotated[
@@ -88,37 +91,78 @@ def remove(context: Context, phone: Phones, country: StoredNumbers, channel: Cha
     return TextResult("", {"phones": removed, "channel": channel, "removed": len(removed)})
 
 
-@command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
-def import_(
-    context: Context,
+class OptOutFile(Source):
+    """A file of people who opted out."""
+
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="One number per line, CSV, JSON Lines or .xlsx; - is standard input.")
-    ],
+    ]
+
+
+@command(
+    app,
+    "import",
+    "msgctl optout import unsubscribed.txt --country-code CO",
+    "msgctl optout import unsubscribed.txt --country-code CO --dry-run",
+    dry_run_help="List every row, and add nothing.",
+)
+def import_(
+    context: Context,
+    source: OptOutFile,
+    numbers: StoredNumbers,
     *,
-    country: Country,
-    phone_column: PhoneColumn = None,
     channel: Channel = "all",
-) -> TextResult:
+) -> OwnResult | TextResult:
     """Add the numbers of a file to the opt-out list, all or none.
 
-    If the file has a column "channel", it contains the channel of each number: sms, call, chatapp or all. --channel
-    applies to empty cells, and to files without this column.
+    Every column whose heading has a word for phones counts, and every number in a cell. If the file has a column
+    "channel", it contains the channel of each number: sms, call, chatapp or all. --channel applies to empty cells, and
+    to files without this column.
     """
-    from msgctl.lists.reader import name_of, values_in
-    from msgctl.store import people
+    from msgctl.lists.faults import Faults
+    from msgctl.lists.header import find_column
+    from msgctl.lists.reader import name_of, opened
+    from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+    from msgctl.store import people as stored
 
-    rows = values_in("channel", file, context.stdin.buffer, country.known(context), phone_column)
+    name = name_of(source.file)
+    faults = Faults(name)
+    reading = replace(source.reading(), leaves_out=True)
+    phones = PhoneCells(numbers.known(context), check=not numbers.no_number_check)
+    with opened(source.file, context.stdin.buffer, reading, phones, note=context.note) as people:
+        place = find_column("channel", people.columns)
 
-    def entries() -> Iterator[tuple[str, str]]:
-        for line, number, text in rows:
+        def channel_of(row: Row) -> str:
+            text = "" if place is None else row.values[place].strip()
             try:
-                yield number, channel_parser(text.strip()) if text.strip() else channel
+                return channel_parser(text) if text else channel
             except UsageError as error:
-                raise error.within(f"Line {line} of {name_of(file)}") from None
+                raise error.within(f"Line {row.line} of {name}") from None
 
-    given, new = people.add_optouts(context.store, entries())
+        def entries() -> Iterator[tuple[str, str]]:
+            for row in people.valid(faults):
+                yield row.phone, channel_of(row)
+            if faults.number and not source.skip_invalid:
+                raise faults.error("Correct them. To add only the others, add --skip-invalid.")
+
+        if context.options.dry_run:
+            context.check_fields(IMPORTED)
+            rows = [
+                dict(zip(IMPORTED, (row.line, row.phone, "invalid", row.reason), strict=True))
+                if isinstance(row, InvalidRow)
+                else dict(zip(IMPORTED, (row.line, row.phone, "valid", ""), strict=True))
+                for row in people.rows
+                if row is not None
+            ]
+            return OwnResult(rows, IMPORTED)
+        given, new = stored.add_optouts(context.store, entries())
+    context.note(f"Numbers of {name}: {people.source}")
+    if faults.number:
+        context.note(f"{plural(faults.number, 'invalid row')} left out: they have no number")
+    if faults.blank:
+        context.note(f"{plural(faults.blank, 'blank row')} left out")
     _tell_added(context, given, new)
-    return TextResult("", {"file": file, "numbers": given, "added": new})
+    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

@@ -85,6 +85,7 @@ def bulk_send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
+    max_segments: MaxSegments = counting.MAX_SEGMENTS,
     job: JobOptions,
     rules: JobRules,
 ) -> Result:
@@ -99,7 +100,9 @@ def bulk_send(
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return Bulk(context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7).run()
+    return Bulk(
+        context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7, max_segments=max_segments
+    ).run()
 
 
 @command(

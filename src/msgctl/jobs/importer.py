@@ -62,6 +62,10 @@ class Importer:
             cells = [row.values[index] for index in own] if row.values else []
             columns = json.dumps(cells) if cells else None
             self._digest.update(f"{columns} {row.phone}\n".encode("utf-8", "surrogatepass"))
+            if cells and not cells[-1]:
+                while cells and not cells[-1]:  # of a thousand columns, most may be empty
+                    del cells[-1]
+                columns = json.dumps(cells)
             self._add(row, columns, render)
             if len(self._rows) == SLICE:
                 self._flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -10,9 +9,11 @@ from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
 from msgctl.jobs.importer import Example, LeftOutNow, Tally, left_out_now
-from msgctl.jobs.report import with_columns_of_file
+from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
+from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
+from msgctl.lists.rows import InvalidRow
 from msgctl.operations import SEND_SMS
 from msgctl.store import recipients
 from msgctl.store.history import content_as_text
@@ -50,10 +51,7 @@ class FileRows:
     @property
     def need_of_country(self) -> str:
         """The description of rows that need a country if they are most of the file, otherwise empty."""
-        if self.without_country * 2 <= self.number:
-            return ""
-        rows = f"{self.without_country:,} of {plural(self.number, 'row')} of {self.file}"
-        return f"{rows} have national numbers, and no country is known"
+        return self._faults.need_of_country
 
     def fault(self, settings: Settings, repeated: Sequence[Job], *, skip_invalid: bool) -> UsageError | None:
         """Return the error for a file with invalid rows, or without recipients; None if the job can be sent.
@@ -63,27 +61,20 @@ class FileRows:
         if not self.number:
             return FileError(f"{self.file} has no recipients, only a header", "Add one line per recipient.")
         is_invalid = self.left_out["invalid"].number > 0 and not skip_invalid
-        if (is_invalid or not self.tally.messages) and self.need_of_country:
-            return FileError(
-                self.need_of_country,
-                "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the "
-                "same.",
-                consequence="nothing was sent",
+        if is_invalid or (not self.tally.messages and self.need_of_country):
+            them = "it" if self.left_out["invalid"].number == 1 else "them"
+            return self._faults.error(
+                f"Fix {them}, or skip {them} with --skip-invalid.", consequence="nothing was sent"
             )
-        if is_invalid:
-            return self._invalid()
         if self.tally.messages:
             return None
         return self._repeated(repeated) if self.tally.repeats else self._none_left(settings)
 
-    def _invalid(self) -> UsageError:
+    @property
+    def _faults(self) -> Faults:
         invalid = self.left_out["invalid"]
-        line, _, reason = invalid.rows[0]
-        are, first, hint = "is", "", "Fix it, or skip it with --skip-invalid."
-        if invalid.number > 1:
-            are, first, hint = "are", "starting with ", "Fix them, or skip them with --skip-invalid."
-        rows = f"{invalid.number:,} of {plural(self.number, 'row')} of {self.file}"
-        return FileError(f"{rows} {are} invalid, {first}line {line}: {reason}", hint, consequence="nothing was sent")
+        first = [InvalidRow(line, phone or "", reason) for line, phone, reason in invalid.rows]
+        return Faults(self.file, self.number, invalid.number, first, self.without_country)
 
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
         named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]
@@ -230,7 +221,7 @@ class PlannedRows:
             segments = row.planned.cost
         if row.parameters is not None:
             message = content_as_text(self._settings.fixed, row.parameters)
-        own = json.loads(row.columns) if row.columns else [None] * len(self._settings.columns)
+        own = cells_of(row.columns, len(self._settings.columns))
         values = (row.line, row.phone, outcome, reason, segments, message, *own)
         return dict(zip(self.columns, values, strict=True))
 

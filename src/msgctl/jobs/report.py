@@ -208,9 +208,7 @@ class Report:
         return recipients.report(self._store, number, outcomes=outcomes, states=states, is_running=is_running)
 
     def _row(self, recipient: Reported) -> dict[str, Any]:
-        own = [None] * (len(self.columns) - len(COLUMNS))
-        if recipient.columns:
-            own = json.loads(recipient.columns)
+        own = cells_of(recipient.columns, len(self.columns) - len(COLUMNS))
         time = message = None
         if recipient.time is not None:
             time = timestamp(recipient.time / 1000)
@@ -222,6 +220,14 @@ class Report:
             *own,
         )
         return dict(zip(self.columns, values, strict=True))
+
+
+def cells_of(columns: str | None, number: int) -> list[str | None]:
+    """Return the cells of a row's own columns from their JSON, which omits empty cells at the end."""
+    if columns is None:
+        return [None] * number
+    cells = json.loads(columns)
+    return [*cells, *[""] * (number - len(cells))]
 
 
 def with_columns_of_file(columns: Sequence[str], own: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The records of a file in the text formats: CSV (RFC 4180) and JSON Lines.
 
-A record is the number of its first line, with its cells or the reason why it cannot be read. The first record contains
-the names of the columns. A file is read once, from beginning to end, so it can be a pipe.
+A record is the number of its first line, with its cells or the reason why it cannot be read. A file is read once, from
+beginning to end, so it can be a pipe.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import codecs
 import csv
 import io
 import json
-from collections import Counter
+import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, BinaryIO, NoReturn
@@ -22,10 +23,14 @@ from msgctl.values import quote
 Record = tuple[int, "list[str] | str"]
 
 ZIP_MARK = b"PK\x03\x04"
+HEAD = 20
+"""The lines of CSV by which the delimiter is chosen, since titles may be above the header."""
 DELIMITERS = (",", ";", "\t")
 MAX_RECORD = 1024 * 1024
 """The longest record that is read, in characters over all its lines."""
 
+_SEPARATOR = re.compile(r"\ufeff?sep=([^\w\s\"]|\t)\s*", re.IGNORECASE)
+"""A first line with which Excel chooses the delimiter."""
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -51,7 +56,7 @@ class Lines:
 
     def __init__(self, source: BinaryIO, name: str, head: bytes) -> None:
         self.name = name
-        self.begin = self.size = self._number = 0
+        self.begin = self.size = self._number = self._decoded_number = 0
         self._is_utf16 = head.startswith(_UTF16_MARKS)
         self._has_utf8 = head.startswith(codecs.BOM_UTF8)
         """Whether the text contains a character of several bytes in UTF-8."""
@@ -61,19 +66,32 @@ class Lines:
         """The first byte that is not UTF-8, for a message."""
         codec, errors = ("utf-16", "strict") if self._is_utf16 else ("utf-8-sig", "surrogateescape")
         self._stream = io.TextIOWrapper(source, codec, errors, newline="")
+        self._ahead: deque[str] = deque()
 
     @cached_property
-    def first(self) -> str:
-        """The first line that is not blank, or an empty text."""
-        while (line := self._read()).isspace():
-            self.size = 0
-        return line
+    def head(self) -> Sequence[str]:
+        """The first lines, from the first one that is not blank; empty for an empty text."""
+        while (line := self._next()) and line.isspace():
+            self._number += 1
+        while line and len(self._ahead) < HEAD:
+            self._ahead.append(line)
+            line = self._next()
+        if line:
+            self._ahead.append(line)
+        return tuple(self._ahead)
 
     def __iter__(self) -> Iterator[str]:
-        line = self.first
-        while line:
+        while line := self._ahead.popleft() if self._ahead else self._next():
+            self._number += 1
+            if not self.size:
+                self.begin = self._number
+            self.size += len(line)
+            if self.size >= MAX_RECORD:
+                raise FileError(
+                    f"Line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
+                    "Is a quotation mark not closed, or is it another kind of file?",
+                )
             yield line
-            line = self._read()
 
     @property
     def is_windows_1252(self) -> bool:
@@ -84,32 +102,24 @@ class Lines:
         """Close the text, but not the source."""
         self._stream.detach()
 
-    def _read(self) -> str:
-        """Return the next line; empty at the end."""
+    def _next(self) -> str:
+        """Return the next line, decoded; empty at the end."""
         try:
             line = self._stream.readline(MAX_RECORD)
         except OSError as error:
             raise unreadable(self.name, error) from None
         except UnicodeDecodeError:
             raise FileError(f"{self.name} is not valid UTF-16", "Save it as UTF-8.") from None
-        self._number += 1
-        if not self.size:
-            self.begin = self._number
-        self.size += len(line)
+        self._decoded_number += 1
         if "\0" in line:
             raise FileError(
                 f"{self.name} is not text, or UTF-16 without a byte order mark: it contains NUL bytes",
-                "Save it as CSV in UTF-8 and use that file.",
+                "It must be an Excel workbook (.xlsx), or CSV or JSON Lines in UTF-8.",
             )
         if line.isascii():
             self._position += len(line)
         elif not self._is_utf16:
             line = self._decoded(line)
-        if self.size >= MAX_RECORD:
-            raise FileError(
-                f"Line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
-                "Is a quotation mark not closed, or is it another kind of file?",
-            )
         return line
 
     def _decoded(self, line: str) -> str:
@@ -122,7 +132,7 @@ class Lines:
             if not self._wrong:
                 start = len(line[: error.start].encode())
                 self._wrong = f"byte {content[start]:#04x} at position {self._position + start + 1:,}"
-                self._wrong += f", in line {self._number:,}"
+                self._wrong += f", in line {self._decoded_number:,}"
             self._has_utf8 |= any(not (char.isascii() or "\udc80" <= char <= "\udcff") for char in line)
             line = content.decode("cp1252", errors="replace")
         if self._wrong and (self._has_utf8 or "\N{REPLACEMENT CHARACTER}" in line):
@@ -131,18 +141,30 @@ class Lines:
         return line
 
 
-def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Iterator[Record]:
+def csv_records(lines: Lines, header_of: Callable[[Sequence[Record]], Sequence[str]]) -> Iterator[Record]:
     """Read CSV.
 
-    The delimiter is chosen by the cells of the first line: no stray quotes, then a header, then the most columns.
+    The delimiter is that of a first line such as ``sep=;``. Otherwise, it is chosen by the header that ``header_of``
+    finds in the first lines: no stray quotes, then the most cells.
     """
 
-    def rank(delimiter: str) -> tuple[bool, bool, int]:
-        cells = [cell.strip() for cell in next(csv.reader([lines.first], delimiter=delimiter))]
-        return '"' not in "".join(cells), is_header(cells), len(cells)
+    def rank(delimiter: str) -> tuple[bool, int]:
+        rows = [[text_of(cell).strip() for cell in row] for row in csv.reader(lines.head, delimiter=delimiter)]
+        header = header_of([*enumerate(rows, 1)])
+        return '"' not in "".join(header), sum(map(bool, header))
 
+    rest = iter(lines)
+    if separator := _SEPARATOR.fullmatch(lines.head[0]):
+        next(rest)
+        lines.size = 0
+        delimiter = separator[1]
+    else:
+        try:
+            delimiter = max(DELIMITERS, key=rank)
+        except csv.Error:  # a cell that is too long; the reader below says where
+            delimiter = DELIMITERS[0]
     try:
-        for cells in csv.reader(lines, delimiter=max(DELIMITERS, key=rank), strict=True):
+        for cells in csv.reader(rest, delimiter=delimiter, strict=True):
             lines.size = 0
             yield lines.begin, cells
     except csv.Error:
@@ -150,6 +172,21 @@ def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Ite
             f"Line {lines.begin} of {lines.name} has a stray or unclosed quotation mark, or a cell that is too long",
             'Quote cells that contain quotation marks, and double each quotation mark ("").',
         ) from None
+
+
+_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
+"""A text that a program wrote as a formula, so that Excel keeps all its digits."""
+_GUARDED = tuple(f"'{char}" for char in "=+-@\t\r")
+"""The beginning of a cell to which a spreadsheet added a quotation mark, so that it is not a formula."""
+
+
+def text_of(cell: str) -> str:
+    """Return the text of a cell without the marks that programs add for spreadsheets: ``'+57``, ``="573001234567"``."""
+    if cell.startswith(_GUARDED):
+        return cell[1:]
+    if cell.startswith('="') and (formula := _FORMULA.fullmatch(cell)):
+        return formula[1].replace('""', '"')
+    return cell
 
 
 def json_records(lines: Lines) -> Iterator[Record]:

@@ -1,85 +1,200 @@
-"""The columns of a file of recipients, by the names that people type."""
+"""The header of a file of people: which of its rows it is, and which of its columns have the phones.
+
+Both follow from headings, never from the values in a column.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from msgctl.lists.formats import FileError
-from msgctl.lists.rows import is_phone
+from msgctl.lists.formats import FileError, Record
 from msgctl.text import normalized, shorten
 from msgctl.values import quote
 
-_PHONE_NAME = re.compile(
-    "(?:n[uú]mero(?:de)?)?"
-    "(?:phones?|telephone|tel|mobile|cel|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
-    "(?:number|n[uú]mero)?"
-)
-"""A pattern for names of phone columns, with their words joined: mobile, phone_number, Teléfono móvil."""
-_WITHOUT_PUNCTUATION = str.maketrans("", "", " _.-")
+MAX_ABOVE = 20
+"""The first rows of a file, among which the header is."""
+
+WORDS = (
+    "phone", "phones", "telephone", "telephones", "tel", "mobile", "mobiles", "cell", "cellphone", "cellular", "msisdn",
+    "whatsapp", "telefono", "telefonos", "celular", "celulares", "cel", "cels", "movil", "moviles", "telf", "tlf",
+    "tfno", "telef", "fono", "fonos", "wasap", "wsp", "wpp", "telefone", "telefones", "telemovel", "telemoveis", "fone",
+    "fones", "portable", "gsm", "cellulaire", "telefon", "handy", "mobil", "mobiltelefon", "handynummer",
+    "telefonnummer", "mobilnummer", "cellulare", "telefonino",
+)  # fmt: skip
+"""The words for phones, without accents. In any case, and with or without accents, they mark a column of phones."""
+_STEMS = re.compile("phone|telefon|celular|whatsapp|msisdn")
+"""The words that also count within a longer word: phonenumber, telefonocliente."""
+_BESIDE = frozenset(("number", "numbers", "numero", "numeros", "num", "nro", "no", "nr", "n", "de", "del", "do", "of"))
+"""The words beside which a word for phones is still the whole heading: phone number, número de celular."""
+_PARTS = re.compile("[a-z]+")
+_CAMEL_CASE = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class NoTableError(FileError):
-    """The first row with text is not a header that can be used."""
+    """The file or sheet has no header that can be used."""
+
+
+@dataclass(frozen=True)
+class PhoneSource:
+    """Where the phones of a file are: its sheet, the row of its header, the columns, and the first number.
+
+    ``sheet`` is empty unless the file is a workbook. ``header_row`` is None for JSON Lines and a list of numbers.
+    ``first_line`` is 0 if no row has a number.
+    """
+
+    sheet: str
+    header_row: int | None
+    columns: tuple[str, ...]
+    first: str = ""
+    first_line: int = 0
+
+    @property
+    def column(self) -> str:
+        """The headings of the columns, as ``job show`` has them."""
+        return ", ".join(self.columns)
+
+    def __str__(self) -> str:
+        """Return ``sheet "Clientes", header in row 3, column "Celular" · first 573001112233 (line 4)``."""
+        parts = []
+        if self.sheet:
+            parts.append(f"sheet {quote(self.sheet)}")
+        if self.header_row is not None:
+            parts.append(f"header in row {self.header_row:,}")
+        if self.columns:
+            noun = "column" if len(self.columns) == 1 else "columns"
+            parts.append(f"{noun} {', '.join(quote(shown(name)) for name in self.columns)}")
+        first = [f"first {self.first} (line {self.first_line:,})"] if self.first_line else []
+        return " · ".join(filter(None, (", ".join(parts), *first)))
+
+
+def is_phone_word(heading: str) -> bool:
+    """Return whether a heading is a word for phones: mobile, phone_number, Teléfono móvil."""
+    parts = [part for part in _parts(heading) if part not in _BESIDE]
+    return bool(parts) and not re.search(r"\d", heading) and all(_is_word(part) for part in parts)
+
+
+def has_phone_word(heading: str) -> bool:
+    """Return whether a heading contains a word for phones: Celular codeudor, Phone 1 - Value."""
+    return any(part in WORDS or _STEMS.search(part) for part in _parts(heading))
+
+
+def _is_word(part: str) -> bool:
+    return part in WORDS or part.removesuffix("number") in WORDS or part.removeprefix("numero") in WORDS
+
+
+def _parts(heading: str) -> list[str]:
+    """Return the words of a heading in lower case, without accents."""
+    spaced = _CAMEL_CASE.sub(" ", heading.replace("WhatsApp", "Whatsapp"))
+    decomposed = normalized(spaced, "NFKD").casefold()
+    return _PARTS.findall("".join(char for char in decomposed if not unicodedata.combining(char)))
+
+
+def shown(heading: str) -> str:
+    """Return a heading on one line, since it can have a newline in a cell of two lines."""
+    return " ".join(heading.split())
 
 
 def find_column(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column with this name, or else of the only one that differs only in case."""
+    """Return the index of the column with this name, or else of the only one that differs only in case or spaces."""
     if name in columns:
         return columns.index(name) if name else None
-    return _only(_key(column) == _key(name) for column in columns)
-
-
-def listed(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: ``Columns: phone, name``."""
-    return f"Columns: {shorten(', '.join(filter(None, columns))) or 'none'}"
-
-
-def find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
-    """Return the index of the phone column; None if it is not certain.
-
-    Without --phone-column, it is the column "phone"; or else the only column with a name for phone numbers; or else the
-    only column with phone numbers in all ``sample`` rows.
-    """
-    found = find_column("phone" if asked is None else asked.strip(), columns)
-    if found is None and asked is None:
-        found = _only(_PHONE_NAME.fullmatch(_key(name).translate(_WITHOUT_PUNCTUATION)) is not None for name in columns)
-        if found is None:
-            found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
-    return found
-
-
-def require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
-    """Return the index of the phone column. Raises UsageError if it is not found.
-
-    A header that contains a phone number is refused. Otherwise, this person would get no message, or would not be
-    excluded.
-    """
-    index = find_phone(columns, asked, sample)
-    if index is None or (asked is None and is_phone(columns[index])):
-        if any(map(is_phone, columns)):
-            raise NoTableError(
-                f"The first line of {file} contains a phone number instead of column names",
-                "Add a header line, for example: phone,name",
-            )
-        raise NoTableError(
-            f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
-            'Rename the column with the phone numbers to "phone", or use --phone-column NAME.',
-        )
-    return index
-
-
-def _only(found: Iterable[bool]) -> int | None:
-    """Return the index of the only true value."""
-    places = [place for place, is_found in enumerate(found) if is_found]
+    places = [place for place, column in enumerate(columns) if _key(column) == _key(name)]
     return places[0] if len(places) == 1 else None
-
-
-def _are_phones(cells: Sequence[str]) -> bool:
-    filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(map(is_phone, filled))
 
 
 def _key(name: str) -> str:
     """Return a name in a normal form for comparison, since systems may compose the same letters differently."""
-    return normalized(name).casefold()
+    return shown(normalized(name)).casefold()
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return the names of columns for a message: ``Columns: phone, name``."""
+    return f"Columns: {shorten(', '.join(filter(None, map(shown, columns)))) or 'none'}"
+
+
+@dataclass(frozen=True)
+class PhoneColumns:
+    """The columns of the phones by their headings.
+
+    ``indexes`` is empty if they are not certain, with the reason in ``doubt``. ``is_only_a_part`` means that the
+    heading only contains a word for phones, so no other column may have a phone.
+    """
+
+    indexes: tuple[int, ...] = ()
+    is_only_a_part: bool = False
+    doubt: str = ""
+
+    @property
+    def has_heading(self) -> bool:
+        """Whether a heading has a word for phones, so that the file is a list of people."""
+        return bool(self.indexes) or self.doubt.startswith("several")
+
+
+def phone_columns(columns: Sequence[str], asked: str | None) -> PhoneColumns:
+    """Return the column of the phones of recipients: ``asked``; "phone"; the only heading that is, or contains, a word
+    for phones.
+    """
+    index = find_column("phone" if asked is None else asked.strip(), columns)
+    if index is not None:
+        return PhoneColumns((index,))
+    if asked is not None:
+        return PhoneColumns(doubt=f"it has no column {quote(asked)}")
+    words = [place for place, name in enumerate(columns) if is_phone_word(name)]
+    if len(words) == 1:
+        return PhoneColumns((words[0],))
+    parts = words or [place for place, name in enumerate(columns) if has_phone_word(name)]
+    if len(parts) == 1:
+        return PhoneColumns((parts[0],), is_only_a_part=True)
+    return PhoneColumns(doubt="several headings have a word for phones" if parts else "no heading is a word for phones")
+
+
+def all_phone_columns(columns: Sequence[str], asked: str | None, *, only_asked: bool) -> PhoneColumns:
+    """Return all columns with phones of people to leave out: headings that are or contain a word for phones.
+
+    The column ``asked`` counts, too, or else only this one.
+    """
+    index = None if asked is None else find_column(asked.strip(), columns)
+    if only_asked and asked is not None:
+        return phone_columns(columns, asked)
+    indexes = [place for place, name in enumerate(columns) if has_phone_word(name) or place == index]
+    return PhoneColumns(tuple(indexes), doubt="" if indexes else "no heading is a word for phones")
+
+
+def find_header(rows: Sequence[Record], name: str, asked: str | None, is_phone: Callable[[str], object]) -> int:
+    """Return the index of the header in the first rows of a file, of which the first has text. Raises NoTableError.
+
+    It is the first with two cells of which one has a word for phones or is the column ``asked``; or else the first. No
+    row above it has a phone.
+    """
+    is_title = False
+    phone_row: int | None = None
+    for index, (line, cells) in enumerate(rows):
+        filled = [] if isinstance(cells, str) else [cell for cell in cells if cell.strip()]
+        if index == 0:
+            is_title = len(filled) == 1
+        phone = next(filter(is_phone, filled), None)
+        if phone is not None:
+            phone_row = index if phone_row is None else phone_row
+        elif len(filled) > 1 and _has_heading(filled, asked):
+            if phone_row is None:
+                return index
+            if is_title:
+                above, people = rows[phone_row]
+                raise phone_above(name, line, above, next(filter(is_phone, people)))
+    return 0
+
+
+def phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
+    """Return the error for a phone above the header: it may be a person, who would get no message."""
+    return NoTableError(
+        f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
+        "If it is not a recipient, delete it. Otherwise, move it below the header.",
+    )
+
+
+def _has_heading(cells: Sequence[str], asked: str | None) -> bool:
+    """Return whether one of the cells has a word for phones, or is the column ``asked``."""
+    return any(map(has_phone_word, cells)) or (asked is not None and find_column(asked.strip(), cells) is not None)

@@ -1,22 +1,56 @@
-"""The rows of a file of recipients, and the phone numbers in its cells."""
+"""The rows of a file of people, and the phone numbers in its cells."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.jsontext import Number
 from msgctl.phones import InvalidPhoneError
-from msgctl.text import shorten
+from msgctl.text import normalized, shorten
 
 MIN_DIGITS = 7
-"""Minimum digits of values in a phone column that is found by its content."""
+"""Minimum digits of a text that may be a phone number."""
 MAX_SHOWN = 40
 """Maximum characters of a phone in a message."""
-_DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
-_BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
+
+MAX_SEARCHED = 200
+"""The longest text in which libphonenumber looks for numbers."""
+
+_WHOLE = re.compile(r"(\+?[0-9]{5,})\.0+", re.ASCII)
+"""A whole number as programs write it that keep numbers with decimals."""
+_DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
+_SCIENTIFIC = re.compile(r"[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}", re.ASCII)
+_BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
+_TOTALS = re.compile(r"\s*(?:sub|gran |grand )?(?:total|totales|totals|totais|suma|soma|sum|summe)\b", re.IGNORECASE)
+
+ERROR_VALUES = frozenset(
+    (
+        # English, which programs also write
+        "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CALC!",
+        "#FIELD!", "#BLOCKED!", "#CONNECT!", "#UNKNOWN!", "#BUSY!", "#PYTHON!", "#EXTERNAL!", "#TIMEOUT!", "#ERROR!",
+        # Spanish
+        "#¡NULO!", "#¡DIV/0!", "#¡VALOR!", "#¡REF!", "#¿NOMBRE?", "#¡NUM!", "#N/D", "#OBTENIENDO_DATOS", "#¡CALC!",
+        "#¡DESBORDAMIENTO!", "#¡CAMPO!", "#¡BLOQUEADO!", "#¡CONECTAR!", "#¡DESCONOCIDO!", "#¡OCUPADO!", "#¿CAMPO!",
+        # Portuguese
+        "#NULO!", "#VALOR!", "#NOME?", "#NÚM!", "#DESPEJAR!", "#CAMPO!", "#OBTENDO_DADOS", "#A_OBTER_DADOS",
+        "#BLOQUEADO!", "#CONECTAR!", "#DESCONHECIDO!",
+        # French
+        "#NUL!", "#VALEUR!", "#NOM?", "#NOMBRE!", "#PROPAGATION!", "#EPARS!", "#CHAMP!", "#BLOQUE!", "#INCONNU!",
+        "#CONNEXION!", "#OCCUPE!", "#CHARGEMENT_DONNEES",
+        # German
+        "#WERT!", "#BEZUG!", "#ZAHL!", "#NV", "#ÜBERLAUF!", "#KALK!", "#FELD!", "#GESPERRT!", "#VERBINDEN!",
+        "#UNBEKANNT!", "#DATEN_ABRUFEN",
+        # Italian
+        "#NULLO!", "#VALORE!", "#RIF!", "#ESPANSIONE!",
+    )
+)  # fmt: skip
+"""The error values of Excel and of Google Sheets; those of LibreOffice are also ``Err:502``."""
+_LIBREOFFICE_ERROR = re.compile(r"(?:Err|Fehler|Erro|Erreur)[.: ]{1,2}5[0-9]{2}", re.IGNORECASE | re.ASCII)
 
 
 class Row(NamedTuple):
@@ -36,6 +70,14 @@ class InvalidRow(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+def is_error_value(text: str) -> bool:
+    """Return whether a cell is an error value of a spreadsheet: #N/A, #¡VALOR!."""
+    text = text.strip()
+    if not text.startswith(("#", "E", "e", "F")):  # the usual case
+        return False
+    return normalized(text) in ERROR_VALUES or _LIBREOFFICE_ERROR.fullmatch(text) is not None
+
+
 class PhoneCells:
     """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
 
@@ -44,7 +86,9 @@ class PhoneCells:
     """
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
+        self.country = country
         self._reader = phones.Reader(country, sms=sms)
+        self._any_kind = phones.Reader(country) if sms else self._reader
         self._check = check
         self.without_country = 0
 
@@ -54,14 +98,25 @@ class PhoneCells:
             return digits
         if not text or text.isspace():
             raise UsageError("no phone number")
+        if is_error_value(text):
+            raise UsageError(f"the phone is the error value {text.strip()}")
         if (count := len(several(text))) > 1:
             raise UsageError(f"{'two' if count == 2 else count} numbers in one cell")
-        # Dots in a phone are ignored, so 573001234567.0 would get an additional digit.
+        if whole := _WHOLE.fullmatch(text.strip()):
+            text = whole[1]
+        # Dots in a phone are ignored, so 573001234567.5 would get an additional digit.
+        if _SCIENTIFIC.fullmatch(text.strip()):
+            raise UsageError(
+                "the phone is in scientific notation: Excel dropped its digits when it saved the file as CSV; "
+                "use the original workbook"
+            )
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
-            raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
+            raise UsageError("the phone is not a whole number")
         try:
             phone = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
+            if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._matches(text))) > 1:
+                raise UsageError(f"{'two' if count == 2 else count} numbers in one cell") from None
             self.without_country += error.needs_country
             raise UsageError(f"not a valid phone number: {error.problem}") from None
         if phone.abroad:
@@ -73,7 +128,69 @@ class PhoneCells:
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
-            return InvalidRow(line, shorten(cells[phone], MAX_SHOWN), error.message, tuple(cells))
+            reason = error.message
+            if not cells[phone].strip() and any(map(_TOTALS.match, cells)):
+                reason = "no phone number; it seems to be a row of totals"
+            return InvalidRow(line, shorten(cells[phone], MAX_SHOWN), reason, tuple(cells))
+
+    def people(self, line: int, cells: list[str], columns: Sequence[int]) -> Iterator[Row | InvalidRow]:
+        """Yield each person in a row of people to leave out, or an invalid row if it has no number in any column."""
+        numbers: dict[str, None] = {}
+        fault: InvalidRow | None = None
+        before = self.without_country
+        for index in columns:
+            row = self.row(line, cells, index)
+            if isinstance(row, Row):
+                numbers[row.phone] = None
+                continue
+            numbers.update(dict.fromkeys(self.numbers(cells[index])))
+            if fault is None or (row.phone and not fault.phone):
+                fault = row
+        needs_country = not numbers and self.without_country > before
+        self.without_country = before + needs_country
+        yield from (Row(line, number, tuple(cells)) for number in numbers)
+        if fault is not None and not numbers:
+            yield fault
+
+    def numbers(self, text: str) -> list[str]:
+        """Return every valid number in a cell."""
+        numbers = []
+        for part in _BETWEEN_NUMBERS.split(text):
+            try:
+                numbers.append(self.read(part))
+            except UsageError:
+                numbers += self._matches(part)
+        return numbers
+
+    def _matches(self, text: str) -> list[str]:
+        """Return the valid numbers within a text."""
+        if sum(map(str.isdigit, text)) < MIN_DIGITS or len(text) > MAX_SEARCHED or _SCIENTIFIC.search(text):
+            return []
+        import phonenumbers
+
+        matcher = phonenumbers.PhoneNumberMatcher(text, self.country)
+        return [phonenumbers.format_number(match.number, phonenumbers.PhoneNumberFormat.E164)[1:] for match in matcher]
+
+    def number(self, text: str) -> str:
+        """Return the first valid number of any kind in a cell; empty if it is not a phone."""
+        text = several(text.strip())[0]
+        if whole := _WHOLE.fullmatch(text):
+            text = whole[1]
+        digits = sum(map(str.isdigit, text))
+        if not MIN_DIGITS <= digits <= phones.MAX_DIGITS + 2 or _DATE.fullmatch(text) or _DECIMAL.fullmatch(text):
+            return ""
+        try:
+            phone = self._any_kind.read(text) if self._check else phones.as_typed(text)
+        except InvalidPhoneError:
+            return ""
+        return "" if phone.abroad else phone.digits
+
+    def may_be_number(self, text: str) -> bool:
+        """Return whether a cell is a phone, or would be one in the right country if no country is known."""
+        if self.number(text):
+            return True
+        text = text.strip()
+        return self.country is None and is_phone(text) and not _DATE.fullmatch(text) and not _DECIMAL.fullmatch(text)
 
 
 def several(text: str) -> list[str]:
@@ -82,7 +199,7 @@ def several(text: str) -> list[str]:
         return [text]
     parts = [part.strip() for part in _BETWEEN_NUMBERS.split(text)]
     numbers = [part for part in parts if sum(map(str.isdigit, part)) >= MIN_DIGITS]
-    return numbers if len(numbers) == len([*filter(None, parts)]) else [text]
+    return numbers if len(numbers) > 1 and len(numbers) == len([*filter(None, parts)]) else [text]
 
 
 def is_phone(text: str, least: int = MIN_DIGITS) -> bool:
@@ -91,3 +208,25 @@ def is_phone(text: str, least: int = MIN_DIGITS) -> bool:
         return all(len(phones.as_typed(number).digits) >= least for number in several(text))
     except InvalidPhoneError:
         return False
+
+
+# --- text that was saved in one encoding and read in another
+
+_CONTINUATION = "".join(bytes([code]).decode("cp1252", errors="ignore") or chr(code) for code in range(0x80, 0xC0))
+_ONE = f"[{re.escape(_CONTINUATION)}]"
+_DAMAGED = re.compile(f"[Â-ß]{_ONE}|[à-ï]{_ONE}{{2}}|[ð-ô]{_ONE}{{3}}")
+
+
+def likely_text(text: str) -> str:
+    """Return what a damaged text was before its UTF-8 was read as Windows-1252: ``María`` for ``MarÃ­a``."""
+    return _DAMAGED.sub(_repaired, text)
+
+
+def _repaired(damaged: re.Match[str]) -> str:
+    content = b"".join(
+        char.encode("latin-1") if char <= "\xff" else char.encode("cp1252", errors="replace") for char in damaged[0]
+    )
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return damaged[0]

@@ -14,8 +14,8 @@ from msgctl.errors import UsageError
 from msgctl.lists.formats import Nested
 from msgctl.lists.header import find_column, listed
 from msgctl.lists.reader import Recipients
-from msgctl.lists.rows import Row
-from msgctl.text import shorten
+from msgctl.lists.rows import Row, is_error_value
+from msgctl.text import plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
@@ -32,11 +32,13 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell in a row. Raises UsageError if it is empty or not text."""
+        """Return the cell in a row. Raises UsageError if it is empty, not text, or an error value of a spreadsheet."""
         value = row.values[self.column]
         if isinstance(value, Nested):
             raise UsageError(f"column {shorten(self.name, 40)} contains an object or a list, not text")
         if value and not value.isspace():
+            if is_error_value(value):
+                raise UsageError(f"column {shorten(self.name, 40)} has the error value {value.strip()}")
             return value
         if self.fallback is None:
             name = shorten(self.name, 40)
@@ -56,8 +58,11 @@ class Template(tuple[str | Placeholder, ...]):
         Errors refer to the text as ``what``.
         """
         pieces: list[str | Placeholder] = []
-        end = 0
+        end = opened = 0
         for token in _TOKEN.finditer(text):
+            if token[0] == "}}":
+                _refuse_double(text[opened : token.start()], columns, what)
+            opened = token.end() if token[0] == "{{" else len(text)
             pieces.append(text[end : token.start()])
             end = token.end()
             if token[1] is not None:
@@ -99,8 +104,8 @@ class Renderer:
     """Renders the message of each row. Raises UsageError for templates that no row can fill.
 
     ``templates`` are by wire name; a sequence becomes an array (if empty, of all columns but the phone column).
-    ``check`` returns the text to send or raises UsageError. ``cost`` is the estimated credits of a message; None means
-    one credit per SMS segment. ``gsm7`` converts the text to GSM-7.
+    ``check`` returns the text to send or raises UsageError. An SMS has ``max_segments`` and costs one credit per
+    segment; ``gsm7`` converts its text to GSM-7. Without ``max_segments``, each message costs one credit.
     """
 
     def __init__(
@@ -108,12 +113,12 @@ class Renderer:
         recipients: Recipients,
         templates: Mapping[str, str | Sequence[str]],
         check: Callable[[str], str],
-        cost: int | None,
         *,
         gsm7: bool = False,
+        max_segments: int | None = None,
     ) -> None:
         self._check = check
-        self._cost = cost
+        self._max_segments = max_segments
         self._gsm7 = gsm7
         self._arrays: set[str] = set()
         self._templates: dict[str, list[Template]] = {}
@@ -144,11 +149,16 @@ class Renderer:
         filled: dict[str, list[str]] = {}
         for name, templates in self._templates.items():
             filled[name] = [self._check(template.fill(row)) for template in templates]
-        if self._cost is not None:
-            return Message(self._parameters(filled), 0, self._cost)
+        if self._max_segments is None:
+            return Message(self._parameters(filled), 0, 1)
         ((name, (text,)),) = filled.items()
         written = segments.to_gsm7(text) if self._gsm7 else segments.Gsm7Text(text)
         size = segments.count(written.text)
+        if size.segments > self._max_segments:
+            raise UsageError(
+                f"the message needs {plural(size.segments, 'segment')}, more than {self._max_segments}; "
+                f"to allow it, add --max-segments {size.segments}"
+            )
         if size.not_gsm7 and not (self._gsm7 or self.would_save):  # one message is enough for the note
             self.would_save = segments.saved_by_gsm7(text) > 0
         return Message({name: written.text}, size.segments, size.segments, written.left_out)
@@ -164,6 +174,16 @@ def _other_columns(recipients: Recipients) -> list[Template]:
         for index, name in enumerate(recipients.columns)
         if name and name != recipients.phone_column
     ]
+
+
+def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:
+    """Raise UsageError for a column in double braces, as other programs write a placeholder."""
+    name = inside.partition("|")[0].strip()
+    if name and find_column(name, columns) is not None:
+        raise UsageError(
+            f"{{{{{shorten(inside, 40)}}}}} in {what} is not a placeholder: it would become {{{shorten(inside, 40)}}}",
+            f"Write {{{shorten(inside.strip(), 40)}}} for the value in the row.",
+        )
 
 
 def _placeholder(inside: str, columns: Sequence[str], what: str) -> Placeholder:

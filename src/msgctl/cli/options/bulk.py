@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,27 +12,17 @@ import typer
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import RECIPIENTS, SAFETY
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import parser, save_option
+from msgctl.cli.shell.parsers import number_option, parser, save_option
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.lists.reader import Recipients
-    from msgctl.lists.rows import PhoneCells
+    from msgctl.lists.reader import Reading, Recipients
 
+MAX_HEADER_ROW = 10_000
 MAX_NAME = 100
 """Maximum characters of the name of a job."""
-
-PhoneColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--phone-column",
-        metavar="NAME",
-        help="Column with the phone numbers; detected if omitted.",
-        rich_help_panel=RECIPIENTS,
-    ),
-]
 
 
 class InputFile(OptionGroup):
@@ -41,28 +32,62 @@ class InputFile(OptionGroup):
         str,
         typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
     ]
+    sheet: Annotated[
+        str | None,
+        typer.Option(
+            "--sheet",
+            metavar="NAME",
+            help="Sheet of the workbook. [default: the only visible one with recipients]",
+            rich_help_panel=RECIPIENTS,
+        ),
+    ] = None
+    header_row: Annotated[
+        int | None,
+        number_option(
+            "--header-row",
+            "Row of the column names. [default: the first of 20 rows that has a word for phones]",
+            least=1,
+            most=MAX_HEADER_ROW,
+            panel=RECIPIENTS,
+        ),
+    ] = None
     skip_hidden: Annotated[
         bool,
         typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
     ] = False
 
-    def opened(
-        self, context: Context, phones: "PhoneCells | None" = None, phone_column: str | None = None
-    ) -> "AbstractContextManager[Recipients]":
-        """Open the file, with the phones of its rows if ``phones`` is given. Raises UsageError."""
+    def reading(self) -> "Reading":
+        """Return how the file is read."""
+        from msgctl.lists.reader import Reading
+
+        return Reading(self.sheet, self.header_row, skip_hidden=self.skip_hidden)
+
+    def opened(self, context: Context) -> "AbstractContextManager[Recipients]":
+        """Open the file; it needs no phone column. Raises UsageError."""
         from msgctl.lists.reader import opened
 
-        stdin = context.stdin.buffer
-        return opened(self.file, stdin, phone_column, phones, skip_hidden=self.skip_hidden, note=context.note)
+        return opened(self.file, context.stdin.buffer, self.reading(), note=context.note)
 
 
 class Source(InputFile):
-    """A file of recipients."""
+    """A file of people with their phones."""
 
-    phone_column: PhoneColumn = None
+    phone_column: Annotated[
+        str | None,
+        typer.Option(
+            "--phone-column",
+            metavar="NAME",
+            help="Column with the phone numbers. [default: found by its heading]",
+            rich_help_panel=RECIPIENTS,
+        ),
+    ] = None
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
     ] = False
+
+    def reading(self) -> "Reading":
+        """Return how the file is read."""
+        return replace(super().reading(), phone_column=self.phone_column)
 
 
 def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:

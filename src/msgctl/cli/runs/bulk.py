@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,8 +31,10 @@ from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import Frequency, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
+from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
-from msgctl.lists.reader import Recipients, name_of, numbers_in
+from msgctl.lists.header import find_column
+from msgctl.lists.reader import Reading, Recipients, name_of, opened
 from msgctl.lists.rows import PhoneCells, Row
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
@@ -60,10 +63,11 @@ class Bulk:
         check: Callable[[str], str] = values.prose,
         *,
         gsm7: bool = False,
+        max_segments: int | None = None,
     ) -> None:
         """``fixed`` are the parameters that all requests have.
 
-        ``templates``, ``check`` and ``gsm7`` are arguments of `Renderer`. Raises UsageError.
+        ``templates``, ``check``, ``gsm7`` and ``max_segments`` are arguments of `Renderer`. Raises UsageError.
         """
         self._context = context
         self._source = source
@@ -72,6 +76,7 @@ class Bulk:
         self._templates = templates
         self._check = check
         self._gsm7 = gsm7
+        self._max_segments = max_segments
         profile = context.profile
         self._settings = Settings(
             operation=operation.name,
@@ -163,9 +168,18 @@ class Bulk:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
-        segment_cost = None if self._settings.performs is ops.SEND_SMS else 1
-        with self._source.opened(self._context, self._cells, self._source.phone_column) as recipients:
-            yield recipients, Renderer(recipients, self._templates, self._check, segment_cost, gsm7=self._gsm7)
+        # The column of --phone-column may be that of a file of --exclude.
+        reading = replace(self._source.reading(), is_optional=bool(self._rules.exclude))
+        stdin, note = self._context.stdin.buffer, self._context.note
+        with opened(self._source.file, stdin, reading, self._cells, note=note) as recipients:
+            try:
+                renderer = Renderer(
+                    recipients, self._templates, self._check, gsm7=self._gsm7, max_segments=self._max_segments
+                )
+            except UsageError:
+                deque(recipients.rows, maxlen=0)  # an error about the whole file, such as its sheet, comes first
+                raise
+            yield recipients, renderer
 
     def _import(self, number: int) -> Importer:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
@@ -177,10 +191,27 @@ class Bulk:
         self._settings = replace(settings, columns=columns, phone_column=recipients.phone_column, blank=importer.blank)
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
+        asked = self._source.phone_column
+        has_column = asked is None or find_column(asked, recipients.columns) is not None
         for file in self._rules.exclude or ():
-            excluded = numbers_in(file, context.stdin.buffer, self._numbers.code(context))
-            importer.exclude(excluded, f"excluded by {name_of(file)}")
+            excluded = self._exclude(importer, file)
+            has_column |= asked is not None and find_column(asked, excluded) is not None
+        if not has_column:
+            raise FileError(f"No file has a column {values.quote(asked or '')}", "Check --phone-column.")
         return importer
+
+    def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
+        """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
+        context = self._context
+        reading = Reading(phone_column=self._source.phone_column, is_optional=True, leaves_out=True)
+        phones = PhoneCells(self._numbers.code(context), check=not self._numbers.no_number_check)
+        faults = Faults(name_of(file))
+        with opened(file, context.stdin.buffer, reading, phones, note=context.note) as people:
+            importer.exclude((row.phone for row in people.valid(faults)), f"excluded by {name_of(file)}")
+        if faults.number:
+            raise faults.error("Correct them: without a number there, a person would get the message.")
+        context.note(f"Excluded by {name_of(file)}: {people.source}")
+        return people.columns
 
     def _send_test(self, phone: str) -> Result:
         """Send the message of the first row to a phone, like a single send that does not count for repeats."""
@@ -188,10 +219,9 @@ class Bulk:
         to = self._numbers.one(context, phone, sms=operation is ops.SEND_SMS)
         message = None
         with self._opened() as (recipients, renderer):
-            for row in recipients.rows:
-                if isinstance(row, Row):
+            for row in recipients.rows:  # all of them, because a fault may be anywhere in the file
+                if message is None and isinstance(row, Row):
                     message = renderer(row)
-                    break
         if message is None:
             raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
         phones = [to] if operation.field("phone").several else to
@@ -273,8 +303,8 @@ class Bulk:
         if need_of_country and not is_refused:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
-            if need_of_country and outcome == "invalid":  # the reasons of single rows would mislead
-                continue
+            if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
+                continue  # with a country, the reasons of single rows would be others; the error lists them otherwise
             rows = getattr(plan, f"{outcome}_rows")
             for row in rows:
                 phone = f"{row['phone']}: " if row["phone"] else ""

@@ -185,7 +185,7 @@ class Command(_WithGlobalOptions, TyperCommand):
             raise
         ctx.obj.is_understood = True
         ctx.obj.options.check()
-        if ctx.obj.options.dry_run and self.facts.effect is None:
+        if ctx.obj.options.dry_run and self.facts.effect is None and not self.facts.has_dry_run:
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return left
 
@@ -268,7 +268,7 @@ def command(
     The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
     effect = performs.effect if performs else effect
-    has_dry_run = has_dry_run and effect is not None
+    has_dry_run = has_dry_run and (effect is not None or bool(dry_run_help))
     if json is None:
         json = "response" if performs and not in_bulk else "object"
     facts = CommandFacts(

@@ -1,0 +1,57 @@
+"""The faults of a file: its invalid rows, reported together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgctl.lists.formats import FileError
+from msgctl.lists.rows import InvalidRow
+from msgctl.text import plural
+
+MAX_LISTED = 20
+"""The first invalid rows, which the error lists."""
+LIST_ALL = "To list all of them, add --dry-run -o csv."
+GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same."
+
+
+@dataclass
+class Faults:
+    """The invalid rows of ``file``: their number of all ``rows``, and the first of them.
+
+    ``without_country`` rows are invalid only because no country is known. ``rows`` does not count ``blank`` rows.
+    """
+
+    file: str
+    rows: int = 0
+    number: int = 0
+    first: list[InvalidRow] = field(default_factory=list)
+    without_country: int = 0
+    blank: int = 0
+
+    def add(self, row: InvalidRow) -> None:
+        """Add an invalid row."""
+        self.number += 1
+        if len(self.first) < MAX_LISTED:
+            self.first.append(row)
+
+    @property
+    def need_of_country(self) -> str:
+        """The description of rows that need a country if they are most of the file, otherwise empty."""
+        if self.without_country * 2 <= self.rows:
+            return ""
+        rows = f"{self.without_country:,} of {plural(self.rows, 'row')} of {self.file}"
+        return f"{rows} have national numbers, and no country is known"
+
+    def error(self, hint: str, *, consequence: str = "") -> FileError:
+        """Return the error: no country, or the number of invalid rows, and the first with line and reason."""
+        if self.need_of_country:
+            return FileError(self.need_of_country, GIVE_COUNTRY, consequence=consequence)
+        are = "is" if self.number == 1 else "are"
+        lines = [f"{self.number:,} of {plural(self.rows, 'row')} of {self.file} {are} invalid"]
+        for row in self.first:
+            lines.append("  " + ": ".join(filter(None, (f"line {row.line:,}", row.phone, row.reason))))
+        if (more := self.number - len(self.first)) > 0:
+            lines.append(f"  and {more:,} more")
+        if self.without_country:
+            hint += " National numbers need a country, such as --country-code CO."
+        return FileError("\n".join(lines), f"{hint} {LIST_ALL}", consequence=consequence)
