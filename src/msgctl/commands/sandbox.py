@@ -174,7 +174,7 @@ def fault(
         typer.Argument(
             metavar="[SPEC...]",
             help=f"New faults, replacing the current ones; clear removes all. {serve.FAULT_HELP}",
-            autocompletion=serve.fault_kinds,
+            autocompletion=lambda: [*serve.fault_kinds(), "clear"],
         ),
     ] = None,
     base_url: BaseUrl = None,

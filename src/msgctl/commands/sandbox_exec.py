@@ -18,7 +18,7 @@ from msgctl import files
 from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
-from msgctl.commands.serve import Account, Behaviour, Listening, Port, log_line, opened
+from msgctl.commands.serve import Port, Serving, log_line
 from msgctl.errors import UsageError
 from msgctl.values import quote
 
@@ -50,9 +50,7 @@ def run_beside(
         ),
     ],
     port: Port = 0,
-    listening: Listening,
-    account: Account,
-    behaviour: Behaviour,
+    serving: Serving,
 ) -> None:
     """Serve a sandbox while a command runs.
 
@@ -63,12 +61,12 @@ def run_beside(
     with files.explained("use", Path(tempfile.gettempdir())):
         folder = context.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
     store = Path(folder, "store.sqlite3")
-    sandbox = opened(context, port, log, listening, account, behaviour, store)
+    sandbox = serving.open(context, port, log, store)
     environ = {**context.environ, **sandbox.variables}
     environ.pop("MSGCTL_PROFILE", None)
     context.stdout.flush()
     with sandbox.in_thread():
-        if listening.open_page:
+        if serving.open_page:
             webbrowser.open(sandbox.page)
         code = _run(command, environ)
     raise typer.Exit(code)

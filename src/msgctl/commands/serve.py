@@ -31,7 +31,6 @@ from msgctl.values import quote
 
 if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Network
-    from msgctl.sandbox.server import Server
     from msgctl.sandbox.serving import ServedSandbox
 
 FAULT_HELP = (
@@ -71,10 +70,10 @@ def _network(text: str) -> Network:
 
 
 def fault_kinds() -> list[str]:
-    """Return the kinds of faults for a shell, and ``clear``."""
+    """Return the kinds of faults for a shell."""
     from msgctl.sandbox import faults
 
-    return [*faults.KINDS, "clear"]
+    return [*faults.KINDS]
 
 
 def _fault(text: str) -> str:
@@ -87,8 +86,8 @@ def _fault(text: str) -> str:
 Port = Annotated[int, number_option("--port", "Port to listen on; 0 for a free one.", 0, MAX_PORT, panel=ADDRESS)]
 
 
-class Listening(OptionGroup):
-    """The address of a server, and the host names that it accepts."""
+class Serving(OptionGroup):
+    """The options of a sandbox that listens: its address, its account, and how it responds."""
 
     host: Annotated[
         str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
@@ -106,24 +105,6 @@ class Listening(OptionGroup):
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
     ] = False
-
-    def server(self, context: Context, port: int, log: Callable[[str], None]) -> Server:
-        """Open a server. Raises UsageError, and ConfigurationError if it cannot listen."""
-        from msgctl.sandbox.server import Server
-
-        try:
-            server = Server(self.host, port, log, self.allow_host or ())
-        except (OSError, UnicodeError) as error:
-            # Python repeats the address after the reason.
-            reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
-            raise ConfigurationError(
-                f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
-            ) from None
-        return context.stack.enter_context(closing(server))
-
-
-class Account(OptionGroup):
-    """The sandbox's account, and its state file."""
 
     client: Annotated[
         int,
@@ -158,17 +139,6 @@ class Account(OptionGroup):
         ),
     ] = None
 
-    def path(self, context: Context) -> Path:
-        """Return the state file; if none was given, a temporary file that is deleted at the end."""
-        if self.state is not None:
-            return Path(self.state).absolute()
-        with files.explained("use", Path(tempfile.gettempdir())):
-            return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
-
-
-class Behaviour(OptionGroup):
-    """How the sandbox responds."""
-
     fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -198,20 +168,55 @@ class Behaviour(OptionGroup):
         choice_option("--responses", "NAME", f"Responses: {RESPONSES_HELP}", RESPONSES, panel=BEHAVIOUR),
     ] = NAMES[0]
 
+    def open(self, context: Context, port: int, log: Callable[[str], None], store: Path | None = None) -> ServedSandbox:
+        """Return a sandbox that listens; it is closed at the end of the run. A reset also empties its ``store``.
 
-def serve(context: Context, *, port: Port = 8520, listening: Listening, account: Account, behaviour: Behaviour) -> None:
+        Raises ConfigurationError if it cannot listen or use its state.
+        """
+        from msgctl.sandbox.server import Server
+        from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
+
+        if self.state is not None:
+            state = Path(self.state).absolute()
+        else:
+            with files.explained("use", Path(tempfile.gettempdir())):
+                state = Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
+        try:
+            server = Server(self.host, port, log, self.allow_host or ())
+        except (OSError, UnicodeError) as error:
+            # Python repeats the address after the reason.
+            reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
+            raise ConfigurationError(
+                f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
+            ) from None
+        context.stack.enter_context(closing(server))
+        settings = SandboxSettings(
+            self.client,
+            self.key,
+            self.credits,
+            self.fault or (),
+            self.responses,
+            self.clock,
+            self.seed,
+            self.allow_ip or (),
+        )
+        sandbox = ServedSandbox(server, state, settings, store=store, clock=context.clock)
+        return context.stack.enter_context(closing(sandbox))
+
+
+def serve(context: Context, *, port: Port = 8520, serving: Serving) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 
     Once it accepts connections, it prints the address of its inbox page, the base URL and the variables to export. It
     writes one log line per request on standard error.
     """
     log = (lambda _: None) if context.options.quiet else log_line
-    sandbox = opened(context, port, log, listening, account, behaviour)
+    sandbox = serving.open(context, port, log)
     document = {
         "base_url": sandbox.base_url,
         "page": sandbox.page,
-        "client": account.client,
-        "key": account.key,
+        "client": serving.client,
+        "key": serving.key,
         "pid": os.getpid(),
     }
 
@@ -224,40 +229,12 @@ def serve(context: Context, *, port: Port = 8520, listening: Listening, account:
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(TextResult(f"# inbox page: {sandbox.page}\n{exports(sandbox.variables)}", document))
         unwritten = fault_of(context.stdout)
-        if listening.open_page:
+        if serving.open_page:
             webbrowser.open(sandbox.page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
             sandbox.serve()
     if signal.SIGINT in signals:
         raise typer.Exit(130)
-
-
-def opened(
-    context: Context,
-    port: int,
-    log: Callable[[str], None],
-    listening: Listening,
-    account: Account,
-    behaviour: Behaviour,
-    store: Path | None = None,
-) -> ServedSandbox:
-    """Return a sandbox that listens; it is closed at the end of the run. A reset also empties its ``store``."""
-    from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
-
-    settings = SandboxSettings(
-        account.client,
-        account.key,
-        account.credits,
-        behaviour.fault or (),
-        behaviour.responses,
-        behaviour.clock,
-        behaviour.seed,
-        account.allow_ip or (),
-    )
-    state = account.path(context)
-    server = listening.server(context, port, log)
-    sandbox = ServedSandbox(server, state, settings, store=store, clock=context.clock)
-    return context.stack.enter_context(closing(sandbox))
 
 
 def exports(variables: Mapping[str, str]) -> str:
