@@ -160,8 +160,7 @@ def check_store(machine: Machine) -> Finding:
     """Check that msgctl can write to the store."""
     machine.needs("file", "profile")
     store = machine.context.store
-    with store.db.transaction("doctor"):
-        store.db.change("UPDATE meta SET value = value WHERE name = 'version'")
+    store.check_writes()
     machine.store, machine.jobs = store, jobs.listed(store)
     return Finding(f"{store.db.place}: {plural(len(machine.jobs), 'job')}; this machine is {store.machine}")
 
@@ -196,9 +195,11 @@ def check_run_due(machine: Machine) -> Finding | None:
 
 def check_clock(machine: Machine) -> Finding | None:
     """Compare this machine's clock with the clock of the database."""
-    if machine.store is None or not isinstance(machine.context.store_location, str):
+    time = None
+    if machine.store is not None:
+        time = machine.store.db.time()
+    if time is None:
         return None
-    time = machine.store.db.value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
     difference = int(machine.context.clock() * 1000) - time
     if abs(difference) <= MAX_DIFFERENCE:
         return None

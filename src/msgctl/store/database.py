@@ -42,6 +42,10 @@ class Database(ABC):
         """Execute a statement, and return the number of rows that it changed."""
 
     @abstractmethod
+    def time(self) -> int | None:
+        """Return the clock of the database in milliseconds since 1970; None if it is this machine's."""
+
+    @abstractmethod
     def columns(self, table: str) -> list[str]:
         """Return the names of the columns of a table."""
 

@@ -269,7 +269,7 @@ def last(store: Store, *, machine: str | None = None) -> Job | None:
     return None if row is None else _job(store, row)
 
 
-class Failure(NamedTuple):
+class DueFailure(NamedTuple):
     """Why the last `job run-due` that failed could not send a job; ``time`` is in milliseconds since 1970."""
 
     time: int
@@ -279,7 +279,7 @@ class Failure(NamedTuple):
 
 def note_failure(store: Store, error: MsgctlError) -> None:
     """Remember why `job run-due` could not send a job: cron's mail may go nowhere. `doctor` reports it."""
-    failure = json.dumps(Failure(store.now(), error.message, error.hint))
+    failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
     with store.db.transaction("run-due"):
         store.db.insert(
             "INSERT INTO meta (name, value)",
@@ -288,7 +288,7 @@ def note_failure(store: Store, error: MsgctlError) -> None:
         )
 
 
-def failure_of_run_due(store: Store) -> Failure | None:
+def failure_of_run_due(store: Store) -> DueFailure | None:
     """Return the last failure of `job run-due`, if there was one."""
     value = store.db.value("SELECT value FROM meta WHERE name = 'run-due'")
-    return None if value is None else Failure(*json.loads(value))
+    return None if value is None else DueFailure(*json.loads(value))

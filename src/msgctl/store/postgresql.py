@@ -279,6 +279,9 @@ class PostgreSQL(Database):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._execute(statement, values).rowcount
 
+    def time(self) -> int | None:
+        return int(self.value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"))
+
     def columns(self, table: str) -> list[str]:
         query = """SELECT column_name FROM information_schema.columns
             WHERE table_schema = 'msgctl' AND table_name = ? ORDER BY ordinal_position"""

@@ -132,6 +132,9 @@ class SQLite(Database):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._execute(statement, values)[1]
 
+    def time(self) -> int | None:
+        return None
+
     def columns(self, table: str) -> list[str]:
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
 

@@ -62,6 +62,11 @@ class Store:
         """Return the owners that are alive."""
         return self.db.held(owners)
 
+    def check_writes(self) -> None:
+        """Write to the store without a change. Raises StoreNotReachedError and ConfigurationError."""
+        with self.db.transaction("check"):
+            self.db.change("UPDATE meta SET value = value WHERE name = 'version'")
+
     def reconnect(self) -> None:
         """Connect again after StoreNotReachedError, and hold the lock of this process again."""
         self.db.reconnect()
