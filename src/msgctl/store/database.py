@@ -124,6 +124,10 @@ class Database(ABC):
             changed += self.change(text, list(chain.from_iterable(some)))
         return changed
 
+    def fill(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows that come from another store."""
+        self.insert(f"INSERT INTO {table} ({', '.join(columns)})", rows)
+
     @contextmanager
     def transaction(self, lock: str = "") -> Iterator[None]:
         """Make all changes of the block durable, or none. ``lock`` is usually the account."""

@@ -210,7 +210,7 @@ def _copy(old: Database, new: Database, mark: Mark) -> Mark:
             arrived = Mark(mark.state, mark.place, mark.store, mark.owner, table, after)
             with new.transaction("move"):
                 _set_mark(new, mark, arrived)
-                new.insert(f"INSERT INTO {table} ({', '.join(columns)})", rows)
+                new.fill(table, columns, rows)
             mark = arrived
     return mark
 
