@@ -173,8 +173,8 @@ def check_jobs(machine: Machine) -> Finding | None:
     names = ", ".join(clean(job.reference) for job in paused[:MAX_NAMES])
     pending = plural(sum(job.pending for job in paused), "pending recipient")
     found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
-    program = machine.context.printer.program
-    return Finding(found, "warning", f"Continue it: {program} job resume {clean(paused[0].reference)}")
+    resume = f"msgctl job resume {clean(paused[0].reference)}"
+    return Finding(found, "warning", f"Continue it: {machine.context.for_profile(resume)}")
 
 
 def check_run_due(machine: Machine) -> Finding | None:

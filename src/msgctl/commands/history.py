@@ -122,7 +122,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     else:
         newest = entries.entries(context.store, most + 1, **filters)
         if len(newest) > most and listing.limit is None:
-            context.note(f"The newest {most:,} entries. To list more: {context.printer.program} history --limit 1000")
+            context.note(f"The newest {most:,} entries. To list more: msgctl history --limit 1000")
         documents = [document(entry) for entry in newest[-most:]]
     empty = "No matching messages in the history."
     if listing.is_empty and filters["profile"] is None:

@@ -100,12 +100,12 @@ def counts(job: Job) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "accepted")
 
 
-def error_of(job: Job, ending: Ending | None, program: str = "msgctl") -> MsgctlError | None:
+def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
     """Return the error of a run that has ended; None for exit code 0."""
     summary = _summary(job)
     if job.state == "cancelled":
         return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
-    hint = _hint(job, ending, program)
+    hint = _hint(job, ending)
     if ending is None or ending.why in (Why.COMPLETE, Why.CANARY, Why.CLOSED):
         if job.unknown or (job.refused and job.state == "done"):
             return ConditionError(summary, hint, reason="not_accepted")
@@ -134,16 +134,16 @@ _ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {
 _REASONS = {Why.ASKED: "paused", Why.UNKNOWN: "paused"}
 
 
-def _hint(job: Job, ending: Ending | None, program: str) -> str:
+def _hint(job: Job, ending: Ending | None) -> str:
     """Return the next steps after an error."""
-    resume = resume_hint(job, program)
+    resume = resume_hint(job)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
         return f"{resume} --max-credits N"
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
-        hints.append(f"Resend to refused recipients: {program} job resend {reference(job)} --only refused")
+        hints.append(f"Resend to refused recipients: msgctl job resend {reference(job)} --only refused")
     if job.unknown:
-        hints.append(f"List recipients with unknown outcome: {program} job report {reference(job)} --only unknown")
+        hints.append(f"List recipients with unknown outcome: msgctl job report {reference(job)} --only unknown")
     return "\n".join(filter(None, hints))
 
 
@@ -160,15 +160,15 @@ def reference(job: Job) -> str:
     return job.id if job.name is None or job.name.startswith("-") else shlex.quote(job.name)
 
 
-def resume_hint(job: Job, program: str = "msgctl") -> str:
+def resume_hint(job: Job) -> str:
     """Return the hint to resume a job; if its account came from variables, they must be set again."""
     variables = ""
     if job.profile == profiles.ENVIRONMENT:
         variables = f", with {', '.join(profiles.VARIABLES.values())} set"
-    return f"Resume{variables}: {program} job resume {reference(job)}"
+    return f"Resume{variables}: msgctl job resume {reference(job)}"
 
 
-def next_steps(job: Job, *, on_its_way: bool, undelivered: bool, program: str = "msgctl") -> list[str]:
+def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
     """Return hints for the next steps with a job.
 
     ``on_its_way`` means that some accepted messages have no final state, and ``undelivered`` means that some were not
@@ -176,15 +176,15 @@ def next_steps(job: Job, *, on_its_way: bool, undelivered: bool, program: str = 
     """
     name = reference(job)
     if job.is_running:
-        return [f"Check it again: {program} job show {name}"]
+        return [f"Check it again: msgctl job show {name}"]
     if job.shown_state == "scheduled":
-        return [f"To send it then, run from cron every minute: {program} job run-due"]
-    steps = [resume_hint(job, program)] if job.shown_state == "paused" else []
+        return ["To send it then, run from cron every minute: msgctl job run-due"]
+    steps = [resume_hint(job)] if job.shown_state == "paused" else []
     if job.unknown:
-        steps.append(f"List recipients with unknown outcome: {program} job report {name} --only unknown")
+        steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
     if job.command in ("sms bulk", "call bulk"):
         if on_its_way:
-            steps.append(f"Check the delivery: {program} job states {name}")
+            steps.append(f"Check the delivery: msgctl job states {name}")
         if undelivered:
-            steps.append(f"Resend to them: {program} job resend {name} --only undelivered")
-    return steps or [f"List the recipients: {program} job report {name}"]
+            steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
+    return steps or [f"List the recipients: msgctl job report {name}"]

@@ -75,8 +75,8 @@ class Printer:
     """Prints results in one format; ``chosen`` are the fields to print (none: all).
 
     ``errors`` is the screen for the verdict above a table and the hints below it. ``aside`` is printed beside the next
-    verdict, or below a result without one. ``now`` returns the time in the user's zone. ``program`` is the command
-    prefix for hints, such as ``msgctl -p sandbox``.
+    verdict, or below a result without one. ``now`` returns the time in the user's zone. ``for_profile`` adds the
+    run's profile to the commands of a hint.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Printer:
         header: bool = True,
         quiet: bool = False,
         now: Callable[[], datetime],
-        program: str = "msgctl",
+        for_profile: Callable[[str], str] = str,
     ) -> None:
         self._screen = screen
         self._errors = errors
@@ -97,7 +97,7 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._now = now
-        self.program = program
+        self._for_profile = for_profile
         self._is_drawn = format is Format.TABLE
         is_terminal = screen.width is not None and errors.width is not None
         self.shows_verdicts = not quiet and self._is_drawn and is_terminal
@@ -142,7 +142,7 @@ class Printer:
         errors = self._error_console()
         now, with_verdict = self._now(), self.shows_verdicts
         if isinstance(result, ServiceResult):
-            view = views.service_view(result, now, out.width, with_verdict=with_verdict, program=self.program)
+            view = views.service_view(result, now, out.width, with_verdict=with_verdict)
         else:
             view = views.own_view(result, now, out.width, with_verdict=with_verdict)
         if view.verdict:
@@ -156,7 +156,7 @@ class Printer:
                 self.aside = ""
             out.print()
             for hint in view.hints:
-                errors.print(tables.hint(hint), soft_wrap=True)
+                errors.print(tables.hint(self._for_profile(hint)), soft_wrap=True)
 
     def _service(self, result: ServiceResult) -> None:
         if self._format is Format.JSON:

@@ -116,15 +116,15 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 """Usual names of a file's column with people's names."""
 
 
-def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool, program: str) -> View:
-    """Return the view of responses. Commands in hints begin with ``program``. ``now`` is in the user's zone."""
+def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool) -> View:
+    """Return the view of responses. ``now`` is in the user's zone."""
     verdict = _verdict(result, now) if with_verdict else ()
     parts = list(_responses(result, now, width, with_verdict=bool(verdict)))
     if not verdict:
         return View(parts)
     if parts:
         parts.insert(0, Text(""))
-    return View(parts, verdict, _hints(result, program))
+    return View(parts, verdict, _hints(result))
 
 
 def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
@@ -216,16 +216,16 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
     return ()
 
 
-def _hints(result: ServiceResult, program: str) -> list[str]:
-    """Return hints for the next steps with the same profile."""
+def _hints(result: ServiceResult) -> list[str]:
+    """Return hints for the next steps."""
     operation = result.responses[0].operation
     if result.failures or result.is_tracked:
         return []
     if operation in (ops.SEND_SMS, ops.SEND_CALL):
-        return [f"Follow the delivery: {program} state watch --last"]
+        return ["Follow the delivery: msgctl state watch --last"]
     if operation.effect is Effect.SENDS and _is_code(operation):
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
-        return [f"Check a code: {program} 2fa verify {phone} --app-name {name} --code -"]
+        return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
     return []
 
 

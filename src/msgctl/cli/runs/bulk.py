@@ -343,7 +343,7 @@ class Bulk:
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
         context = self._context
-        context.note(f"Job {job.id}. Check it with: {context.printer.program} job show {reference(job)}")
+        context.note(f"Job {job.id}. Check it with: msgctl job show {reference(job)}")
         if self._due is None:
             return running.send(context, job)
         running.note_due(context, job)
@@ -379,7 +379,5 @@ class Bulk:
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and given is not None:
-                note += (
-                    f" To change it: {self._context.printer.program} job resume {reference(job)} {option.name} {given}"
-                )
+                note += f" To change it: msgctl job resume {reference(job)} {option.name} {given}"
             self._context.note(note)

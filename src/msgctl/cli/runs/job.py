@@ -58,7 +58,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     is_stored = True
     try:
-        _run(context, sender, ending.resume_hint(job, context.printer.program))
+        _run(context, sender, ending.resume_hint(job))
         job, how = sender.finish()
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
@@ -78,7 +78,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     if is_resent and job.requests == earlier_requests:
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     else:
-        error = ending.error_of(job, how, context.printer.program)
+        error = ending.error_of(job, how)
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
@@ -105,7 +105,7 @@ def _note_end(context: Context, job: Job, how: Ending) -> None:
     if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
         note_due(context, job)
     if job.excluded and not job.pending:
-        report_command = f"{context.printer.program} job report {ending.reference(job)} --only excluded"
+        report_command = f"msgctl job report {ending.reference(job)} --only excluded"
         context.note(f"Left out {plural(job.excluded, 'recipient')}: {report_command}")
 
 
@@ -125,7 +125,6 @@ def result(
         job,
         on_its_way=summary.on_its_way > 0,
         undelivered=summary.undelivered > 0,
-        program=context.printer.program,
     )
     failures = [failure] if failure else []
     return OwnResult(replace(summary, replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
@@ -135,7 +134,7 @@ def replayed(context: Context, job: Job) -> OwnResult:
     """Return the result of an earlier run of a job, with its error."""
     error = None
     if job.shown_state != "scheduled":
-        error = ending.error_of(job, Ending.load(job.ending), context.printer.program)
+        error = ending.error_of(job, Ending.load(job.ending))
     if error is not None:
         error.replayed = True
     if job.accepted or job.unknown or job.sending:
@@ -230,8 +229,8 @@ def poll_states(
     With ``follow``, poll again for at most ``max_wait`` seconds, until each message is in a final state or in
     ``until``.
     """
-    name, program = ending.reference(job), context.printer.program
-    hint = f"Continue: {program} job states {name}"
+    name = ending.reference(job)
+    hint = f"Continue: msgctl job states {name}"
     if follow:
         hint += " --follow"
     deadline = None if max_wait is None else context.monotonic() + max_wait

@@ -1,6 +1,7 @@
 """One run of msgctl: its options, streams and clock, and the objects that commands use."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Emulator
     from msgctl.store.store import Store
 
+_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|history|job|optout|state|url)\b)(?!.*--help)")
+"""The beginning of the commands in hints that depend on the account."""
 MAX_CHECK = 2.0
 """Seconds that a command waits for a store that it does not need."""
 
@@ -157,7 +160,7 @@ class Context:
             header=not self.options.no_header,
             quiet=self.options.quiet,
             now=self.now,
-            program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
+            for_profile=self.for_profile,
         )
 
     @cached_property
@@ -303,10 +306,17 @@ class Context:
         color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
         return Screen(stream, terminal_width(stream) if is_terminal else None, color)
 
+    def for_profile(self, text: str) -> str:
+        """Return a hint; its commands have the -p of this run, so that copied commands act on the same account."""
+        if not self.options.profile:
+            return text
+        prefix = f"msgctl -p {self.options.profile} "
+        return _COMMAND.sub(lambda _: prefix, text)
+
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if not self.options.quiet and self.options.format is not Format.JSON:
-            self.say(text if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
+            self.say(self.for_profile(text) if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
 
     def note_sandbox(self) -> None:
         """Print that nothing is really sent, once in a run, if the profile is the sandbox."""

@@ -32,7 +32,9 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
-    error = _with_profile(_with_word(error, context), context)
+    error = _with_word(error, context)
+    if error.hint:
+        error = error.replaced(hint=context.for_profile(error.hint))
     as_json = context.options.format is Format.JSON
     if not context.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
@@ -64,16 +66,6 @@ def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
     if context.profile.name == profiles.ENVIRONMENT:
         command = f"create a profile (msgctl profile add main), then add the word to it ({kind}={word})"
     return error.replaced(hint="\n".join(filter(None, (error.hint, f"If {quote(word)} {MEANINGS[kind]}: {command}"))))
-
-
-_COMMAND = re.compile(r"\bmsgctl (?=(?:history|job|optout|state|url)\b)(?!.*--help)")
-
-
-def _with_profile(error: MsgctlError, context: Context) -> MsgctlError:
-    """Add the profile of this run to the commands of a hint, so that copied commands act on the same account."""
-    if not error.hint or not context.options.profile:
-        return error
-    return error.replaced(hint=_COMMAND.sub(lambda _: f"{context.printer.program} ", error.hint))
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:
