@@ -233,15 +233,14 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     from msgctl.sandbox import emulator
 
     context.check_fields(())
-    question = "Delete everything in the sandbox?"
     if served_at(context, base_url) is None:
-        prompts.confirm(context, question)
+        prompts.confirm(context, "Delete everything in the sandbox, with its history, jobs and opt-outs?")
         # Both work even if a file is damaged.
         emulator.reset(files.state("sandbox.sqlite3"))
         files.delete_database(files.state("sandbox-store.sqlite3"))
     else:
         served = Controls(context, base_url)  # first, because it fails without a sandbox
-        prompts.confirm(context, question)
+        prompts.confirm(context, "Delete everything in the sandbox?")
         served.ask("POST", "/reset")
     context.note("The sandbox is empty, as it was when it was started.")
     return TextResult("", {"status": "empty"})
