@@ -165,6 +165,7 @@ JOB = Summary(
     machine="laptop",
     phone_column="Celular",
     due=None,
+    phones='sheet "Clientes", header in row 3, column "Celular" · first 573001112233 (line 4)',
     states={"delivered": 151, "rejected": 4, "sent": 18},
     created="2026-11-21T22:47:02Z",
     updated="2026-11-21T22:49:02Z",

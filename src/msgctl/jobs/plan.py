@@ -106,12 +106,15 @@ class FileRows:
 class Plan:
     """The summary of a job before it is sent. ``recipients`` is the sum of the four counts that follow.
 
-    ``excluded`` includes the people who opted out, repeats, and people over the limit of --at-most. Times are ISO 8601.
+    ``phones`` describes where the phones are: sheet, header, column and first number. ``excluded`` includes the people
+    who opted out, repeats, and people over the limit of --at-most. Times are ISO 8601.
     """
 
     command: str
     file: str
     profile: str
+    phone_column: str | None
+    phones: str
     recipients: int
     invalid: int
     duplicate: int
@@ -164,6 +167,8 @@ def plan(
         command=settings.command,
         file=settings.file,
         profile=settings.profile,
+        phone_column=settings.phone_column,
+        phones=settings.phones,
         recipients=rows.number,
         invalid=numbers["invalid"],
         duplicate=numbers["duplicate"],

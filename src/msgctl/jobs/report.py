@@ -57,6 +57,7 @@ class Summary:
     due: str | None
     created: str
     updated: str
+    phones: str = ""
     blank: int = 0
     window: str | None = None
     at_most: str | None = None
@@ -90,7 +91,7 @@ class Summary:
         return sum(number for state, number in (self.states or {}).items() if _delivery(state) == delivery)
 
     def document(self) -> dict[str, Any]:
-        """Return the fields by name; without delivery states, only those of a list."""
+        """Return the fields by name; without delivery states, only the fields of a list."""
         # Not `asdict`, which copies every value: half the time of a list of 2,000 jobs.
         names = LIST_FIELDS if self.states is None else JOB_FIELDS
         document = {name: getattr(self, name) for name in names}
@@ -137,6 +138,7 @@ def summary(job: Job) -> Summary:
         due=due,
         created=timestamp(job.created / 1000),
         updated=timestamp(job.updated / 1000),
+        phones=settings.phones,
         blank=settings.blank,
     )
 

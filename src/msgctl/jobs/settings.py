@@ -54,8 +54,8 @@ class Settings:
     """The content of a job, its account, and its rules.
 
     ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the
-    ``phone_column``, and ``blank`` counts its blank rows.
-    ``zone`` is the time zone of the job; None is the machine's time zone.
+    ``phone_column``, ``phones`` describes where its phones are, and ``blank`` counts its blank rows. ``zone`` is the
+    time zone of the job; None is the machine's time zone.
     """
 
     operation: str
@@ -66,6 +66,7 @@ class Settings:
     fixed: Mapping[str, Value]
     columns: Sequence[str] = ()
     phone_column: str | None = None
+    phones: str = ""
     blank: int = 0
     timezone: str | None = None
     max_credits: Annotated[

@@ -83,9 +83,7 @@ def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
-    pairs = [("Recipients", _recipients(job.sendable, _left_out(job))), *_limits(job)]
-    if job.phone_column:
-        pairs.insert(1, ("Phones", Text(f'column "{cell(job.phone_column)}"')))
+    pairs = [("Recipients", _recipients(job.sendable, _left_out(job))), *_phones(job), *_limits(job)]
     if job.due:
         pairs.append(("Due", Text(day_and_time(job.due, now))))
     pairs.append(("Machine", Text(cell(job.machine))))
@@ -127,7 +125,7 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
         about.append(Text(cell(host), "dim"))
     yield Flow(about, " · ")
     yield Text("")
-    pairs = [("Recipients", _recipients(plan.messages, _left_out(plan))), *_limits(plan)]
+    pairs = [("Recipients", _recipients(plan.messages, _left_out(plan))), *_phones(plan), *_limits(plan)]
     if plan.due:
         pairs.append(("Due", Text(day_and_time(plan.due, now))))
     pairs.append(("Credits", _cost(plan)))
@@ -181,6 +179,11 @@ def _recipients(sent_to: int, left_out: Mapping[str, int]) -> Text:
         return Text(f"{sent_to:,}")
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
     return Text.assemble(f"{sent_to:,} of {sent_to + total:,}", (f"   {total:,} left out: {reasons}", "dim"))
+
+
+def _phones(job: Summary | Plan) -> list[tuple[str, Text]]:
+    """Return the line about the sheet, the header, the column and the first number of the phones, if it is known."""
+    return [("Phones", Text(cell(job.phones)))] if job.phones else []
 
 
 def _limits(job: Summary | Plan) -> list[tuple[str, Text]]:

@@ -188,7 +188,13 @@ class Bulk:
         importer = Importer(context.store, number, settings, content)
         with self._opened() as (recipients, renderer):
             columns = importer.read(recipients, renderer)
-        self._settings = replace(settings, columns=columns, phone_column=recipients.phone_column, blank=importer.blank)
+        self._settings = replace(
+            settings,
+            columns=columns,
+            phone_column=recipients.phone_column,
+            phones=str(recipients.source),
+            blank=importer.blank,
+        )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
         asked = self._source.phone_column
