@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from msgctl.errors import UsageError
 from msgctl.testing import Sandbox, sandbox
 from support.tool import Outcome, Tool, process
 
@@ -74,6 +76,12 @@ def test_an_inbox_with_many_messages_lists_the_newest_thousand(tool: Tool, monke
         assert [line.split(",")[2] for line in done.out.splitlines()] == phones[1_000:]
         assert "The newest 1,000 of 4,000 messages" in done.err
         assert len(tool("sandbox", "inbox", "--limit", "4000", "--json").document) == 4_000
+
+
+@pytest.mark.parametrize("options", [{"fault": "none"}, {"clock": "later"}, {"credits": -1}, {"responses": "other"}])
+def test_a_wrong_setting_is_an_error(options: Any) -> None:
+    with pytest.raises(UsageError), sandbox(**options):
+        pass
 
 
 def test_without_pytest_the_module_loads_neither_pytest_nor_the_command_line() -> None:

@@ -246,6 +246,8 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
 )
 def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Document:
     if responses is not None:
+        if responses not in NAMES:
+            raise UsageError(f"responses must be {' or '.join(NAMES)}, not {quoted(responses)}")
         with emulator.writing() as db:
             db.execute("UPDATE account SET responses = ?", (responses,))
     emulator.read_settings()
