@@ -12,20 +12,21 @@ from typing import Any, NamedTuple
 from faults.machine import WrongError
 from msgctl.store.store import Store
 
-INTENT_LIFE = 0.5
-"""Seconds in which an intent may be sent: the promise, independent of msgctl's code."""
+LATEST = 1.0
+"""Seconds after which an opt-out, a pause or a take-over counts: the promise, independent of msgctl's code."""
 
 
 class Arrival(NamedTuple):
     """A message that the service accepted, with its job, or 0 for the key.
 
-    ``sent`` is when its request was sent; ``by_clock`` is the same time by the clock of its machine, in milliseconds
-    since 1970, and ``second`` in seconds since midnight.
+    ``epoch`` is the epoch of the job in the process that sent it. ``sent`` is when its request was sent; ``by_clock``
+    is the same time by the clock of its machine, in milliseconds since 1970, and ``second`` in seconds since midnight.
     """
 
     id: str
     job: int
     attempt: int
+    epoch: int
     phone: str
     text: str
     credits: int
@@ -51,7 +52,7 @@ class Event(NamedTuple):
     """An event that had certainly happened at this time.
 
     A phone ``opted out``; a job was ``cancelled``, ``removed``, ``paused``, ``resumed``, ``continued`` after --canary,
-    or without its limit of credits (``unlimited``).
+    without its limit of credits (``unlimited``), or ``taken`` with an epoch. A phone ``opts out`` before it is stored.
     """
 
     what: str
@@ -79,15 +80,15 @@ class Facts(NamedTuple):
 
 
 TABLES = """
-CREATE TEMPORARY TABLE arrival (id TEXT, job INTEGER, attempt INTEGER, phone TEXT, text TEXT, credits INTEGER,
-    sent DOUBLE PRECISION, by_clock BIGINT, second INTEGER);
+CREATE TEMPORARY TABLE arrival (id TEXT, job INTEGER, attempt INTEGER, epoch INTEGER, phone TEXT, text TEXT,
+    credits INTEGER, sent DOUBLE PRECISION, by_clock BIGINT, second INTEGER);
 CREATE TEMPORARY TABLE plan (job INTEGER, name TEXT, again INTEGER, at_most INTEGER, canary INTEGER, credits INTEGER,
     opens INTEGER, closes INTEGER);
 CREATE TEMPORARY TABLE event (what TEXT, time DOUBLE PRECISION, job INTEGER, phone TEXT);
 CREATE TEMPORARY TABLE question (job INTEGER, attempt INTEGER, outcome TEXT, number INTEGER)
 """
 
-LIFE = f"{INTENT_LIFE} + 0.001"
+LIFE = f"{LATEST} + 0.001"
 NEWEST = """attempt = (SELECT max(attempt) FROM result AS newest
     WHERE newest.job = result.job AND newest.line = result.line)"""
 
@@ -147,9 +148,18 @@ INVARIANTS = {
     "a recipient was left out by an opt-out that does not exist": """SELECT job, line FROM result
         WHERE error = 'opted out' AND NOT EXISTS (SELECT 1 FROM optout WHERE optout.phone = result.phone)""",
     # --- nothing too late, and no more than allowed
-    "an intent was sent after it had expired": """SELECT arrival.* FROM arrival JOIN result ON result.job = arrival.job
-        AND result.attempt = arrival.attempt AND result.phone = arrival.phone
-        WHERE by_clock > time + 1000 * ({life}) + 1""",
+    "a process sent a message after another one had taken its job over": """SELECT arrival.* FROM arrival JOIN event
+        ON event.job = arrival.job WHERE what = 'taken' AND CAST(event.phone AS INTEGER) > epoch
+        AND sent > time + {life}""",
+    "a person who did not opt out of the channel was left out": """SELECT job, phone FROM result
+        WHERE outcome = 'excluded' AND error = 'opted out' AND NOT EXISTS
+        (SELECT 1 FROM event WHERE what = 'opts out' AND event.phone = result.phone)""",
+    "one bad number cost others their message": """SELECT result.job, result.phone FROM result
+        JOIN job ON job.number = result.job JOIN plan ON plan.job = result.job
+        WHERE job.state = 'done' AND job.removed IS NULL AND result.outcome = 'refused' AND at_most < 0
+        AND opens < 0 AND result.phone <> '573000000011' AND result.attempt = (SELECT max(attempt) FROM result AS newest
+            WHERE newest.job = result.job AND newest.line = result.line)
+        AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'opts out' AND event.phone = result.phone)""",
     "a person got a message after the opt-out": """SELECT arrival.* FROM arrival JOIN event
         ON event.phone = arrival.phone WHERE what = 'opted out' AND arrival.job > 0 AND sent > time + {life}""",
     "a job that was cancelled or removed sent a message": """SELECT arrival.* FROM arrival JOIN event
@@ -161,8 +171,9 @@ INVARIANTS = {
     "a message was sent outside the window": """SELECT arrival.*, opens, closes FROM arrival
         JOIN plan ON plan.job = arrival.job WHERE opens >= 0 AND NOT (second >= opens AND second < closes)""",
     "a job exceeded its canary": """SELECT plan.job, canary FROM plan JOIN arrival ON arrival.job = plan.job
-        WHERE canary > 0 AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'continued' AND event.job = plan.job
-            AND time <= sent) GROUP BY plan.job, canary HAVING count(*) > canary""",
+        WHERE canary > 0 AND attempt = 1 AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'continued'
+            AND event.job = plan.job AND time <= sent)
+        GROUP BY plan.job, canary HAVING count(*) > canary""",
     "a job exceeded its credits": """SELECT plan.job, plan.credits FROM plan JOIN arrival ON arrival.job = plan.job
         WHERE plan.credits >= 0 AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'unlimited' AND event.job = plan.job
             AND time <= sent) GROUP BY plan.job, plan.credits HAVING sum(arrival.credits) > plan.credits""",
@@ -176,7 +187,7 @@ INVARIANTS = {
     "a job was removed before its end": """SELECT number FROM job WHERE removed IS NOT NULL
         AND state NOT IN ('done', 'cancelled')""",
     "a removed job left personal data": """SELECT number FROM job WHERE removed IS NOT NULL AND (settings <> '{{}}'
-        OR EXISTS (SELECT 1 FROM recipient WHERE job = number) OR EXISTS (SELECT 1 FROM response WHERE job = number)
+        OR EXISTS (SELECT 1 FROM recipient WHERE job = number)
         OR EXISTS (SELECT 1 FROM content WHERE job = job.number AND parameters <> '')
         OR EXISTS (SELECT 1 FROM result WHERE job = number AND (id IS NOT NULL OR credits IS NOT NULL)))""",
 }

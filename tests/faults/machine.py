@@ -50,13 +50,17 @@ class Session(Protocol):
 
 
 class Process:
-    """A process of a machine. ``faults`` maps points to faults; the clock may be wrong by ``offset`` seconds."""
+    """A process of a machine. ``faults`` maps points to faults; the clock may be wrong by ``offset`` seconds.
+
+    Each statement of its store takes ``delay`` seconds, and each commit also ``sync`` seconds.
+    """
 
     def __init__(self, world: World, name: str, faults: dict[int, str], offset: float = 0.0) -> None:
         self.world = world
         self.name = name
         self.faults = faults
         self.offset = offset
+        self.delay = self.sync = 0.0
         self.points = 0
         self.is_dead = False
         self.suspended_until = 0.0

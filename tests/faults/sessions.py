@@ -5,9 +5,9 @@ With SQLite, this simulates faults that only a server has. With PostgreSQL, the 
 
 from __future__ import annotations
 
-import re
 import select
 from collections.abc import Collection, Generator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ from psycopg.waiting import Ready, Wait
 
 from faults.machine import Process
 from msgctl.errors import StoreNotReachedError
-from msgctl.store import schema
 from msgctl.store.database import Row
+from msgctl.store.move import TABLES
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.sqlite import SQLite
 from msgctl.store.store import open_store
 from support.postgres import Cluster
 
-TABLES = re.findall(r"^CREATE TABLE (\w+)", schema.TABLES, re.MULTILINE)
 REAL_WAIT = 0.005
 """Seconds in which a statement of PostgreSQL usually ends, unless it waits for a lock."""
 
@@ -33,7 +32,10 @@ REAL_WAIT = 0.005
 def arrive(session: SQLiteSession | PostgreSQLSession, statement: str) -> None:
     """Simulate a fault before a statement, but not while the session is being opened, because it may be used again."""
     world = session.process.world
-    if not session.is_open or world.point() != "disconnect":
+    if not session.is_open:
+        return
+    world.now += session.process.delay + session.process.sync * (statement == "COMMIT")
+    if world.point() != "disconnect":
         return
     if statement == "COMMIT" and world.random.random() < 0.5:
         session.store_commit()  # the process gets no confirmation
@@ -166,6 +168,9 @@ class PostgreSQLSession(PostgreSQL):
                 wanted = statement.send(self._ready(session, wanted))
         except StopIteration as end:
             return end.value
+        finally:
+            with suppress(Exception):  # a pipeline of a session that was lost
+                statement.close()
 
     def _ready(self, session: psycopg.Connection[Row], wanted: Wait) -> Ready:
         """Wait for the server, and let the seed decide who continues while it waits for a lock of another session."""

@@ -31,13 +31,23 @@ from faults.invariants import Arrival, Event, Facts, Plan, Question
 from faults.machine import HOUR, Process, World, WrongError
 from faults.sender import ACCOUNT, SETTINGS, Response
 from faults.sessions import PostgreSQLStores, SQLiteStores, Stores
-from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError, TurnedAwayError, UsageError
+from msgctl.errors import (
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    ResponseDetails,
+    TurnedAwayError,
+    UsageError,
+)
 from msgctl.http.client import Client
 from msgctl.http.request import Request
+from msgctl.jobs.ending import Why
+from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, CREDIT, Outcome
+from msgctl.outcomes.judge import ACCEPTED, CREDIT, REFUSED, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, owners, people, recipients, removal, sends
 from msgctl.store.jobs import Job, NewJob
@@ -52,6 +62,8 @@ TEXTS = {"short": 1, "long": 2}
 KEY = sends.Key("order-1", b"digest", 2.0)
 WINDOWS = (None, None, None, None, "08:00-12:01", "11:00-12:31", "12:01-20:00")
 """A history begins at 12:00."""
+BAD = PHONES[11]
+"""The number for which the service refuses a whole request."""
 FAULTS = ("kill", "kill", "suspend", "disconnect", "disconnect", "lose lock", "slow", "slow")
 NOTES_OF_TRACE = 400
 TOGETHER = 500
@@ -64,15 +76,18 @@ class Service:
     def __init__(self, world: World) -> None:
         self.world = world
         self.fails = True
+        self.is_free = world.random.random() < 0.2
         self.arrivals: list[Arrival] = []
 
-    def send(self, job: int, attempt: int, phones: Sequence[str], text: str) -> list[Outcome]:
+    def send(self, job: int, attempt: int, phones: Sequence[str], text: str, epoch: int = 0) -> list[Outcome]:
         world, dice = self.world, self.world.random
         sent, clock, cost = world.now, world.process.clock(), TEXTS[text]
         fate = dice.choices(
-            ("accepted", "not reached", "turned away", "refused", "lost", "no response"),
-            (20, 1, 1, 1, 1, 2) if self.fails else (1, 0, 0, 0, 0, 0),
+            ("accepted", "not reached", "turned away", "refused", "wrong key", "lost", "no response", "partly refused"),
+            (40, 2, 2, 2, 1, 2, 4, 2) if self.fails else (1, 0, 0, 0, 0, 0, 0, 0),
         )[0]
+        if BAD in phones and fate != "not reached":
+            fate = "refused"
         world.note(f"{fate}: job {job} {text} {' '.join(phones)}")
         if fate == "not reached":
             raise NotReachedError("not reached")
@@ -80,15 +95,20 @@ class Service:
             raise TurnedAwayError("slow down", reason="rate_limited")
         if fate == "refused":
             raise RefusedError("not now")
+        if fate == "wrong key":
+            raise RefusedError("wrong key", details=ResponseDetails(401, {}, "", None))
         accepted = []
         if fate != "lost":
-            for phone in phones:
+            for number, phone in enumerate(phones):
+                if fate == "partly refused" and number == 0:
+                    accepted.append(Outcome(phone, REFUSED))
+                    continue
                 id_ = f"m{len(self.arrivals)}"
-                accepted.append(Outcome(phone, ACCEPTED, id_, "sent", cost * CREDIT))
+                accepted.append(Outcome(phone, ACCEPTED, id_, "sent", 0 if self.is_free else cost * CREDIT))
                 by_clock = int(clock * 1000), int(clock) % 86400
-                self.arrivals.append(Arrival(id_, job, attempt, phone, text, cost, sent, *by_clock))
+                self.arrivals.append(Arrival(id_, job, attempt, epoch, phone, text, cost, sent, *by_clock))
         world.sleep(dice.choices((0.01, 0.2, 3.0, 60.0), (12, 6, 5, 1))[0])
-        if fate != "accepted":
+        if fate not in ("accepted", "partly refused"):
             raise OutcomeUnknownError("no response")
         return accepted
 
@@ -102,7 +122,8 @@ class JobClient:
 
     def send(self, request: Request, *, timeout: float) -> Response:
         phones = [str(phone) for phone in request.phones]
-        return Response(self.service.send(self.job.number, self.attempt, phones, str(request.values["sms"])))
+        text, job = str(request.values["sms"]), self.job
+        return Response(self.service.send(job.number, self.attempt, phones, text, job.epoch))
 
     def sibling(self) -> Client:
         return cast(Client, self)
@@ -153,6 +174,8 @@ class History:
                     planned[self.dice.randint(1, self.dice.choice((60, 400)))] = self.dice.choice(FAULTS)
             offset = self.dice.choice((0.0, 0.0, HOUR, -HOUR)) if faults else 0.0
             process = Process(self.world, f"{number} {command.__name__.strip('_')}", planned, offset)
+            # A distant server, or a disk that is slow to sync.
+            process.delay, process.sync = self.dice.choice(((0.0, 0.0), (0.0, 0.0), (0.1, 0.0), (0.0, 1.0)))
             self.world.start(_main(process, command), process)
             processes.append(process)
         try:
@@ -198,21 +221,27 @@ class History:
         if not is_new and job.shown_state == "paused":
             self._send(store, job.number, "active")
 
-    def _send(self, store: Store, number: int, state: str) -> None:
-        """Send a job as a command does."""
+    def _send(self, store: Store, number: int, state: str, *, is_resumed: bool = False) -> None:
+        """Send a job as a command does. ``is_resumed`` means that a person resumes it."""
         job = jobs.get(store, number)
-        sending = owners.take(store, number, state=state)
         settings = Settings.load(job.settings)
-        sent_to = sending.job.accepted + sending.job.refused + sending.job.unknown
-        if settings.canary is not None and (sent_to >= settings.canary or sending.job.is_resending):
+        if is_resumed and canary_left(store, settings, job) == 0:
+            settings = replace(settings, is_past_canary=True)
+            owners.change_settings(store, number, settings.dump(), due=job.due)
             self._happened("continued", number)
+        sending = owners.take(store, number, state=state)
+        self._happened("taken", number, str(sending.job.epoch))
+        if "cancelled" in (job.state, job.stopping):
+            raise WrongError(f"the cancelled job {number} was taken")
         if state == "active":
             self._happened("resumed", number)
         client = JobClient(self.service, sending.job)
         sender = Sender(store, sending, settings, client.sibling, lambda: self.world.now)
         sender.start()
-        while not sender.wait(5.0):
-            store.clock()
+        signal_at = self.world.now + self.dice.choice((0.1, 1.0, 20.0, 1e9, 1e9, 1e9))
+        while not sender.wait(1.0):
+            if self.world.now > signal_at and self.service.fails:
+                sender.stop(self.dice.choice((Why.INTERRUPTED, Why.TERMINATED)))
         job, ending = sender.finish()
         self.world.note(f"job {number} is {job.state}: {ending.why}")
         if ending.reason == "damaged_store":
@@ -227,7 +256,7 @@ class History:
         return self.dice.choice(numbers)
 
     def _resume(self, store: Store) -> None:
-        self._send(store, self._choose(store), "active")
+        self._send(store, self._choose(store), "active", is_resumed=True)
 
     def _run_due(self, store: Store) -> None:
         for job in jobs.listed(store, states=("scheduled",), due_before=store.now()):
@@ -274,10 +303,13 @@ class History:
         removal.tidy(store)
 
     def _opt_out(self, store: Store) -> None:
+        channel = self.dice.choice(("sms", "sms", people.ALL, "call"))
         phones = self.dice.sample(PHONES, 4)
-        people.add_optouts(store, [(phone, "sms") for phone in phones])
+        if channel != "call":  # before it is stored, because a job may leave them out at once
+            self.facts.events.extend(Event("opts out", self.world.now, phone=phone) for phone in phones)
+        people.add_optouts(store, [(phone, channel) for phone in phones])
         for phone in phones:
-            self._happened("opted out", phone=phone)
+            self._happened("opted out" if channel != "call" else "opted out of calls", phone=phone)
 
     def _send_once(self, store: Store) -> None:
         single = sends.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")
@@ -301,21 +333,30 @@ class History:
             if "cancelled" in (job.state, job.stopping):
                 owners.ask_to_stop(store, job.number, "cancelled")
                 continue
-            self._send(store, job.number, "active")
+            self._send(store, job.number, "active", is_resumed=True)
             self._happened("unlimited", job.number)
-            settings = replace(Settings.load(job.settings), max_credits=None)
-            owners.change_settings(store, job.number, settings.dump(), due=jobs.get(store, job.number).due)
-            for _ in range(4):  # after a resend that was interrupted, the canary, and a closed window
-                current = jobs.get(store, job.number)
-                if current.state == "done":
-                    break
-                if current.state == "scheduled":
-                    self.world.sleep(max(0.0, (current.due or 0) / 1000 - store.clock()))
-                self._send(store, job.number, "active")
-            if (state := jobs.get(store, job.number).state) != "done":
-                raise WrongError(f"job {job.number} is {state} after all recipients were sent to")
+            self._end(store, job.number)
+            if count := owners.resendable(store, job.number, ["refused"]):
+                attempt = jobs.get(store, job.number).attempt + 1
+                self.facts.questions.append(Question(job.number, attempt, "refused", count))
+                owners.resend(store, job.number, ["refused"])
+                self._end(store, job.number)
         sends.settle_dead(store, ACCOUNT)
         removal.tidy(store)
+
+    def _end(self, store: Store, number: int) -> None:
+        """Send a job to its end, in a few runs."""
+        settings = replace(Settings.load(jobs.get(store, number).settings), max_credits=None)
+        owners.change_settings(store, number, settings.dump(), due=jobs.get(store, number).due)
+        for _ in range(4):  # after a resend that was interrupted, the canary, and a closed window
+            current = jobs.get(store, number)
+            if current.state == "done":
+                break
+            if current.state == "scheduled":
+                self.world.sleep(max(0.0, (current.due or 0) / 1000 - store.clock()))
+            self._send(store, number, "active", is_resumed=True)
+        if (state := jobs.get(store, number).state) != "done":
+            raise WrongError(f"job {number} is {state} after all recipients were sent to")
 
 
 def _plan(number: int, name: str | None, settings: Settings) -> Plan:

@@ -15,11 +15,11 @@ from msgctl.errors import NotReachedError, OutcomeUnknownError
 from msgctl.jobs.requests import RequestResult, send
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
+from msgctl.store.batches import Sending
 from msgctl.store.database import Database
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.results import NEWEST, add_to_counts
 from msgctl.store.schema import STATES
-from msgctl.store.sending import Sending
 from support.postgres import Cluster
 
 HISTORIES = 50
@@ -78,11 +78,11 @@ def _unknown_is_not_sent(*given: object) -> RequestResult:
 _real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
 
 FAULTS = {
-    "no fence": ("msgctl.store.sending.Sending._fence", _no_fence),
+    "no fence": ("msgctl.store.batches.Sending._fence", _no_fence),
     "requests in flight are retried": ("msgctl.store.results.lose", _retried),
     "requests in flight are forgotten": ("msgctl.store.results.lose", lambda *_: None),
     "a lost response is not sent": ("msgctl.jobs.sending.send", _unknown_is_not_sent),
-    "intents do not expire": ("msgctl.store.sending.INTENT_LIFE", 1e9),
+    "intents do not expire": ("msgctl.store.batches.INTENT_LIFE", 1e9),
     "opt-outs are ignored": ("msgctl.store.people.opted_out", lambda *_: set()),
     "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: set()),
     "--at-most is ignored": ("msgctl.store.people.messages_since", lambda *_: {}),

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgctl.outcomes.judge import Outcome
 from msgctl.store import jobs, owners, recipients
+from msgctl.store.batches import Sending
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome
-from msgctl.store.sending import Sending
 from msgctl.store.store import Store
 
 ACCOUNT = "12345@https://service.example"

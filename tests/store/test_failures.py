@@ -110,12 +110,12 @@ def test_an_upgrade_is_applied_and_recorded_once_or_not_at_all(store: Store, ope
     steps = (*upgrades.STEPS, "CREATE TABLE added (number INTEGER PRIMARY KEY AUTOINCREMENT)")
     with pytest.raises(ConfigurationError):
         upgrades.upgrade(store.db, (*steps, "CREATE TABLE again (number INTEGER); nonsense"))
-    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == "1"
+    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION)
     before_lock(store, partial(upgrades.upgrade, opened().db, steps))
     upgrades.upgrade(store.db, steps)
     upgrades.upgrade(store.db, steps)
     assert store.db.value("SELECT count(*) FROM added") == 0
-    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == "2"
+    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION + 1)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_newer_store_or_one_without_a_version_or_a_table_is_refused(
     opened().db.change(change)
     error = fault(location)
     assert error.reason == reason
-    assert reason == "damaged_store" or "(schema 99, this one reads 1)" in error.message
+    assert reason == "damaged_store" or f"(schema 99, this one reads {upgrades.VERSION})" in error.message
 
 
 # --- files

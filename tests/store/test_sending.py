@@ -9,24 +9,26 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
 
+from faults import sender
 from faults.sender import SETTINGS, FakeClient, Response, arrived, new_job, send
 from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
-from msgctl.jobs import sending
+from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.judge import Outcome, millionths
 from msgctl.store import history, jobs, owners, people, recipients, results
+from msgctl.store.batches import INTENT_LIFE, LostJobError
 from msgctl.store.database import Row
-from msgctl.store.queue import OPTED_OUT, Limits
+from msgctl.store.queue import MAX_PAGE, OPTED_OUT, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome
-from msgctl.store.sending import INTENT_LIFE, LostJobError
 from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, status_of, wait_until
@@ -59,7 +61,7 @@ def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
     assert reasons == {phone(1): OPTED_OUT, phone(2): OPTED_OUT}
 
 
-def test_an_intent_expires_half_a_second_after_the_batch_began(store: Store) -> None:
+def test_an_intent_expires_less_than_a_second_after_the_opt_outs_were_read(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA]).number)
     before = boot_time()
     (intent,) = intend(sending)
@@ -84,7 +86,7 @@ def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_apply_to_the
 def test_opt_outs_are_checked_in_the_batch_that_stores_the_request(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
     with sending.batch(SMS, wanted=3):
-        assert sending.intend(1) is not None  # this reads the others, too
+        assert sending.intend(1) is not None
     people.add_optouts(store, [(LUIS, "sms")])
     assert [each.phones for each in intend(sending)] == [[EVA]]
 
@@ -109,7 +111,7 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
     while intents := intend(sending, size=700, wanted=5):
         lines += [line for intent in intents for line in intent.lines]
     assert sorted(lines) == [*range(1, 5_001)]
-    assert max(sizes) == 2_000
+    assert max(sizes) == MAX_PAGE
 
 
 def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]) -> None:
@@ -317,8 +319,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     (intent,) = intend(sending)
     with sending.batch(SMS):
         shared = [Outcome(None, "accepted", "dispatch-1"), Outcome(None, "accepted", "dispatch-1")]
-        sending.record([RequestOutcome(intent, shared, "{}")])
-    assert store.db.value("SELECT body FROM response") == "{}"
+        sending.record([RequestOutcome(intent, shared)])
     assert [each.phone for each in results.sent(store, job.number)] == [ANA, LUIS]
     results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.learn_states(store, "another", [("dispatch-1", None, "failed")])
@@ -398,45 +399,78 @@ def test_credits_are_stored_as_millionths() -> None:
 # --- the threads of a job
 
 
-def test_unsent_requests_are_retried_after_a_second_and_stop_a_job_only_in_a_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_waits_while_the_service_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msgctl.jobs.limits.MAX_WAIT", 0.05)
+
     class UnreachableClient(FakeClient):
         times: ClassVar[list[float]] = []
 
         def send(self, request: Request, *, timeout: float) -> Response:
             self.times.append(time.monotonic())
-            if len(self.times) % 2 == 1:
-                if len(self.times) > 1:
-                    monkeypatch.setattr(sending, "PAUSE", 0.0)
+            if len(self.times) <= MAX_WAITS:
                 raise NotReachedError("no connection", retryable=True)
             return super().send(request, timeout=timeout)
 
     with closing(open_store(tmp_path / "store.sqlite3")) as store:
         job = new_job(store, 10)
         settings, client = replace(SETTINGS, concurrency=1), cast(Client, UnreachableClient(tmp_path / "sends"))
-        sender = Sender(store, owners.take(store, job), settings, lambda: client)
-        sender.start()
-        assert sender.wait(60)
-        assert sender.finish()[0].state == "done"
-    first, second, *others = UnreachableClient.times
-    assert (second - first >= 1, len(others)) == (True, 8)
+        threads = Sender(store, owners.take(store, job), settings, lambda: client)
+        threads.start()
+        assert threads.wait(60)
+        assert threads.finish()[0].state == "done"
+    waits = [later - earlier for earlier, later in pairwise(UnreachableClient.times)][:MAX_WAITS]
+    assert all(wait >= 0.05 for wait in waits)
 
 
-def test_an_intent_that_is_half_a_second_old_is_stored_again_before_its_request_is_sent(
-    location: str, tmp_path: Path
-) -> None:
-    with closing(open_store(location)) as store:
-        job, commit = new_job(store, 2), store.db.commit
+@pytest.mark.parametrize("seconds", [INTENT_LIFE, INTENT_LIFE * 2])
+def test_opt_outs_are_read_again_after_a_slow_commit(location: str, tmp_path: Path, seconds: float) -> None:
+    arrivals = tmp_path / "sends"
+    with closing(open_store(location)) as store, closing(open_store(location)) as other:
+        job, commit = new_job(store, 4), store.db.commit
+        settings = replace(SETTINGS, concurrency=1)
 
         def commit_slowly() -> None:
             commit()
+            time.sleep(seconds)
             if store.db.value("SELECT max(request) FROM result WHERE outcome = 'sending'") == 1:
-                time.sleep(INTENT_LIFE)
+                people.add_optouts(other, [(sender.phones(4)[0], "sms")])
 
         store.db.commit = commit_slowly  # type: ignore[method-assign]
-        send(store, job, tmp_path / "sends")
-        assert store.db.rows("SELECT request, outcome FROM result") == [(2, "accepted"), (2, "accepted")]
+        after = send(store, job, arrivals, settings)
+    assert (after.state, after.accepted, after.excluded) == ("done", 3, 1)
+    assert arrived(arrivals) == dict.fromkeys(sender.phones(4)[1:], 1)
+
+
+def test_a_store_that_stores_nothing_in_time_pauses_the_job(location: str, tmp_path: Path) -> None:
+    with closing(open_store(location)) as store:
+        job, rows = new_job(store, 2), store.db.rows
+
+        def read_slowly(statement: str, values: Sequence[Any] = ()) -> list[Row]:
+            if "optout" in statement:
+                time.sleep(INTENT_LIFE)
+            return rows(statement, values)
+
+        store.db.rows = read_slowly  # type: ignore[method-assign]
+        after = send(store, job, tmp_path / "sends")
+    assert (after.state, after.pending, "is too slow" in after.ending) == ("paused", 2, True)
+    assert not arrived(tmp_path / "sends")
+
+
+def test_a_process_whose_job_was_taken_over_during_a_slow_commit_sends_nothing(location: str, tmp_path: Path) -> None:
+    with closing(open_store(location)) as store, closing(open_store(location)) as other:
+        job, commit = new_job(store, 2), store.db.commit
+
+        def lose_the_job() -> None:
+            commit()
+            if store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
+                store.db.commit = commit  # type: ignore[method-assign]
+                time.sleep(INTENT_LIFE / 2)
+                take_over(other, job)
+
+        store.db.commit = lose_the_job  # type: ignore[method-assign]
+        with pytest.raises(LostJobError):
+            send(store, job, tmp_path / "sends")
+        assert not arrived(tmp_path / "sends")
 
 
 def test_a_job_whose_window_closes_is_scheduled_for_the_next_opening(location: str, tmp_path: Path) -> None:
@@ -476,10 +510,10 @@ def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_en
 
         store.db.begin = lose_the_store  # type: ignore[method-assign]
         settings = replace(SETTINGS, concurrency=2)
-        sender = Sender(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
-        sender.start()
-        assert sender.wait(60)
-        assert sender.finish()[0].accepted == 4
+        threads = Sender(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
+        threads.start()
+        assert threads.wait(60)
+        assert threads.finish()[0].accepted == 4
     assert len(later) == 3  # the transaction that failed, and two at the end: the outcomes, and the job's state
 
 

@@ -29,6 +29,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.jobs.ending import reference
+from msgctl.jobs.limits import canary_left
 from msgctl.jobs.report import (
     COLUMNS,
     DELIVERIES,
@@ -104,9 +105,12 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         raise owners.running_elsewhere(job)
     if job.shown_state == "cancelled":
         raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
-    settings = replace(Settings.load(job.settings), **options.values())
+    own = Settings.load(job.settings)
+    settings = replace(own, **options.values())
     if context.options.dry_run:
         return running.result(context, job)
+    if canary_left(context.store, settings, job) == 0:
+        settings = replace(settings, is_past_canary=True)
     opens = settings.hours(context.clock).closed_until(context.clock())
     if opens is not None and job.pending:
         return running.keep_scheduled(context, job, settings, opens)
@@ -114,7 +118,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
-    if options.values():
+    if settings != own:
         owners.change_settings(context.store, job.number, settings.dump(), due=job.due)
     if not job.pending and not job.sending:
         context.note(f"Job {clean(job.reference)} has nothing pending: there is nothing to resume.")

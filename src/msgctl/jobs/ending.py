@@ -39,10 +39,12 @@ class Why(StrEnum):
     ASKED = "another process asked"
     CREDIT_LIMIT = "credit limit"
     REFUSED = "five refused requests in a row"
+    NOT_FOR_RECIPIENTS = "a refusal that is not about recipients"
     UNKNOWN = "five unknown requests in a row"
     NOT_REACHED = "the service was not reached"
     RATE_LIMITED = "requests were turned away"
     STORE_LOST = "the store was lost"
+    TOO_LATE = "too late"
     CONFIGURATION = "configuration"
 
 
@@ -100,14 +102,18 @@ def counts(job: Job) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "accepted")
 
 
-def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
-    """Return the error of a run that has ended; None for exit code 0."""
+def error_of(job: Job, ending: Ending | None, *, has_refused_request: bool = False) -> MsgctlError | None:
+    """Return the error of a run that has ended; None for exit code 0.
+
+    ``has_refused_request`` means that a request to several people was refused as a whole.
+    """
     summary = _summary(job)
     if job.state == "cancelled":
         return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
-    hint = _hint(job, ending)
+    hint = _hint(job, ending, has_refused_request=has_refused_request)
     if ending is None or ending.why in (Why.COMPLETE, Why.CANARY, Why.CLOSED):
-        if job.unknown or (job.refused and job.state == "done"):
+        is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
+        if job.unknown or job.sending or (job.refused and is_over):
             return ConditionError(summary, hint, reason="not_accepted")
         return None
     if ending.why in (Why.INTERRUPTED, Why.TERMINATED):
@@ -125,23 +131,29 @@ _ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {
     Why.ASKED: ConditionError,
     Why.CREDIT_LIMIT: ConditionError,
     Why.REFUSED: RefusedError,
+    Why.NOT_FOR_RECIPIENTS: RefusedError,
     Why.UNKNOWN: ConditionError,
     Why.NOT_REACHED: NotReachedError,
     Why.RATE_LIMITED: TurnedAwayError,
     Why.STORE_LOST: StoreNotReachedError,
+    Why.TOO_LATE: ConditionError,
     Why.CONFIGURATION: ConfigurationError,
 }
 _REASONS = {Why.ASKED: "paused", Why.UNKNOWN: "paused"}
 
 
-def _hint(job: Job, ending: Ending | None) -> str:
+def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool) -> str:
     """Return the next steps after an error."""
     resume = resume_hint(job)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
         return f"{resume} --max-credits N"
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
-        hints.append(f"Resend to refused recipients: msgctl job resend {reference(job)} --only refused")
+        resend = f"msgctl job resend {reference(job)} --only refused"
+        if has_refused_request:
+            hints.append(f"The service refused whole requests, perhaps for one number. Resend one by one: {resend}")
+        else:
+            hints.append(f"Resend to refused recipients: {resend}")
     if job.unknown:
         hints.append(f"List recipients with unknown outcome: msgctl job report {reference(job)} --only unknown")
     return "\n".join(filter(None, hints))

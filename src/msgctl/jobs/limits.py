@@ -1,4 +1,4 @@
-"""Limits of a job: its rate, its credits, waits after 429, failures in a row, and people who are left out."""
+"""Limits of a job: its rate, credits and canary, waits, failures in a row, and people who are left out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import CREDIT, Outcome
+from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.results import Charges, Intent
+from msgctl.store.store import Store
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
@@ -21,7 +23,7 @@ CATCH_UP = 0.1
 """Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
 
 MAX_WAITS = 5
-"""Maximum waits after 429 without an accepted request between them."""
+"""Maximum waits without an accepted request between them."""
 MAX_WAIT = 60.0
 MAX_RETRY_AFTER = 600.0
 """Maximum seconds of ``Retry-After`` that a job waits; if it is longer, the job pauses."""
@@ -111,7 +113,7 @@ class Budget:
 
 
 class Backoff:
-    """The waits of a job after 429. All its requests wait together.
+    """The waits of a job after 429, and while the service is not reached. All its requests wait together.
 
     A request that was in flight when the wait began belongs to the same wait.
     """
@@ -130,7 +132,10 @@ class Backoff:
         self._waits = 0
 
     def turned_away(self, started: float, now: float, retry_after: float | None) -> bool:
-        """Count a request that was sent at ``started`` and got 429. Return whether the job must pause."""
+        """Count a request that began at ``started``, and got 429 or did not reach the service.
+
+        Return whether the job must pause.
+        """
         if retry_after is not None and retry_after > MAX_RETRY_AFTER:
             return True
         if started > self._began:
@@ -158,6 +163,13 @@ class FailureCounter:
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW
+
+
+def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
+    """Return how many more recipients --canary allows; None without it, or if a person has resumed the job since."""
+    if settings.canary is None or settings.is_past_canary:
+        return None
+    return max(0, settings.canary - results.sent_to(store, job.number))
 
 
 def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:

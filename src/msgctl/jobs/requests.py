@@ -25,8 +25,8 @@ from msgctl.store.results import Intent, RequestOutcome
 
 MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
-MAX_STORED = 256 * 1024
-"""Characters of a response that are stored if it leaves an outcome in doubt."""
+NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
+"""Statuses of refusals that are about the account or the address, so they would be the same for any recipients."""
 
 
 class RequestResult(NamedTuple):
@@ -39,7 +39,6 @@ class RequestResult(NamedTuple):
     started: float
     rows: Sequence[Outcome] = ()
     error: MsgctlError | None = None
-    body: str | None = None
 
     @property
     def failure(self) -> str:
@@ -61,16 +60,15 @@ def send(client: Client, operation: Operation, settings: Settings, intent: Inten
         error = without_frames(raised if isinstance(raised, MsgctlError) else unexpected(raised, is_sent=False))
         if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):
             return RequestResult(intent, started, error=error)
+        if isinstance(error, RefusedError) and error.http_status in NOT_FOR_RECIPIENTS:
+            return RequestResult(intent, started, error=error)
         outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
         recipients = error.recipients or [Outcome(phone, outcome) for phone in intent.phones]
         rows = [recipient._replace(outcome=outcome, error=error.message) for recipient in recipients]
-        return RequestResult(intent, started, rows, error, error.body or None)
-    body = None
-    if any(recipient.outcome != "accepted" for recipient in response.outcomes):
-        body = response.body[:MAX_STORED].decode(errors="replace")
-    return RequestResult(intent, started, response.outcomes, body=body)
+        return RequestResult(intent, started, rows, error)
+    return RequestResult(intent, started, response.outcomes)
 
 
 def completed(outcomes: Sequence[RequestResult]) -> list[RequestOutcome]:
     """Return the outcomes of requests that were sent, as the store keeps them."""
-    return [RequestOutcome(outcome.intent, outcome.rows, outcome.body) for outcome in outcomes if outcome.rows]
+    return [RequestOutcome(outcome.intent, outcome.rows) for outcome in outcomes if outcome.rows]

@@ -1,7 +1,23 @@
-"""Send a job: one thread owns the store and commits batches, and others make the requests.
+"""Send a job, so that each recipient gets one message, whatever happens to this process, the store or the service.
 
-The writing thread commits waiting outcomes together with the next intents, so that many requests share one sync of the
-disk. It hands out intents only after that commit.
+One thread, the writer, owns the store. The others, the senders, make the requests. This is the protocol:
+
+1. **Own** (`owners.take`): one transaction makes this process the owner and increases the epoch of the job. Requests
+   that a dead owner left in flight become unknown, and only a person resends them (`owners.resend`).
+2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
+   the disk. It begins with the fence: the epoch is still the same. It stores the outcomes of earlier requests, makes
+   requests that were certainly not sent pending again, reads the next recipients, leaves out people who must not get
+   it, and stores an intent for each sender that waits. If anything fails, no intent of the batch is sent.
+3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
+   opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
+   wrong message. After a slow commit, the writer reads both again (`Sending.renewed`). A sender hands an intent back if
+   it has expired, if the window is closed, or if the job waits or stops.
+4. **Record**: an outcome is stored with the next batch. It is unknown unless the response says otherwise. If the store
+   is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over, each
+   is stored only where its row still has the same request.
+5. **End** (`finish`): the job is done if every recipient has a result; otherwise it is paused, or stays scheduled.
+
+A process that dies at any moment leaves intents that were perhaps sent, and nothing else: step 1 makes them unknown.
 """
 
 from __future__ import annotations
@@ -18,6 +34,7 @@ from msgctl.errors import (
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
+    RefusedError,
     StoreNotReachedError,
     TurnedAwayError,
     no_more,
@@ -25,15 +42,15 @@ from msgctl.errors import (
 )
 from msgctl.http.client import Client
 from msgctl.jobs.ending import Ending, Why, state_after
-from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, limits_of
+from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, canary_left, limits_of
 from msgctl.jobs.requests import RequestResult, completed, send
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
+from msgctl.store.batches import LostJobError, Sending
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.results import Intent, RequestOutcome
-from msgctl.store.sending import LostJobError, Sending
 from msgctl.store.store import Store, boot_time
 
 MAX_TOGETHER = 20
@@ -42,8 +59,10 @@ CHECK = 0.5
 """Maximum seconds between two checks of the store while threads wait for work: another process may stop the job."""
 KEEP_ALIVE = 10.0
 """Maximum seconds between two checks of the store while requests are in flight."""
-PAUSE = 1.0
-"""Seconds that a thread waits after a request did not reach the service."""
+SLOW = 0.1
+"""Seconds of a commit after which the writer waits a little for more senders, so that they share the next one."""
+MAX_LATE = 4
+"""Batches in a row whose intents expired before any was sent: the store is too slow."""
 
 
 class _Message(NamedTuple):
@@ -80,17 +99,19 @@ class Sender:
         self._size = 1
         if self._operation.field("phone").several:
             self._size = self._limiter.batch_size(settings.batch_size)
-        self._backoff = Backoff()
-        self._completed, self._unreached = FailureCounter(), FailureCounter()
         job = sending.job
+        if job.is_resending and results.was_refused(store, job):
+            self._size = 1  # the service may have refused a whole request for one of its numbers
+        self._backoff = Backoff()
+        self._failures = FailureCounter()
         self._budget: Budget | None = None
         if settings.max_credits is not None:
             self._budget = Budget(settings.max_credits, job, results.charges(store, job.number))
-        self._sent_to = job.accepted + job.refused + job.unknown
-        """The recipients whose outcomes are known."""
         self._canary: int | None = None
-        if settings.canary is not None and self._sent_to < settings.canary and not job.is_resending:
-            self._canary = settings.canary
+        if not job.is_resending:
+            self._canary = canary_left(store, settings, job)
+        self._sent_to = 0
+        """The recipients of this run whose outcomes are known."""
         self._frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
         self._running = min(settings.concurrency, max(1, job.pending))
         self._in_flight: dict[int, Intent] = {}
@@ -102,6 +123,8 @@ class Sender:
         self._ended = Event()
         self._ending: Ending | None = None
         self._unwritten: list[RequestOutcome] = []
+        self._took = 0.0
+        self._late, self._last_late = 0, 0.0
         self._is_lost = False
         self._is_done = False
 
@@ -164,13 +187,7 @@ class Sender:
             try:
                 self._messages.put(_Message(turn=turn))
                 while (intent := turn.get()) is not None:
-                    outcome = self._send(client, intent)
-                    if isinstance(outcome.error, NotReachedError):
-                        self._messages.put(_Message(outcome))
-                        self._stopping.wait(PAUSE)
-                        self._messages.put(_Message(turn=turn))
-                    else:
-                        self._messages.put(_Message(outcome, turn))
+                    self._messages.put(_Message(self._send(client, intent), turn))
             finally:
                 client.close()
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
@@ -180,10 +197,17 @@ class Sender:
 
     def _send(self, client: Client, intent: Intent) -> RequestResult:
         started = self._monotonic()
-        is_valid = boot_time() < intent.expires and not self._backoff.delay(started) and self._hours.is_open()
-        if not is_valid or self._stopping.is_set():
+        if boot_time() > intent.expires:
+            return RequestResult(intent, started, error=self._too_slow())
+        if self._stopping.is_set() or self._backoff.delay(started) or not self._hours.is_open():
             return RequestResult(intent, started)
         return send(client, self._operation, self._settings, intent, started)
+
+    def _too_slow(self) -> StoreNotReachedError:
+        return StoreNotReachedError(
+            f"The store {self._store.db.place} is too slow: no message can be sent within a second after it was stored",
+            "Use a faster disk, or a database that is nearer.",
+        )
 
     # --- the thread that owns the store
 
@@ -219,15 +243,21 @@ class Sender:
 
     def _received(self) -> list[RequestResult]:
         """Wait for outcomes, or until waiting senders may get work; return the outcomes."""
-        outcomes = []
+        outcomes: list[RequestResult] = []
+        timeout, end = self._timeout, None
         with suppress(Empty):
-            for number in range(MAX_TOGETHER):
-                outcome, turn, ended = self._messages.get(timeout=0 if number else self._timeout)
+            for _ in range(MAX_TOGETHER):
+                outcome, turn, ended = self._messages.get(timeout=timeout)
                 self._running -= ended
                 if outcome is not None:
                     outcomes.append(outcome)
                 if turn is not None:
                     self._waiting.append(turn)
+                timeout = 0.0
+                if self._took > SLOW and len(self._waiting) < self._running:
+                    now = self._monotonic()
+                    end = end or now + self._took / 8
+                    timeout = max(0.0, end - now)
         return outcomes
 
     def _commit(self, outcomes: Sequence[RequestResult]) -> None:
@@ -239,18 +269,26 @@ class Sender:
             self._serve([None] * len(self._waiting))
             return
         intents: list[Intent] = []
+        began = self._monotonic()
         try:
             with self._sending.batch(self._rules(), wanted=len(self._waiting)):
                 self._sending.record(completed(outcomes))
                 self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
                 self._intend(intents)
-        except STORE_ERRORS:
+            ready = self._sending.renewed(intents, self._operation.channel)
+        except (*STORE_ERRORS, LostJobError):
             self._unsent += intents  # perhaps they were stored, although the connection was lost
             raise
+        self._took = self._monotonic() - began
         if self.job.stopping:
             self.stop(Why.ASKED)
         self._in_flight |= {intent.request: intent for intent in intents}
-        self._serve(intents)
+        self._serve(ready)
+        if len(ready) < len(intents):  # somebody in them has opted out since
+            requests = {intent.request for intent in ready}
+            for intent in intents:
+                if intent.request not in requests:
+                    self._messages.put(_Message(RequestResult(intent, began)))
         if not self._in_flight and (self._stopping.is_set() or self._is_done):
             self._serve([None] * len(self._waiting))
 
@@ -268,24 +306,38 @@ class Sender:
         intent, error = self._in_flight.pop(outcome.intent.request), outcome.error
         if self._budget:
             self._budget.release(intent, outcome.rows)
-        if isinstance(error, TurnedAwayError):
-            now = self._monotonic()
-            if self._backoff.turned_away(outcome.started, now, error.retry_after):
-                self.stop(Why.RATE_LIMITED, error)
-        elif isinstance(error, NotReachedError):
-            if self._unreached.add("not reached") or not error.retryable:
-                self.stop(Why.NOT_REACHED, error)
+        if isinstance(error, StoreNotReachedError):
+            self._count_late(intent, error)
+        elif isinstance(error, (TurnedAwayError, NotReachedError)):
+            self._count_wait(outcome.started, error)
+        elif isinstance(error, RefusedError) and not outcome.rows:
+            self.stop(Why.NOT_FOR_RECIPIENTS, error)
         elif error is not None and not outcome.rows:
             self.stop(Why.CONFIGURATION, error)
         if not outcome.rows:
             return
+        self._late = 0
         self._sent_to += len(outcome.rows)
-        self._unreached.add("")
         if any(row.outcome == "accepted" for row in outcome.rows):
             self._backoff.accepted()
-        if self._completed.add(outcome.failure):
+        if self._failures.add(outcome.failure):
             why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
             self.stop(why, error or OutcomeUnknownError("the response does not show whether it was accepted"))
+
+    def _count_late(self, intent: Intent, error: MsgctlError) -> None:
+        """Count an intent that expired, once for all intents of its batch."""
+        self._late += intent.expires != self._last_late
+        self._last_late = intent.expires
+        if self._late == MAX_LATE:
+            self.stop(Why.STORE_LOST, error)
+
+    def _count_wait(self, started: float, error: TurnedAwayError | NotReachedError) -> None:
+        """Let all requests wait, because the service turned one away or was not reached; stop after several waits."""
+        retry_after, why = None, Why.NOT_REACHED
+        if isinstance(error, TurnedAwayError):
+            retry_after, why = error.retry_after, Why.RATE_LIMITED
+        if not error.retryable or self._backoff.turned_away(started, self._monotonic(), retry_after):
+            self.stop(why, error)
 
     def _intend(self, intents: list[Intent]) -> None:
         """Add the intents of the next requests, as many as senders wait and the limits allow. Called in a batch."""

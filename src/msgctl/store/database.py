@@ -41,6 +41,16 @@ class Database(ABC):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement, and return the number of rows that it changed."""
 
+    def later(self, statement: str, values: Sequence[Any] = (), *, expected: int | None = None) -> None:
+        """Execute a statement in a transaction, at the latest before its commit.
+
+        PostgreSQL gets it together with the next statement, which saves a round trip. Raises ConfigurationError
+        (``damaged_store``) if it changes more or fewer rows than ``expected``.
+        """
+        changed = self.change(statement, values)
+        if expected is not None and changed != expected:
+            raise self.damaged("another program has changed results")
+
     @abstractmethod
     def time(self) -> int | None:
         """Return the clock of the database in milliseconds since 1970; None if it is this machine's."""
@@ -117,12 +127,12 @@ class Database(ABC):
         ``statement`` ends before VALUES; ``ending`` follows the rows. Python's sqlite3 waits for the interpreter lock
         after each execution, so one statement per row would be slow beside busy threads.
         """
-        changed = 0
-        for some in chunks(rows):
-            group = "(" + ", ".join("?" * len(some[0])) + ")"
-            text = f"{statement} VALUES {', '.join([group] * len(some))} {ending}"
-            changed += self.change(text, list(chain.from_iterable(some)))
-        return changed
+        return sum(self.change(text, values) for text, values, _ in _groups(statement, rows, ending))
+
+    def insert_all(self, statement: str, rows: Sequence[Row], *, ending: str = "") -> None:
+        """Insert rows as `insert` and `later` do. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
+        for text, values, number in _groups(statement, rows, ending):
+            self.later(text, values, expected=number if ending else None)
 
     def fill(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows that come from another store."""
@@ -166,6 +176,14 @@ class Database(ABC):
             consequence="nothing was sent",
             reason="damaged_store",
         )
+
+
+def _groups(statement: str, rows: Sequence[Row], ending: str) -> Iterator[tuple[str, list[Any], int]]:
+    """Yield statements that insert many rows, with their values and the number of their rows."""
+    for some in chunks(rows):
+        group = "(" + ", ".join("?" * len(some[0])) + ")"
+        text = f"{statement} VALUES {', '.join([group] * len(some))} {ending}"
+        yield text, list(chain.from_iterable(some)), len(some)
 
 
 def chunks(values: Iterable[Any], size: int = MAX_VALUES) -> Iterator[list[Any]]:

@@ -29,7 +29,6 @@ TABLES = {
     "recipient": ("job", "line"),
     "result": ("job", "line", "attempt"),
     "usage": ("job", "time", "country"),
-    "response": ("job", "request"),
     "once": ("account", "key"),
     "optout": ("phone", "channel"),
 }

@@ -1,7 +1,7 @@
 """The owner of a job: take a job, take it over from a process that died, stop it, cancel it, resend in it.
 
 The epoch of a job grows whenever a process takes it. Every transaction of an owner begins with a condition on the
-epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.sending`).
+epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.batches`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store import jobs, results
+from msgctl.store.batches import Sending
 from msgctl.store.database import any_of
 from msgctl.store.jobs import Job
 from msgctl.store.results import NEWEST
 from msgctl.store.schema import ENDED
-from msgctl.store.sending import Sending
 from msgctl.store.store import Store
 from msgctl.text import clean
 

