@@ -126,8 +126,8 @@ class MsgctlError(Exception):
     true if the error comes from an earlier run with the same key or name.
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a text that
-    left the outcome in doubt, after the kind of words that it could be added to in a profile. ``job`` is the ID of the
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a kind of
+    words, and the texts that a profile could add to it to make the outcome certain. ``job`` is the ID of the
     job that the error is about, if the run as a whole is not about it.
     """
 
@@ -145,7 +145,7 @@ class MsgctlError(Exception):
         details: ResponseDetails | None = None,
         reason: str = "",
         recipients: Sequence[Any] = (),
-        word: tuple[str, str] | None = None,
+        word: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(what)
         self.reason = reason or self.kind

@@ -133,7 +133,7 @@ def test_a_failure_or_a_refusal_is_an_error_and_prints_the_body(tool: Tool, serv
         ("GET", 301, failure, 1),
         ("GET", 404, failure, 1),
         ("GET", 503, failure, 4),
-        ("GET", 520, failure, 4),
+        ("GET", 520, failure, 1),
         ("GET", 200, failure, 0),
         ("GET", 200, refusal, 1),
         ("POST", 200, refusal, 1),

@@ -10,6 +10,7 @@ from typing import Any
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.outcomes import judge
 from msgctl.outcomes.record import messages_of
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 
 PHONE, OTHER = "573001234567", "573007654321"
 ITEMS: list[dict[str, Any]] = [
@@ -23,12 +24,24 @@ ITEMS: list[dict[str, Any]] = [
 """
 
 
-def request(operation: str, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ()) -> judge.RequestParts:
+def request(
+    operation: str,
+    phones: Sequence[str | None] = (PHONE,),
+    values: Sequence[str] = (),
+    added: AddedWords = NO_WORDS,
+) -> judge.RequestParts:
     """Return the parts of a request that its response may repeat."""
     echoes = {*values, *filter(None, phones)}
     numbers = {value for value in echoes if value.isdecimal()} | {str(len(phones))}
-    is_block, is_link = operation == "block add", operation == "url shorten"
-    return judge.RequestParts(phones, frozenset(echoes), frozenset(numbers), is_block, is_link)
+    return judge.RequestParts(
+        phones,
+        frozenset(echoes),
+        frozenset(numbers),
+        is_block=operation == "block add",
+        is_link=operation == "url shorten",
+        is_call=operation == "call send",
+        added=added,
+    )
 
 
 def parsed(body: Any) -> Any:
@@ -37,29 +50,33 @@ def parsed(body: Any) -> Any:
 
 
 def outcomes(
-    body: Any, http_status: int = 200, phones: Sequence[str | None] = (PHONE,), values: Sequence[str] = ("hi",)
+    body: Any,
+    http_status: int = 200,
+    phones: Sequence[str | None] = (PHONE,),
+    values: Sequence[str] = ("hi",),
+    added: AddedWords = NO_WORDS,
 ) -> list[str]:
     document = parsed(body)
-    verdict = judge.sent(request("sms send", phones, values), http_status, document)
+    verdict = judge.sent(request("sms send", phones, values, added), http_status, document)
     return [each.outcome for each in verdict.outcomes]
 
 
-def outcome(operation: str, http_status: int, body: Any) -> str:
+def outcome(operation: str, http_status: int, body: Any, added: AddedWords = NO_WORDS) -> str:
     """Return the outcome of a response, in one word."""
-    parts = request(operation, values=("hi", "123456", "n", "https://example.com"))
+    parts = request(operation, values=("hi", "123456", "n", "https://example.com"), added=added)
     document = parsed(body)
     is_success = 200 <= http_status < 300
     if operation == "2fa verify":
-        is_verified = is_success and judge.verified(parts, document).is_verified
+        is_verified = is_success and judge.doubt_of_code(parts, document) is None
         return "verified" if is_verified else "not_verified"
     if operation.startswith("balance"):
         left = judge.credits_left(document) if is_success else None
         return "error" if left is None else f"credits:{left}"
     if operation.startswith("state"):
         try:
-            states = judge.states(messages_of(document, "m1"), [PHONE])
+            states = judge.states(messages_of(document, "m1"), [PHONE], added)
         except ShapeError:
             states = [None]
-        return judge.classify(states[0] or "").replace(" ", "_")
+        return judge.classify(states[0] or "", added).replace(" ", "_")
     results = {each.outcome for each in judge.sent(parts, http_status, document).outcomes}
     return next(each for each in ("unknown", "refused", "accepted") if each in results)

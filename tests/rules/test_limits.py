@@ -117,6 +117,6 @@ def test_five_failed_checks_in_a_row_end_the_polling(tool: Tool, service: Servic
     service.always(accepting(service))
     job = sent(tool, of_phones(home, numbers(150)))
     service.received.clear()
-    service.always(respond({"error": "E1"}, 520))
+    service.always(respond({"error": "E1"}, 503))
     assert tool("job", "states", job).code == 4
     assert 5 <= len(service.received) <= 100  # the threads are given 100 messages at a time

@@ -77,7 +77,6 @@ def show(context: Context, which: Which) -> OwnResult:
 
     context.check_fields(JOB_FIELDS)
     job = which.found(context)
-    context.use_words_of(job.profile)
     return running.result(context, job)
 
 
@@ -176,12 +175,12 @@ def report(
     """List every recipient and the result, in the order of the file. A bulk command can read the report."""
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.found(context)
-    context.use_words_of(job.profile)
-    listing = Report(context.store, job, wanted)
+    words = context.words_of(job.profile)
+    listing = Report(context.store, job, words, wanted)
     context.check_fields(listing.columns)
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f"Job {clean(job.reference)} has no {kind}recipients"
-    return OwnResult(listing, listing.columns, Layout.REPORT, empty=empty, save=save)
+    return OwnResult(listing, listing.columns, Layout.REPORT, words=words, empty=empty, save=save)
 
 
 @command(
@@ -256,8 +255,8 @@ def resend(
     job = which.found(context)
     running.check_account(context, job)
     store = context.store
-    outcomes, words = selected(store, job.number, [only])
-    count = owners.resendable(store, job.number, outcomes, words)
+    outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))
+    count = owners.resendable(store, job.number, outcomes, states)
     if not count:
         context.note(f"Job {clean(job.reference)} has no {only} recipients; nothing was sent.")
         return running.result(context, job)
@@ -266,7 +265,7 @@ def resend(
         return running.result(context, job)
     risk = " Some people may get it twice." if only == "unknown" else ""
     prompts.confirm(context, f"Resend the message to {plural(count, f'{only} recipient')}?{risk}", "nothing was sent")
-    owners.resend(store, job.number, outcomes, words, expected=count)
+    owners.resend(store, job.number, outcomes, states, expected=count)
     return running.send(context, jobs.get(store, job.number), only_resend=True)
 
 

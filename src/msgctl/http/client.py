@@ -36,6 +36,7 @@ from msgctl.http.response import Response, check, parse, without_response
 from msgctl.http.transport import NoResponseError, RawResponse, Transport
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import REFUSED
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean
 
 MAX_URL = 65_000
@@ -53,9 +54,9 @@ class Client:
     """Makes requests to one base URL with one credential, over a connection that is kept open; for one thread.
 
     ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
-    the transports of the sandbox; without it, the network is used. ``log`` gets a line for each request and response
-    at ``verbosity`` 1, and also their headers and bodies at 2. ``counter`` is the run's, for whether anything was sent.
-    The key is redacted in all responses, errors and log lines.
+    the transports of the sandbox; without it, the network is used. ``added`` are the words of the profile.
+    ``log`` gets a line for each request and response at ``verbosity`` 1, and also their headers and bodies at 2.
+    ``counter`` is the run's, for whether anything was sent. The key is redacted in all responses, errors and log lines.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Client:
         counter: SentCounter | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        added: AddedWords = NO_WORDS,
     ) -> None:
         self._base_url = base_url
         self._path = percent_encoded(urlsplit(base_url).path)
@@ -81,6 +83,7 @@ class Client:
         self._counter = counter or SentCounter()
         self._sleep = sleep
         self._clock = clock
+        self._added = added
         self._new_transport = transport or partial(Transport, base_url)
         self._transport = self._new_transport()
 
@@ -114,7 +117,7 @@ class Client:
         """Return the parsed response, or raise the error that it means, like `send`. Call it once per response."""
         with _parsing:
             try:
-                parsed = parse(request, response, self._base_url, is_sandbox=self._is_sandbox)
+                parsed = parse(request, response, self._base_url, is_sandbox=self._is_sandbox, added=self._added)
             except (RefusedError, TurnedAwayError) as error:
                 self._count(request, -1)
                 raise without_frames(error) from None  # another thread parses next

@@ -20,6 +20,7 @@ from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place
 from msgctl.outcomes.judge import RequestParts
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 
 Value = str | bool | Sequence[str] | None
 Pairs = tuple[tuple[str, str], ...]
@@ -69,9 +70,8 @@ class Request(NamedTuple):
             phone = body.get("phone") if isinstance(body, dict) else None
         return [str(phone) if isinstance(phone, str) else None]
 
-    @property
-    def sent(self) -> RequestParts:
-        """The parts of the request that a response may repeat."""
+    def parts(self, added: AddedWords = NO_WORDS) -> RequestParts:
+        """Return the parts of the request that a response may repeat, with the words of a profile."""
         values = {value for _, value in (*self.query, *self.form)}
         if self.json is not None:
             with suppress(ShapeError):
@@ -79,8 +79,15 @@ class Request(NamedTuple):
         phones = self.phones or [None]
         values |= {phone for phone in phones if phone}
         numbers = {value for value in values if value.isdecimal()} | {str(len(phones))}
-        is_block, is_link = self.operation is operations.BLOCK_PHONE, self.operation is operations.URL_SHORT
-        return RequestParts(phones, frozenset(values), frozenset(numbers), is_block, is_link)
+        return RequestParts(
+            phones,
+            frozenset(values),
+            frozenset(numbers),
+            is_block=self.operation is operations.BLOCK_PHONE,
+            is_link=self.operation is operations.URL_SHORT,
+            is_call=self.operation is operations.SEND_CALL,
+            added=added,
+        )
 
     @property
     def max_response(self) -> int:

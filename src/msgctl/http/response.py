@@ -28,9 +28,22 @@ from msgctl.errors import (
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation
 from msgctl.outcomes import judge
-from msgctl.outcomes.judge import EXPLAINED, RATE_LIMITED, REFUSALS, REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.judge import (
+    EXPLAINED,
+    NO_RECIPIENTS,
+    PARTIAL_CONTENT,
+    RATE_LIMITED,
+    REFUSALS,
+    REFUSED,
+    UNKNOWN,
+    Doubt,
+    Outcome,
+    RequestParts,
+)
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import shorten
+from msgctl.values import quote
 
 if TYPE_CHECKING:
     from msgctl.http.request import Request
@@ -47,7 +60,7 @@ REQUEST_TIMEOUT = 408
 CHECK_BEFORE_RETRYING = {
     operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
     operations.URL_SHORT: "Before making it again, check if it exists: msgctl url stats NAME --since today",
-    operations.VERIFY_2FA: "The code may be used up: if in doubt, send a new one.",
+    operations.VERIFY_2FA: "The code may be used up. Ask for a new code.",
 }
 """Hints for requests with an unknown outcome, by operation; all other operations send."""
 CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
@@ -60,7 +73,8 @@ CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 class Response:
     """A response as the service sent it (``body``), and its JSON (``content``).
 
-    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change.
+    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change, and ``parts``
+    are the parts of its request.
     """
 
     operation: Operation
@@ -69,6 +83,12 @@ class Response:
     content: Any
     record: Callable[[], Mapping[str, Any]]
     outcomes: Sequence[Outcome] = ()
+    parts: RequestParts = NO_RECIPIENTS
+
+    @property
+    def missing_words(self) -> Sequence[str]:
+        """The texts that a profile could add to make the outcomes certain."""
+        return judge.missing_words(self.parts, self.http_status, self.content)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -90,17 +110,24 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
     return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
-def read(request: Request, body: bytes, http_status: int) -> Response:
+def read(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     document = load_json(body)
-    sent = request.sent
-    judgement = judge.sent(sent, http_status, document, len(body))
-    record = partial(convert, request.operation, document, sent.known_phones)
-    return Response(request.operation, http_status, body, document, record, judgement.outcomes)
+    parts = request.parts(added)
+    judgement = judge.sent(parts, http_status, document, len(body))
+    record = partial(convert, request.operation, document, parts.known_phones)
+    return Response(request.operation, http_status, body, document, record, judgement.outcomes, parts)
 
 
-def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox: bool = False) -> Response:
-    """Return the record in a response, with the outcomes of its recipients.
+def parse(
+    request: Request,
+    response: RawResponse,
+    base_url: str,
+    *,
+    is_sandbox: bool = False,
+    added: AddedWords = NO_WORDS,
+) -> Response:
+    """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
 
     Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
     record accepts any body.
@@ -112,7 +139,7 @@ def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox:
         document = None if fault else load_json(response.body, is_unique=is_unique)
     except ShapeError as error:
         fault = str(error)
-    failure = Failure(request, response, document, base_url, is_sandbox)
+    failure = Failure(request, response, document, base_url, is_sandbox, request.parts(added))
     if operation.effect is Effect.READS:
         record = _read(failure, fault)
     elif operation is operations.VERIFY_2FA:
@@ -125,23 +152,27 @@ def parse(request: Request, response: RawResponse, base_url: str, *, is_sandbox:
 def _sent(failure: Failure, fault: str) -> Response:
     response, document = failure.response, failure.document
     operation, status = failure.request.operation, response.status
-    sent = failure.request.sent
-    judgement = judge.sent(sent, status, document, len(response.body))
-    if judgement.is_refused or (sent.is_link and judgement.outcomes[0].outcome == REFUSED):
+    parts = failure.parts
+    judgement = judge.sent(parts, status, document, len(response.body))
+    if judgement.is_refused or (parts.is_link and judgement.outcomes[0].outcome == REFUSED):
         if status == RATE_LIMITED:
             raise failure.rate_limited(judgement.outcomes)
         raise failure.refused(judgement.outcomes)
-    if not response.is_success:
+    if not judge.is_whole_success(status):
         raise failure.in_doubt(failure.of_status, judgement.outcomes)
     if not operation.record.fields and not response.fault:
         record = document if isinstance(document, dict) else {}
         return Response(operation, status, response.body, document, lambda: record)
     if fault:
         raise failure.in_doubt(failure.unusable(fault), judgement.outcomes)
-    if sent.is_link and judgement.outcomes[0].outcome == UNKNOWN:
-        raise failure.in_doubt("the response does not show whether the short URL was created", judgement.outcomes)
-    convert_later = partial(convert, operation, document, sent.known_phones)
-    return Response(operation, status, response.body, document, convert_later, judgement.outcomes)
+    convert_later = partial(convert, operation, document, parts.known_phones)
+    result = Response(operation, status, response.body, document, convert_later, judgement.outcomes, parts)
+    if parts.is_link and judgement.outcomes[0].outcome == UNKNOWN:
+        why = f"the response does not show whether the short URL was created{because_of(judgement.outcomes)}"
+        error = failure.in_doubt(why, judgement.outcomes)
+        error.word = ("accepted", result.missing_words)
+        raise error
+    return result
 
 
 def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
@@ -152,17 +183,18 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.refused()
     if status == RATE_LIMITED:
         raise failure.rate_limited()
-    if status == REQUEST_TIMEOUT or (status >= 500 and status != SERVICE_ERROR):
-        raise failure.in_doubt(failure.of_status)
-    if fault and not response.is_success:
+    is_breakdown = failure.is_breakdown and status != SERVICE_ERROR
+    if is_breakdown or status == PARTIAL_CONTENT or (fault and not response.is_success):
         raise failure.in_doubt(failure.of_status)
     if fault:
         raise failure.in_doubt(failure.unusable(fault))
+    if status in EXPLAINED and judge.may_use_up(document):
+        raise failure.in_doubt(failure.of_status)
     if not response.is_success:
         raise failure.not_verified()
-    verification = judge.verified(failure.request.sent, document)
-    if not verification.is_verified:
-        raise failure.not_verified(verification.word)
+    doubt = judge.doubt_of_code(failure.parts, document)
+    if doubt is not None:
+        raise failure.not_verified(doubt)
     record = convert(failure.request.operation, document)
     result = next((record[name] for name in RESULTS if name in record), None)
     return {"status": result, **record}
@@ -172,7 +204,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
     response, document = failure.response, failure.document
     operation = failure.request.operation
-    if not response.is_success:
+    if not judge.is_whole_success(response.status):
         raise failure.of_read()
     if response.is_late:
         raise without_response(failure.request, fault)
@@ -212,7 +244,7 @@ def without_response(request: Request, why: str) -> MsgctlError:
         return TurnedAwayError(f"The request was sent, but {why}", "Try again a little later.", reason="unavailable")
     outcomes: Sequence[Outcome] = ()
     if request.operation is not operations.VERIFY_2FA:
-        outcomes = [Outcome(phone, UNKNOWN) for phone in request.sent.phones]
+        outcomes = [Outcome(phone, UNKNOWN) for phone in request.parts().phones]
     return outcome_unknown(request, why, outcomes)
 
 
@@ -224,16 +256,15 @@ def outcome_unknown(
         f"The request was sent, but {why}",
         check(request),
         consequence="it may have been carried out",
-        word=word_of(outcomes),
         recipients=outcomes,
         details=details,
     )
 
 
-def word_of(outcomes: Sequence[Outcome]) -> tuple[str, str] | None:
-    """Return the kind and the text of a word that made an outcome unknown."""
-    word = next((outcome.word for outcome in outcomes if outcome.word), None)
-    return None if word is None else (judge.likely_kind(word), word)
+def because_of(outcomes: Sequence[Outcome]) -> str:
+    """Return a clause with the field that made an outcome unknown; empty if no field did."""
+    doubt = next((outcome.doubt for outcome in outcomes if outcome.doubt), None)
+    return "" if doubt is None else f", because its {shorten(doubt.field, 60)} is {quote(shorten(doubt.value, 60))}"
 
 
 class Failure(NamedTuple):
@@ -247,11 +278,17 @@ class Failure(NamedTuple):
     document: Any
     base_url: str
     is_sandbox: bool
+    parts: RequestParts
 
     @property
     def is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
-        return judge.sent(judge.NO_RECIPIENTS, self._status, self.document).is_refused
+        return judge.sent(self.parts, self._status, self.document).is_refused
+
+    @property
+    def is_breakdown(self) -> bool:
+        """Whether the status is that of a service that did not carry out the request in time, or at all."""
+        return self._status == REQUEST_TIMEOUT or 500 <= self._status < 600
 
     @property
     def of_status(self) -> str:
@@ -270,13 +307,13 @@ class Failure(NamedTuple):
 
     def of_read(self) -> MsgctlError:
         """Return the error for a request that only reads and whose status is not a success."""
-        if self._status in REFUSALS or self._status == 400:
+        if self._status in REFUSALS:
             return self.refused()
         if self._status == RATE_LIMITED:
             return self.rate_limited()
-        if self._status == SERVICE_ERROR and judge.fail(self.document):
-            return self.refused()
-        if self._status == REQUEST_TIMEOUT or self._status >= 500:
+        if self._status in EXPLAINED:
+            return self.unavailable() if judge.is_passing_fault(self.document) else self.refused()
+        if self.is_breakdown:
             return self.unavailable()
         return self.unreadable(self.of_status)
 
@@ -285,10 +322,11 @@ class Failure(NamedTuple):
         reason = "unauthorized" if self._status in (401, 403) else "refused"
         return self._refused("The service refused the request", reason, self._consequence(), outcomes)
 
-    def not_verified(self, word: str | None = None) -> MsgctlError:
+    def not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
         """Return the error for a code that the service did not confirm."""
         error = self._refused("The code was not verified", "not_verified")
-        error.word = ("verified", word) if word else None
+        if doubt and judge.would_verify(self.parts, self.document, doubt):
+            error.word = ("verified", [doubt.value])
         return error
 
     def _refused(self, what: str, reason: str, consequence: str = "", outcomes: Sequence[Outcome] = ()) -> MsgctlError:

@@ -20,12 +20,15 @@ from msgctl.http.request import Request, build
 from msgctl.jsontext import Number
 from msgctl.lists.rows import Row
 from msgctl.lists.template import Placeholder, Template
+from msgctl.outcomes.judge import is_whole_success
 from msgctl.text import shorten
 
 Value = TypeVar("Value")
 
 IN_FLIGHT = 8
 """Maximum simultaneous requests of `url bulk` and `url clicks`."""
+NOT_FOUND = (400, 404, 520)
+"""HTTP statuses of a look-up that mean that there is no such link, if its text does not speak of a breakdown."""
 LINE = "line"
 """The placeholder of the line in the file."""
 
@@ -154,11 +157,13 @@ def _look_up(client: Client, link: Link, today: date) -> str | None:
     """Return the short URL with the name of a link; None if the service has none."""
     try:
         document = client.send(look_up(link, today)).document
-    except RefusedError:
-        return None
-    except UnreadableError as error:
-        # A JSON document without statistics means that the link does not exist. A page of HTML means nothing.
-        if error.details is None or not 200 <= error.details.http_status < 300 or error.details.document is None:
+    except (RefusedError, UnreadableError) as error:
+        # A refusal, or a JSON document without statistics, means that the link does not exist. A page of HTML in a 2xx
+        # means nothing, and neither does a refusal of the key or the method.
+        details = error.details
+        if details is None or not (details.http_status in NOT_FOUND or is_whole_success(details.http_status)):
+            raise
+        if isinstance(error, UnreadableError) and details.document is None:
             raise
         return None
     return _checked(link, document)

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import Delivery, classify, is_final
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.store import recipients, results
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
@@ -65,6 +66,7 @@ class Summary:
     repeats: int = 0
     over_limit: int = 0
     states: Mapping[str, int] | None = None
+    words: AddedWords = NO_WORDS
     replayed: bool = False
 
     @property
@@ -88,7 +90,7 @@ class Summary:
         return self.accepted - self.delivered - self.undelivered
 
     def _in(self, delivery: str) -> int:
-        return sum(number for state, number in (self.states or {}).items() if _delivery(state) == delivery)
+        return sum(number for state, number in (self.states or {}).items() if _delivery(state, self.words) == delivery)
 
     def document(self) -> dict[str, Any]:
         """Return the fields by name; without delivery states, only the fields of a list."""
@@ -143,8 +145,11 @@ def summary(job: Job) -> Summary:
     )
 
 
-def details(store: Store, job: Job) -> Summary:
-    """Return the summary of a job, with its window, its limit, why people are left out, and its delivery states."""
+def details(store: Store, job: Job, words: AddedWords) -> Summary:
+    """Return the summary of a job, with its window, its limit, why people are left out, and its delivery states.
+
+    ``words`` are the words of its profile.
+    """
     settings = Settings.load(job.settings)
     exclusions: Counter[str] = Counter()
     if job.excluded:
@@ -159,24 +164,25 @@ def details(store: Store, job: Job) -> Summary:
         repeats=exclusions["repeats"],
         over_limit=exclusions["over_limit"],
         states=states,
+        words=words,
     )
 
 
-def selected(store: Store, job: int, only: Collection[str]) -> tuple[list[str], list[str] | None]:
+def selected(store: Store, job: int, only: Collection[str], words: AddedWords) -> tuple[list[str], list[str] | None]:
     """Return the outcomes and the delivery states that select recipients; ``only`` may contain `DELIVERIES`."""
     outcomes = [name for name in only if name in OUTCOMES]
     wanted = {name for name in only if name in DELIVERIES}
     if not wanted:
         return outcomes, None
-    states = [state for state in results.states(store, job) if _delivery(state) in wanted]
+    states = [state for state in results.states(store, job) if _delivery(state, words) in wanted]
     return outcomes, [state or "" for state in states]
 
 
-def _delivery(state: str | None) -> str:
+def _delivery(state: str | None, words: AddedWords) -> str:
     """Return the class of a delivery state, one of `DELIVERIES`."""
-    if state is None or not is_final(state):
+    if state is None or not is_final(state, words):
         return ON_ITS_WAY
-    return DELIVERED if classify(state) is Delivery.DELIVERED else UNDELIVERED
+    return DELIVERED if classify(state, words) is Delivery.DELIVERED else UNDELIVERED
 
 
 class Report:
@@ -185,9 +191,10 @@ class Report:
     ``only`` limits it to some of `OUTCOMES` and `DELIVERIES`.
     """
 
-    def __init__(self, store: Store, job: Job, only: Collection[str] = ()) -> None:
+    def __init__(self, store: Store, job: Job, words: AddedWords, only: Collection[str] = ()) -> None:
         self._store = store
         self._job = job
+        self._words = words
         self._only = only
         settings = Settings.load(job.settings)
         self._fixed = settings.fixed
@@ -204,7 +211,7 @@ class Report:
         number, is_running = self._job.number, self._job.is_running
         if not self._only:
             return recipients.report(self._store, number, is_running=is_running)
-        outcomes, states = selected(self._store, number, self._only)
+        outcomes, states = selected(self._store, number, self._only, self._words)
         if not outcomes and not states:
             return iter(())
         return recipients.report(self._store, number, outcomes=outcomes, states=states, is_running=is_running)

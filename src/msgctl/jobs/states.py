@@ -18,6 +18,7 @@ from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.limits import RateLimiter
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import is_final, reaches, states
+from msgctl.outcomes.words import AddedWords
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.results import Sent
@@ -42,12 +43,15 @@ class Poller:
     failed. `stop` ends `run` after the requests in flight.
     """
 
-    def __init__(self, store: Store, job: Job, connect: Callable[[], Client], *, until: str | None = None) -> None:
-        """``connect`` creates a client with its own connection."""
+    def __init__(
+        self, store: Store, job: Job, connect: Callable[[], Client], added: AddedWords, until: str | None
+    ) -> None:
+        """``connect`` creates a client with its own connection. ``added`` are the words of the profile."""
         self._store = store
         self._job = job
         self._settings = Settings.load(job.settings)
         self._connect = connect
+        self._added = added
         self._until = until
         self._limiter = RateLimiter(self._settings.rate)
         self._clients: SimpleQueue[Client] = SimpleQueue()
@@ -67,7 +71,7 @@ class Poller:
 
     def is_final(self, state: str) -> bool:
         """Return whether a message in a state needs no more checks."""
-        return is_final(state) or (self._until is not None and reaches(state, self._until))
+        return is_final(state, self._added) or (self._until is not None and reaches(state, self._until, self._added))
 
     def stop(self) -> None:
         """Send no more requests. Any thread may call this."""
@@ -111,7 +115,7 @@ class Poller:
             client = self._connect()
         try:
             document = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document
-            return _Polled(group, states(document["data"], [sent.phone or "" for sent in group]))
+            return _Polled(group, states(document["data"], [sent.phone or "" for sent in group], self._added))
         except MsgctlError as error:
             return _Polled(group, error=without_frames(error))
         except Exception as error:  # noqa: BLE001 (one message must not end the others)

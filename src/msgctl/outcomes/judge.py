@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from operator import itemgetter
@@ -18,18 +19,24 @@ from msgctl.outcomes import words
 from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message, stored
 from msgctl.outcomes.words import (
     ALONE,
-    CARRIER,
     DELIVERED,
     ERROR,
     FAILED,
     GOOD,
     NEGATION,
     NO_ANSWER,
+    NO_WORDS,
+    NOT_A_CODE,
+    NOT_A_DELIVERY,
+    OPEN,
+    REASON,
     SENT,
     VERIFIED,
-    is_added,
+    AddedWords,
+    Text,
     read,
 )
+from msgctl.text import shorten
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -42,39 +49,67 @@ RATE_LIMITED = 429
 """The HTTP status of a request that was turned away for now."""
 EXPLAINED = frozenset({400, 520})
 """HTTP statuses of a refusal, if the response gives a reason."""
+PARTIAL_CONTENT = 206
+"""The HTTP status of a part of a response."""
 ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".split())
-"""Fields that repeat the request."""
+"""Fields that repeat the request; in the response to a call, ``message`` may, too."""
 
 MAX_READ = 250_000
 """Maximum characters of the texts in a response to a send, and two for each value. A longer one is unknown."""
 MAX_READ_EACH = 200
 """Characters of a response that each recipient adds to `MAX_READ`."""
+MAX_MISSING = 3
+"""Maximum texts that a hint suggests to add to a profile."""
 MIN_DIGITS = 7
 """Minimum digits of a number that may lack its country code."""
 
 
-class RequestParts(NamedTuple):
+@dataclass(frozen=True)
+class RequestParts:
     """The parts of a request that a response may repeat.
 
     ``phones`` are the recipients; None is a recipient whom only the user's own body specifies. ``echoes`` are all
     values and the phones. ``numbers`` are the values that a good text may contain: phones, the code, and the number of
-    recipients.
+    recipients. ``added`` are the texts of the profile.
     """
 
-    phones: Sequence[str | None]
+    phones: Sequence[str | None] = (None,)
     echoes: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     is_block: bool = False
     is_link: bool = False
+    is_call: bool = False
+    added: AddedWords = NO_WORDS
 
     @property
     def known_phones(self) -> list[str]:
         """The recipients whose numbers are known."""
         return [phone for phone in self.phones if phone]
 
+    @cached_property
+    def recipients(self) -> RecipientFinder:
+        """The recipients, to be found by a number in a response."""
+        return RecipientFinder(self.phones)
 
-NO_RECIPIENTS = RequestParts([None])
+
+NO_RECIPIENTS = RequestParts()
 """A request without known recipients."""
+
+
+class Doubt(NamedTuple):
+    """The field that made an outcome unknown, or a code not verified, and its value as text."""
+
+    field: str
+    value: str
+
+    @property
+    def word(self) -> str | None:
+        """The text, if a profile may add it as good: not if it speaks of a failure, or is a number of any field."""
+        text = read(self.value).words
+        both = (*text, *read(self.field).words)
+        is_bad = FAILED.among(both) or ERROR.among(both) or NEGATION.among(both) or _ERROR_CODE.fullmatch(self.value)
+        is_number = not any(char.isalpha() for char in self.value) and self.field not in ("status", "state")
+        return None if is_bad or is_number or not text else self.value
 
 
 CREDIT = 1_000_000
@@ -90,7 +125,7 @@ class Outcome(NamedTuple):
 
     ``phone`` is the number in the request, or in the entry if the request has none. ``id``, ``status`` and ``error``
     are text as the service sent it. ``credits`` are millionths; those of an entry with several recipients are divided
-    among them. ``word`` is the text that made the outcome unknown.
+    among them. ``doubt`` is the field that made the outcome unknown.
     """
 
     phone: str | None
@@ -99,7 +134,7 @@ class Outcome(NamedTuple):
     status: str | None = None
     credits: int | None = None
     error: str | None = None
-    word: str | None = None
+    doubt: Doubt | None = None
 
 
 def millionths(credits: str | None) -> int | None:
@@ -138,23 +173,31 @@ def _is_zero(value: Any) -> bool:
     return value is False or (isinstance(value, str) and value.strip().lower() in ("0", "false"))
 
 
-def _is_nothing(request: RequestParts, value: Any) -> bool:
+def _is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
     if value in (None, "", [], {}) or _is_zero(value):
         return True
     if not isinstance(value, str):
         return False
     is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
-    return is_none or read(value).is_all(GOOD, numbers=request.numbers)
+    return is_none or read(value).is_all(GOOD, numbers=numbers)
+
+
+_WHOLE = re.compile(r"[0-9]{1,9}(\.0+)?", re.ASCII)
+
+
+def _whole(value: Any) -> int | None:
+    """Return a whole number that is not negative, or None."""
+    return int(float(value)) if isinstance(value, str) and _WHOLE.fullmatch(value) else None
 
 
 _PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
 _NO_DIGITS = re.compile("[^0-9]+")
 
 
-def _is_echo(request: RequestParts, value: Any) -> bool:
+def _is_echo(echoes: frozenset[str], value: Any) -> bool:
     """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
     return isinstance(value, str) and (
-        value in request.echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in request.echoes)
+        value in echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in echoes)
     )
 
 
@@ -172,18 +215,47 @@ def _text(value: Any) -> str:
 # --- fields
 
 
+_MESSAGES = frozenset(
+    """
+    msg message mensaje mensagem detail detalle description descripcion descricao reason motivo result resultado
+    info note warning mode modo
+    """.split()
+)
+"""Fields that contain a message in words."""
+_COUNTS = frozenset("recipient count number".split())
+"""Fields of how many, or which, people get the message."""
+_WHO = frozenset("to number mobile msisdn recipient destination".split())
+"""Fields of who gets the message."""
+_NO_IDS = frozenset(
+    """
+    code codigo error errno statu state request trace fbtrace api count price time timestamp total info instance
+    retcode result
+    """.split()
+)
+"""Words in the name of a field that contains no id of a message."""
+
+
 class _Name:
     """The meaning of a field's name."""
 
     def __init__(self, name: str, of_block: bool) -> None:
-        self.words = frozenset(read(name, of_block=of_block).words)
+        words_of_name = read(name, of_block=of_block).words
+        only = words_of_name[0] if len(words_of_name) == 1 else ""
+        self.text = name
+        self.words = frozenset(words_of_name)
         self.is_echo = name in ECHOES
         self.is_result = name in RESULTS
         self.is_failure = FAILED.among(self.words)
         self.is_error = self.is_failure or ERROR.among(self.words)
-        self.is_good = name in ("status", "state") or GOOD.among(self.words)
+        self.is_status = name in ("status", "state")
+        self.is_good = GOOD.among(self.words)
+        self.is_count = only in _COUNTS
+        self.is_who = only in _WHO
+        self.is_message = only in _MESSAGES
+        self.is_number_of_people = self.is_good or VERIFIED.among(self.words)
+        self.is_about_people = self.is_count or self.is_who or self.is_number_of_people
         self.is_code = not self.words.isdisjoint({"code", "codigo", "statu"})
-        self.may_be_id = self.words.isdisjoint({"code", "codigo", "error", "errno", "statu", "state"})
+        self.may_be_id = self.words.isdisjoint(_NO_IDS)
 
 
 @lru_cache(maxsize=512)
@@ -192,8 +264,10 @@ def _name(name: str, of_block: bool) -> _Name:
 
 
 class _Field(NamedTuple):
-    """A field that is not an object or array. ``is_error`` means that its name, or the name of an enclosing object,
-    describes a failure. ``is_echo`` means that one of these names is in `ECHOES`.
+    """A field that is not an object or a filled array.
+
+    ``is_error`` means that its name, or the name of an enclosing object, describes a failure. ``is_echo`` means that
+    one of these names is in `ECHOES`.
     """
 
     name: _Name
@@ -211,11 +285,20 @@ def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
             for inner_name, inner in value.items():
                 meaning = _name(words.cut(inner_name), of_block)
                 waiting.append(_Field(meaning, inner, is_error or meaning.is_error, is_echo or meaning.is_echo))
-        elif isinstance(value, list):
+        elif isinstance(value, list) and value:
             waiting += [_Field(name, inner, is_error, is_echo) for inner in value]
         else:
             fields.append(_Field(name, value, is_error, is_echo))
     return fields
+
+
+def _text_of(content: Any, echoes: frozenset[str] = frozenset()) -> Text:
+    """Return the words of all texts at any depth, read together."""
+    return words.together(
+        read(field.value)
+        for field in _fields(content)
+        if isinstance(field.value, str) and not field.is_echo and not _is_echo(echoes, field.value)
+    )
 
 
 def _stated(content: Object) -> list[Any]:
@@ -231,18 +314,23 @@ def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX
 
     ``size`` is the number of bytes of the response: a small response cannot be too long.
     """
-    if http_status in REFUSALS or http_status == RATE_LIMITED:
-        return _unknown(request) if _has_acceptance(request, document) else _refused(request, document)
-    is_success = 200 <= http_status < 300
-    if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
+    if size >= MAX_READ and _is_too_long(document, request):
         return _unknown(request)
-    if size >= MAX_READ and _is_too_long(request, document):
+    if http_status in REFUSALS or http_status == RATE_LIMITED:
+        is_good = isinstance(document, (dict, list)) and any(
+            _is_good(request, field) for field in _fields(document, of_block=request.is_block)
+        )
+        return _unknown(request) if is_good else _refused(request, document)
+    is_success = is_whole_success(http_status)
+    if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
         return _unknown(request)
     if request.is_link and is_success and (links := _links(request, document)):
         return _of_links(request, document, links)
     outer = document if isinstance(document, dict) else {"data": document}
     data = outer.get("data")
     entries = entries_of(data, request.known_phones)
+    if not entries and data is document:  # an array without a record
+        return _unknown(request)
     record = _Record(request, {name: value for name, value in outer.items() if name != "data" or not entries})
     verdicts = [record.verdict(entry) for entry in entries]
     are_refused = all(verdict.outcome == REFUSED for verdict in verdicts)
@@ -256,8 +344,13 @@ def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX
     return judgement
 
 
-def _unknown(request: RequestParts, word: str | None = None) -> Judgement:
-    return Judgement([Outcome(phone, UNKNOWN, word=word) for phone in request.phones])
+def is_whole_success(http_status: int) -> bool:
+    """Return whether a status is that of a successful request with a whole response."""
+    return 200 <= http_status < 300 and http_status != PARTIAL_CONTENT
+
+
+def _unknown(request: RequestParts, doubt: Doubt | None = None) -> Judgement:
+    return Judgement([Outcome(phone, UNKNOWN, doubt=doubt) for phone in request.phones])
 
 
 def _refused(request: RequestParts, document: Any) -> Judgement:
@@ -265,12 +358,19 @@ def _refused(request: RequestParts, document: Any) -> Judgement:
     return Judgement([Outcome(phone, REFUSED, error=error) for phone in request.phones], is_refused=True)
 
 
-def _has_acceptance(request: RequestParts, document: Any) -> bool:
-    """Return whether a `status` or `state`, at any depth, is an acceptance."""
-    return any(_accepts(request, value) for content in objects(document) for value in _stated(content))
+def _is_good(request: RequestParts, field: _Field) -> bool:
+    """Return whether a field means that something was done, under a status of a refusal."""
+    name, value = field.name, field.value
+    if name.is_status and _accepts(request, value):
+        return True
+    if _is_one(value) or 0 < (_whole(value) or 0) <= len(request.phones):
+        return name.is_good
+    is_text = isinstance(value, str) and not isinstance(value, Number)
+    is_echo = name.is_echo or _is_echo(request.echoes, value)
+    return is_text and not is_echo and _accepts(request, value)
 
 
-def _is_too_long(request: RequestParts, document: Any) -> bool:
+def _is_too_long(document: Any, request: RequestParts) -> bool:
     """Return whether a response has more text and values than a send can need."""
     left = MAX_READ + MAX_READ_EACH * len(request.phones)
     for value in values(document):
@@ -283,15 +383,15 @@ def _is_too_long(request: RequestParts, document: Any) -> bool:
 
 
 def _accepts(request: RequestParts, value: Any) -> bool:
-    """Return whether a value means acceptance: 1, or only words of `ACCEPTED`."""
-    if _is_one(value) or is_added("accepted", _text(value)):
+    """Return whether a value means acceptance: 1, or only words of `GOOD`."""
+    if _is_one(value) or request.added.has("accepted", _text(value)):
         return True
     return isinstance(value, str) and read(value, of_block=request.is_block).is_all(GOOD, numbers=request.numbers)
 
 
 def _fails(request: RequestParts, value: Any) -> bool:
     """Return whether a `status` or `state` means that nothing was done."""
-    if is_added("refused", _text(value)):
+    if request.added.has("refused", _text(value)):
         return True
     return isinstance(value, str) and not _accepts(request, value) and read(value).fails()
 
@@ -305,28 +405,54 @@ def _has_id(request: RequestParts, content: Any) -> bool:
         field.name.may_be_id
         and not field.name.is_echo
         and _ID.fullmatch(_text(field.value)) is not None
-        and not _is_echo(request, field.value)
+        and not _is_echo(request.echoes, field.value)
         for field in _fields(content)
     )
 
 
-_ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9]", re.ASCII)
+_ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?", re.ASCII)
+"""A code of 400 to 599, or below 0."""
 
 
 def _contradicts(request: RequestParts, field: _Field) -> bool:
     """Return whether a field contradicts an acceptance."""
     name, value = field.name, field.value
-    if (name.is_echo and not field.is_error) or is_added("accepted", _text(value)):
-        return False
-    if field.is_error and not _is_nothing(request, value):
+    if name.is_about_people and _is_about_others(request, name, value):
         return True
+    if request.added.has("accepted", _text(value)):
+        return False
+    if field.is_error and not _is_nothing(value, request.numbers):
+        return True
+    is_echo = name.is_echo or (request.is_call and name.text == "message")
+    if is_echo or name.is_error or _is_echo(request.echoes, value):
+        return False
     if _is_zero(value):
-        return name.is_good and not name.is_error
-    if field.is_error or _is_echo(request, value) or not isinstance(value, str):
+        return name.is_good or name.is_status
+    if not isinstance(value, str):
         return False
     if name.is_code and _ERROR_CODE.fullmatch(value):
         return True
-    return not _accepts(request, value) and read(value).is_doubtful
+    if isinstance(value, Number) or _accepts(request, value):
+        return False
+    is_message = name.is_message and not request.is_link
+    return read(value).is_doubtful or (is_message and not read(value, of_block=request.is_block).is_known)
+
+
+def _is_about_others(request: RequestParts, name: _Name, value: Any) -> bool:
+    """Return whether a field says that nobody, somebody else, or not everybody gets the message."""
+    if name.is_count and (value == [] or _is_zero(value)):
+        return True
+    if name.is_who and isinstance(value, str) and _is_of_stranger(request, value):
+        return True
+    return name.is_number_of_people and 1 < (_whole(value) or 0) < len(request.phones)
+
+
+def _is_of_stranger(request: RequestParts, numbers: str) -> bool:
+    """Return whether one of the numbers, separated by commas, is of no recipient."""
+    if None in request.phones and _is_echo(request.echoes, numbers):  # the user's own body contains it
+        return False
+    parts = [part for part in numbers.split(",") if len(_digits(part)) >= MIN_DIGITS]
+    return any(not request.recipients.among(part) for part in parts)
 
 
 def _contradiction(request: RequestParts, content: Any) -> _Field | None:
@@ -345,15 +471,15 @@ def _is_usual(own_id: Any) -> bool:
     """
     if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.fullmatch(own_id):
         return False
-    return "bad" not in own_id  # the only word of a list with such letters
+    return "bad" not in own_id and "added" not in own_id  # the only words of a list with such letters
 
 
 class _Verdict(NamedTuple):
-    """The outcome of an entry, its status, and the text that made the outcome unknown."""
+    """The outcome of an entry, its status, and the field that made the outcome unknown."""
 
     outcome: str
     status: str | None
-    word: str | None
+    doubt: Doubt | None
 
 
 class _Record:
@@ -368,15 +494,12 @@ class _Record:
     def verdict(self, entry: Object) -> _Verdict:
         """Return the verdict on an entry. Entries that differ only in their id and echoes are judged once."""
         own_id = entry.get("id", _AN_ID)
-        if not _is_usual(own_id) or own_id in self.request.echoes:
+        types = tuple(map(type, entry.values()))  # the number 1.0 means acceptance, the equal text does not
+        if not _is_usual(own_id) or own_id in self.request.echoes or dict in types or list in types:
             return self._verdict(entry)
         names = tuple(entry)
-        types = tuple(map(type, entry.values()))  # the number 1.0 means acceptance, the equal text does not
         kind = (names, types, _others(names)(entry))
-        try:
-            verdict = self._verdicts.get(kind)
-        except TypeError:  # an array or object cannot be a part of a key
-            return self._verdict(entry)
+        verdict = self._verdicts.get(kind)
         if verdict is None:
             verdict = self._verdicts[kind] = self._verdict(entry)
         return verdict
@@ -396,7 +519,7 @@ class _Record:
         else:
             own_id = entry.get("id")
             is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
-            is_good = is_id and not _is_echo(self.request, own_id)
+            is_good = is_id and not _is_echo(self.request.echoes, own_id)
         if not is_good or self._contradiction:
             return False
         return _contradiction(self.request, entry) is None
@@ -414,48 +537,48 @@ class _Record:
         may_have_id = is_failed and content is not self.own
         if not may_have_id and _has_id(request, content):
             return False
-        if any(is_added("refused", _text(value)) for value in stated):
-            return True
-        texts = [
-            read(field.value)
-            for field in _fields(content)
-            if isinstance(field.value, str) and not field.is_echo and not _is_echo(request, field.value)
-        ]
-        return words.together(texts).fails(with_reason=not is_failed)
+        if any(request.added.has("refused", _text(value)) for value in stated):
+            values_ = [field.value for field in _fields(content) if not field.is_echo]
+            if not any(_accepts(request, value) for value in values_):
+                return True
+        return _text_of(content, request.echoes).fails(with_reason=not is_failed)
 
-    def _doubt(self, entry: Object) -> str | None:
-        """Return the text that makes the outcome of an entry unknown, if a profile can add it."""
-        for value in (*_stated(entry), *self._stated):
-            if is_plain(value) and not _accepts(self.request, value):
-                return _text(value)
-        return _word(_contradiction(self.request, entry)) or _word(self._contradiction)
+    def _doubt(self, entry: Object) -> Doubt | None:
+        """Return the field that makes the outcome of an entry unknown."""
+        for content in (entry, self.own):
+            for name in ("status", "state"):
+                value = content.get(name)
+                if is_plain(value) and not _accepts(self.request, value):
+                    return Doubt(name, _text(value))
+        return _doubt(_contradiction(self.request, entry) or self._contradiction)
 
     def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> Outcome:
         """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
-        outcome, status, word = verdict
+        outcome, status, doubt = verdict
         own_id = stored(entry.get("id")) or stored(self.own.get("id"))
         phone = phone or stored(entry.get("phone"))
         error = service_message(entry) if outcome != ACCEPTED else None
-        return Outcome(phone, outcome, own_id, status, millionths(stored(entry.get("credits"))), error, word)
+        return Outcome(phone, outcome, own_id, status, millionths(stored(entry.get("credits"))), error, doubt)
 
 
 @lru_cache(maxsize=64)
 def _others(names: tuple[str, ...]) -> Callable[[Object], object]:
     """Return a function that returns the fields of an entry that differ between outcomes."""
-    others = [name for name in names if name not in ("id", "phone")]
+    others = [name for name in names if name != "id" and (name == "to" or name not in ECHOES)]
     return itemgetter(*others) if others else len
 
 
-def _word(contradiction: _Field | None) -> str | None:
-    """Return the text of a contradiction, if a profile can add it."""
-    if contradiction is None or contradiction.is_error or isinstance(contradiction.value, Number):
+def _doubt(contradiction: _Field | None) -> Doubt | None:
+    """Return a contradiction as a doubt."""
+    if contradiction is None:
         return None
-    return None if _is_zero(contradiction.value) else _text(contradiction.value)
+    value = contradiction.value
+    return Doubt(contradiction.name.text, "[]" if value == [] else _text(value))
 
 
 def _links(request: RequestParts, document: Any) -> list[Object]:
     """Return the objects in a response that contain a short URL of any form."""
-    return [content for content in objects(document) if not _is_nothing(request, content.get("urlShort"))]
+    return [content for content in objects(document) if not _is_nothing(content.get("urlShort"), request.numbers)]
 
 
 def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
@@ -464,23 +587,38 @@ def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> 
     short = links[0]["urlShort"]
     is_text = isinstance(short, str) and not isinstance(short, Number) and len(short.split()) == 1
     if contradiction or len(links) > 1 or not is_text or short == links[0].get("urlLong"):
-        return _unknown(request, _word(contradiction))
+        return _unknown(request, _doubt(contradiction))
     return Judgement([Outcome(phone, ACCEPTED) for phone in request.phones])
 
 
-def likely_kind(word: str) -> str:
-    """Return the kind of words that a text without a certain meaning may belong to: refused or accepted."""
-    text = read(word)
-    is_failure = FAILED.among(text.words) or ERROR.among(text.words)
-    return REFUSED if is_failure and not words.OPEN.among(text.words) else ACCEPTED
+def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
+    """Return the texts which a profile must add as accepted to make every unknown outcome certain; [] if none do."""
+    missing: list[str] = []
+    for _ in range(MAX_MISSING + 1):
+        added = request.added.plus("accepted", missing)
+        outcomes = sent(replace(request, added=added), http_status, document).outcomes
+        unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
+        if not unknown:
+            return missing
+        doubt = unknown[0].doubt
+        if doubt is None or doubt.word is None or doubt.word in missing:
+            break
+        missing.append(doubt.word)
+    return []
 
 
-def fail(document: Any) -> bool:
-    """Return whether the texts in the response to a read, read together, fail; too many texts do not."""
-    if _is_too_long(NO_RECIPIENTS, document):
-        return False
-    texts = [read(field.value) for field in _fields(document) if isinstance(field.value, str) and not field.is_echo]
-    return words.together(texts).fails()
+def is_passing_fault(document: Any) -> bool:
+    """Return whether the response to a read with status 400 or 520 is about a breakdown that may pass."""
+    if not isinstance(document, dict) or _is_too_long(document, NO_RECIPIENTS):
+        return True
+    text = _text_of(document)
+    return OPEN.among(text.words) and not FAILED.among(text.words) and not REASON.among(text.negated)
+
+
+def may_use_up(document: Any) -> bool:
+    """Return whether the response to a code, with status 400 or 520, is about a breakdown that may use it up."""
+    text = _text_of(document).words
+    return OPEN.among(text) and not any(bad.among(text) for bad in (FAILED, REASON, NEGATION))
 
 
 # --- who
@@ -492,8 +630,8 @@ def _of_record(record: _Record) -> Judgement:
     verdict = record.verdict(own)
     named: Sequence[str | None] = request.phones
     if "phone" in own and [*request.phones] != [None]:
-        named = RecipientFinder(request.phones).among(own["phone"])
-    stranger = verdict._replace(outcome=UNKNOWN)
+        named = request.recipients.among(own["phone"])
+    stranger = verdict._replace(outcome=UNKNOWN, doubt=verdict.doubt or Doubt("phone", _text(own.get("phone"))))
     return Judgement(
         [record.described(own, verdict if phone in named else stranger, phone) for phone in request.phones]
     )
@@ -505,7 +643,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     Without an entry, or if entries disagree, it is unknown.
     """
     phones = record.request.phones
-    numbers = RecipientFinder(phones)
+    numbers = record.request.recipients
     is_only = len(entries) == len(phones) == 1
     claimed: dict[str | None, Outcome] = {}
     lists: set[tuple[str, str]] = set()  # a hostile response repeats a list of all recipients in every entry
@@ -574,51 +712,59 @@ def _is_same(one: str, other: str) -> bool:
 # --- 2fa verify
 
 
-class Verification(NamedTuple):
-    """Whether a code is verified. ``word`` is the text that made it unknown."""
-
-    is_verified: bool
-    word: str | None = None
-
-
-def verified(request: RequestParts, document: Any) -> Verification:
-    """Return whether a 2xx response confirms the code, and none of its fields contradicts this."""
-    results = [content[name] for content in objects(document) for name in RESULTS if name in content]
-    for result in results:
-        if not _verifies(request, result):
-            return Verification(False, _text(result) or None)
+def doubt_of_code(request: RequestParts, document: Any) -> Doubt | None:
+    """Return the field of a 2xx response that does not confirm the code; None if each confirms it or has no meaning."""
+    for content in objects(document):
+        for name in RESULTS:
+            if name in content and not _verifies(request, content[name]):
+                return Doubt(name, _text(content[name]))
+    fields = _fields(document)
+    for field in fields:
+        if not field.name.is_result and not _is_harmless(request, field):
+            return _doubt(field)
     elements = [element for array in values(document) if isinstance(array, list) for element in array]
-    if not results or not all(isinstance(element, dict) for element in elements):
-        return Verification(False)
-    return Verification(all(field.name.is_result or _is_harmless(request, field) for field in _fields(document)))
+    if any(field.name.is_result for field in fields) and all(isinstance(element, dict) for element in elements):
+        return None
+    return Doubt("status", "")
+
+
+def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
+    """Return whether the code would be verified if a profile added the text of a doubt."""
+    added = request.added.plus("verified", [doubt.value])
+    return doubt.word is not None and doubt_of_code(replace(request, added=added), document) is None
 
 
 def _verifies(request: RequestParts, value: Any) -> bool:
-    """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED`."""
-    if _is_one(value) or is_added("verified", _text(value)):
+    """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED` about a code."""
+    if _is_one(value) or request.added.has("verified", _text(value)):
         return True
-    return isinstance(value, str) and read(value).is_all(VERIFIED, numbers=request.numbers)
+    if not isinstance(value, str):
+        return False
+    text = read(value)
+    return text.is_all(VERIFIED, numbers=request.numbers) and not NOT_A_CODE.among(text.words)
 
 
 # Names and values without a meaning for a code.
-_NEUTRAL = frozenset({"id", "expire", "attempt", "created", "channel", "credit"})
+_NEUTRAL = frozenset("id sid uuid reference date datetime at expire attempt created channel credit".split())
 _NEUTRAL_VALUE = re.compile(
-    r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d\S*( \S+)?|(?=\S*\d)[\w.:@/+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
+    r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d[^\s/]*( [^\s/]+)?|(?=\S*\d)[\w.:@+=-]+|sms|call|voice|whatsapp", re.IGNORECASE
 )
 
 
 def _is_harmless(request: RequestParts, field: _Field) -> bool:
     """Return whether a field does not contradict a code that is verified."""
     name, value = field.name, field.value
-    if value in (None, ""):
+    if value in (None, "", []):
         return True
     if name.is_failure or "error" in name.words:
         return _is_zero(value)
-    if _is_one(value) and VERIFIED.among(name.words):
+    is_about_it = not _is_one(value) or VERIFIED.among(name.words)
+    if (_verifies(request, value) and is_about_it) or _is_echo(request.echoes, value):
         return True
-    if (_verifies(request, value) and not _is_one(value)) or _is_echo(request, value):
-        return True
-    return not name.words.isdisjoint(_NEUTRAL) and _NEUTRAL_VALUE.fullmatch(_text(value)) is not None
+    if name.words.isdisjoint(_NEUTRAL) or not _NEUTRAL_VALUE.fullmatch(_text(value)):
+        return False
+    text = read(_text(value)).words
+    return not any(bad.among(text) for bad in (FAILED, OPEN, ERROR, NEGATION))
 
 
 # --- delivery states
@@ -633,11 +779,11 @@ class Delivery(StrEnum):
     DELIVERED = "delivered"
 
 
-def classify(state: str) -> Delivery:
+def classify(state: str, added: AddedWords) -> Delivery:
     """Return the class of a delivery state; an unknown state is on its way."""
-    if is_added("delivered", state):
+    if added.has("delivered", state):
         return Delivery.DELIVERED
-    if is_added("failed", state):
+    if added.has("failed", state):
         return Delivery.FAILED
     return _classify(words.cut(state))
 
@@ -645,30 +791,53 @@ def classify(state: str) -> Delivery:
 @lru_cache(maxsize=256)
 def _classify(state: str) -> Delivery:
     text = read(state)
-    if text.is_all(DELIVERED, VERIFIED) and not CARRIER.among(text.words):
+    if text.is_all(DELIVERED, VERIFIED) and not NOT_A_DELIVERY.among(text.words):
         return Delivery.DELIVERED
     if text.is_all(NO_ANSWER, NEGATION) and (ALONE.among(text.plain) or NO_ANSWER.among(text.negated)):
         return Delivery.NOT_ANSWERED
     return Delivery.FAILED if text.fails() else Delivery.ON_ITS_WAY
 
 
-def is_final(state: str) -> bool:
+def is_final(state: str, added: AddedWords) -> bool:
     """Return whether a state is final."""
-    return classify(state) is not Delivery.ON_ITS_WAY
+    return classify(state, added) is not Delivery.ON_ITS_WAY
 
 
-def is_delivered(state: str) -> bool:
+def is_delivered(state: str, added: AddedWords) -> bool:
     """Return whether a state means that the message arrived, or that the call was answered."""
-    return classify(state) is Delivery.DELIVERED
+    return classify(state, added) is Delivery.DELIVERED
 
 
-def reaches(state: str, goal: str) -> bool:
+def reaches(state: str, goal: str, added: AddedWords) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
     text = read(state)
-    return is_delivered(state) or (goal == "sent" and text.is_all(GOOD) and SENT.among(text.words))
+    return is_delivered(state, added) or (goal == "sent" and text.is_all(GOOD) and SENT.among(text.words))
 
 
-def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None]:
+def state_of(message: Object, added: AddedWords) -> str | None:
+    """Return the delivery state of a message, or None.
+
+    If another field contradicts a delivery, the state says so, and is on its way.
+    """
+    state = stored(message.get("state"))
+    if state is None or not (is_delivered(state, added) and (denial := _denial(message))):
+        return state
+    return f"{state}, but {shorten(denial.field, 60)} is {shorten(denial.value, 60)}"
+
+
+def _denial(message: Object) -> Doubt | None:
+    """Return a field beside a state which says that the message was not delivered."""
+    for name, value in message.items():
+        meaning = _name(words.cut(name), False)
+        is_error = ERROR.among(meaning.words) and not _is_nothing(value)
+        if is_error or (meaning.is_good and _is_zero(value)):
+            return Doubt(name, _text(value))
+        if name == "answered_by" and value not in ("human", "", None):
+            return Doubt(name, _text(value))
+    return None
+
+
+def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords) -> list[str | None]:
     """Return the delivery state of each phone, or None, from the messages with the requested id.
 
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states
@@ -678,7 +847,7 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
     of_phone: dict[str, list[str]] = {}
     of_id: list[str] = []
     for message in messages:
-        state = stored(message.get("state"))
+        state = state_of(message, added)
         if state is None:
             continue
         named = numbers.among(message.get("phone"))
@@ -689,7 +858,7 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
     result: list[str | None] = []
     for phone in phones:
         texts = of_phone.get(phone, of_id)
-        is_certain = len({classify(text) for text in texts}) == 1
+        is_certain = len({classify(text, added) for text in texts}) == 1
         result.append(texts[-1] if is_certain else None)
     return result
 
@@ -697,7 +866,7 @@ def states(messages: Sequence[Object], phones: Sequence[str]) -> list[str | None
 # --- credits
 
 
-_CREDITS = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?", re.ASCII)
+_CREDITS = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,19})?", re.ASCII)
 _NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
 
 
@@ -709,7 +878,7 @@ def credits_left(document: Any) -> Decimal | None:
     named = [record[name] for record in records for name in ("balance", "credits", "saldo") if name in record]
     if not named and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
         named = [records[0]["status"]]
-    has_error = any(not _is_nothing(NO_RECIPIENTS, content.get("error")) for content in objects(document))
+    has_error = any(not _is_nothing(content.get("error")) for content in objects(document))
     if not named or has_error or not isinstance(named[0], str):
         return None
     pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS

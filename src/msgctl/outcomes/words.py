@@ -49,7 +49,7 @@ _ACCEPTED = """
     buffered enroute staged routed transit transito scheduled programado agendado pending pendiente pendente
     waiting processed processing procesado procesando proceso processando processamento progress created creado
     criado initiated iniciado started received recibido recebido realizado ringing calling llamando marcando
-    done
+    done aguardando added
     """
 _DELIVERED = """
     delivered delivrd entregado entregue read leido lido seen visto visualizado answered contestado atendido
@@ -61,70 +61,93 @@ DELIVERED = WordList(_DELIVERED)
 """Words of a message that arrived, or of a call that was answered."""
 VERIFIED = WordList(
     """
-    ok success successful successfully exito exitoso exitosamente correctamente sucesso verified verificado
-    valid valido validated validado correct correcto correto approved aprobado aprovado confirmed confirmado
-    matched
+        ok success successful successfully exito exitoso exitosamente correctamente sucesso verified verificado
+        valid valido validated validado correct correcto correto approved aprobado aprovado confirmed confirmado
+        matched
     """
 )
 """Words of a correct code."""
 FILLER = WordList(
     """
-    message mensaje mensagem msg sms call llamada chamada otp pin token code codigo verification verificacion
-    verificacao number numero phone telefono request requisicao solicitud operation operacion operacao template
-    plantilla delivery entrega envio handset recipient destinatario user usuario cliente end final operator
-    operador operadora carrier telco telefonica platform plataforma api movil mobile celular telefonia device
-    dispositivo destination destino new nuevo just recien voice voz a al ao and by com con de del e el em en es
-    esta foi for fue ha has have been fully in is la na nossa on our session sesion las los para por pronto s se
-    sido su the to was with y your
+        message mensaje mensagem msg sms call llamada chamada otp pin token code codigo verification
+        verificacion verificacao number numero phone telefono request requisicao solicitud operation operacion
+        operacao template plantilla delivery entrega envio handset recipient destinatario user usuario cliente
+        end final operator operador operadora carrier telco telefonica platform plataforma api movil mobile
+        celular telefonia device dispositivo destination destino new nuevo just recien voice voz terminal human
+        added peticion a al ao and by com con de del e el em en es esta foi for fue ha has have been fully in is
+        la na nossa on our session sesion las los para por pronto s se sido su the to tu was with y your
     """
 )
 """Words without a meaning for the outcome."""
 FAILED = WordList(
     """
-    fail- fall- falh- reject- rechaz- rejeit- undeliv undelivered undeliverable unreachable noroute inacces-
-    inalcanz- expired expirad- vencid- caduc- cancelled canceled cancelad- anulad- delet- eliminad- deni- deneg-
-    refused blocked bloquead- black- blist negra barred inval- insuf- unauthor- unsupported forbidden prohib-
-    restrict- restring- wrong incorrect- incomplete inexist- devuelto missing falta- required requerid-
-    obligator- exced- exceed- too empty vaci- blank suspend- disabled inactiv- desactiv- deshabil- locked
-    agotad- esgotad- mismatch unverified unregistered bad notallowed dnd optout opted unsubscribed
+        fail- fall- falh- reject- rechaz- rejeit- undeliv undelivered undeliverable unreachable noroute inacces-
+        inalcanz- expired expirad- vencid- caduc- cancelled canceled cancelad- anulad- delet- eliminad- deni-
+        deneg- refused blocked bloquead- black- blist negra barred inval- insuf- unauthor- unsupported forbidden
+        prohib- restrict- restring- wrong incorrect- incomplete inexist- devuelto missing falta- required
+        requerid- obligator- exced- exceed- too empty vaci- blank suspend- disabled inactiv- desactiv- deshabil-
+        locked agotad- esgotad- mismatch unverified unregistered bad notallowed dnd optout opted unsubscribed
+        undvbl notdelivered incapable unprovisioned violation mora throttl- overdue
     """
 )
 """Words of something that was not done."""
 REASON = WordList(
     """
-    param- auth- autent- creden- autor- credit- saldo- balanc- fund- dinero cupo limit- max- permi- allow-
-    format- valid- exist- regist- support- enabled habilit- whitelist ip enough route template activ- acces-
-    approv- aprob- defin- numeric cadastr- sent enviado delivered entregado entregue
+        param- auth- autent- creden- autor- credit- saldo- balanc- fund- dinero cupo limit- max- permi- allow-
+        format- valid- exist- regist- support- enabled habilit- whitelist ip enough route template activ- acces-
+        approv- aprob- defin- numeric cadastr- sent enviado delivered entregado entregue recipient present right
+        coverage configur- correct
     """
 )
 """Words that mean a failure after a negation: "no credit"."""
 OPEN = WordList(
     """
-    time- tiempo tempo- transi- partial- parcial- retry- retri- reint- intent- attempt- excep- connect- conex-
-    conect- gateway unavail- indispon- disponib- avail- yet aun todavia ainda will sera waiting espera- pending
-    pendiente pendente unknown desconocido unexpected inesperado internal interno system sistema server servidor
-    network red platform plataforma provider proveedor application general fatal tecnico technical database
-    maintenance mantenim- manuten- overload- congest- hold held review revision paused test prueba confirm-
-    already ya duplic- would something over after of sql- sqlstat- undefin- index offset warning argument
-    foreach log callback webhook billing record column constraint null write disk json encod- decod- pars-
-    syntax header- php line stack trac- second- segund- first primer ssl certific- deadlock transac- file
-    firewall proxy ?
+        time- tiempo tempo- transi- partial- parcial- retry- retri- reint- intent- attempt- excep- connect-
+        conex- conect- gateway unavail- indispon- disponib- avail- yet aun todavia ainda will sera waiting
+        espera- pending pendiente pendente unknown desconocido unexpected inesperado internal interno system
+        sistema server servidor network red platform plataforma provider proveedor application general fatal
+        tecnico technical database maintenance mantenim- manuten- overload- congest- hold held review revision
+        paused test prueba confirm- already ya duplic- would something over after of sql- sqlstat- undefin-
+        index offset warning argument foreach log callback webhook billing record column constraint null write
+        disk json encod- decod- pars- syntax header- php line stack trac- second- segund- first primer ssl
+        certific- deadlock transac- file firewall proxy next proximo remitio remitido cursado mandado mandamos
+        despachamos despacho salio saiu relayed forwarded handed charged cobro cobrado enviaron enviamos entrego
+        ?
     """
 )
 """Words of a breakdown, a delay or a doubt: the outcome may still change."""
 NO_ANSWER = WordList(
     """
-    busy ocupado voicemail buzon machine contestador unanswered noanswer answer- contest- respon- respues-
-    atend-
+        busy ocupado voicemail buzon machine contestador unanswered noanswer answer- contest- respon- respues-
+        atend-
     """
 )
 """Words of an unanswered call, by themselves or after a negation."""
-NEGATION = WordList("no not never sin without cannot nao sem nunca ningun ninguno none unable")
+NEGATION = WordList(
+    """
+    no not never sin without cannot nao sem nunca ningun ninguno none unable don doesn didn isn aren wasn couldn
+    hasn haven
+    """
+)
 """Words that negate the rest of their phrase."""
 SENT = WordList("sent enviado submitted transmitted transmitido dispatched despachado")
 """Words of a message that has left the service, for ``--until sent``."""
-CARRIER = WordList("operator operador operadora carrier telco telefonica platform plataforma api")
-"""Words of a recipient that is not the person: "delivered to the operator"."""
+NOT_A_DELIVERY = WordList(
+    """
+    operator operador operadora carrier telco telefonica platform plataforma api request requisicao solicitud
+    peticion operation operacion operacao template plantilla envio session sesion verification verificacion
+    verificacao code codigo token otp pin
+    """
+)
+"""Words of a state that is not about the person's phone: "delivered to the operator", "request completed"."""
+NOT_A_CODE = WordList(
+    """
+    number numero phone telefono call llamada message mensaje msg sms request requisicao solicitud peticion
+    operation operacion operacao template plantilla delivery entrega envio handset recipient destinatario user
+    usuario cliente
+    """
+)
+"""Words of a result that is not about the code: "request successful"."""
 NO_REASON = WordList("fail- fall- falh-")
 """Words of `FAILED` that give no reason: the request may have been carried out in part."""
 ERROR = WordList("err-")
@@ -132,7 +155,8 @@ ERROR = WordList("err-")
 ALONE = WordList("busy ocupado voicemail buzon machine contestador unanswered noanswer")
 """Words of `NO_ANSWER` that need no negation."""
 
-_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_URL = re.compile(r"https?://\S+|\A/\S+\Z", re.IGNORECASE)
+"""A URL, or a text that is only a path."""
 _INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PHRASE_END = re.compile("[.,;:()]")
 _WORD = re.compile(r"[^\W_]+|\?")
@@ -153,6 +177,12 @@ class Text(NamedTuple):
         return needed.among(self.words) and all(
             word in numbers or any(word in word_list for word_list in lists) for word in self.words
         )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every word is a number or in a list of good words or `FILLER`."""
+        lists = (GOOD, VERIFIED, FILLER)
+        return all(word.isdecimal() or any(word in word_list for word_list in lists) for word in self.words)
 
     @property
     def is_doubtful(self) -> bool:
@@ -221,18 +251,21 @@ def _folded(text: str) -> str:
     return _INNER_CAPITAL.sub(" ", text).replace("_", " ").lower()
 
 
-# --- the texts that a profile adds
+class AddedWords:
+    """The texts that a profile adds, by kind: accepted, refused, delivered, failed or verified."""
 
-_added: dict[str, frozenset[tuple[str, ...]]] = {}
+    def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
+        self._texts = texts
+        self._words = {kind: frozenset(filter(None, (read(text).words for text in texts[kind]))) for kind in texts}
+
+    def has(self, kind: str, text: str) -> bool:
+        """Return whether the profile adds a text."""
+        return kind in self._words and read(text).words in self._words[kind]
+
+    def plus(self, kind: str, texts: Sequence[str]) -> AddedWords:
+        """Return these words and more texts of one kind."""
+        return AddedWords({**self._texts, kind: [*self._texts.get(kind, ()), *texts]})
 
 
-def use(words: Mapping[str, Sequence[str]]) -> None:
-    """Use the texts that a profile adds, by kind, instead of those used before."""
-    _added.clear()
-    for kind, texts in words.items():
-        _added[kind] = frozenset(filter(None, (read(text).words for text in texts)))
-
-
-def is_added(kind: str, text: str) -> bool:
-    """Return whether the profile adds a text: accepted, refused, delivered, failed or verified."""
-    return kind in _added and read(text).words in _added[kind]
+NO_WORDS = AddedWords({})
+"""The words of a profile that adds none."""

@@ -89,7 +89,7 @@ def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
     pairs.append(("Machine", Text(cell(job.machine))))
     if job.states:
         counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
-        states = [delivery(word, number) for word, number in counts.items() if number > 0]
+        states = [delivery(word, job.words, number) for word, number in counts.items() if number > 0]
         pairs.append(("Delivery", Text("   ").join(states)))
     requests = f"  in {plural(job.requests, 'request')}"
     pairs.append(("Credits", Text.assemble(f"{job.credits:,}", (requests, "dim"))))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output import fields
 from msgctl.output.fields import text_of
 from msgctl.output.result import (
@@ -75,8 +76,8 @@ class Printer:
     """Prints results in one format; ``chosen`` are the fields to print (none: all).
 
     ``errors`` is the screen for the verdict above a table and the hints below it. ``aside`` is printed beside the next
-    verdict, or below a result without one. ``now`` returns the time in the user's zone. ``for_profile`` adds the
-    run's profile to the commands of a hint.
+    verdict, or below a result without one. ``now`` returns the time in the user's zone, and ``words`` the words of the
+    profile. ``for_profile`` adds the run's profile to the commands of a hint.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Printer:
         quiet: bool = False,
         now: Callable[[], datetime],
         for_profile: Callable[[str], str] = str,
+        words: Callable[[], AddedWords] = lambda: NO_WORDS,
     ) -> None:
         self._screen = screen
         self._errors = errors
@@ -98,6 +100,7 @@ class Printer:
         self._header = header
         self._now = now
         self._for_profile = for_profile
+        self._words = words
         self._is_drawn = format is Format.TABLE
         is_terminal = screen.width is not None and errors.width is not None
         self.shows_verdicts = not quiet and self._is_drawn and is_terminal
@@ -140,11 +143,11 @@ class Printer:
 
         out = tables.console(self._screen.stream, width=self._screen.width or PIPE_WIDTH, color=self._screen.color)
         errors = self._error_console()
-        now, with_verdict = self._now(), self.shows_verdicts
+        now, words, with_verdict = self._now(), self._words(), self.shows_verdicts
         if isinstance(result, ServiceResult):
-            view = views.service_view(result, now, out.width, with_verdict=with_verdict)
+            view = views.service_view(result, now, out.width, words, with_verdict=with_verdict)
         else:
-            view = views.own_view(result, now, out.width, with_verdict=with_verdict)
+            view = views.own_view(result, now, out.width, words, with_verdict=with_verdict)
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""

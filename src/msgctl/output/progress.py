@@ -13,6 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from msgctl.outcomes.words import AddedWords
 from msgctl.output.tables import Flow, console, delivery, state
 from msgctl.text import clean, plural
 
@@ -77,11 +78,19 @@ class StateProgress(Live):
     """A live list of messages with their states, until the wait is over."""
 
     def __init__(
-        self, stream: TextIO, *, color: bool, ids: Sequence[str], max_wait: float, monotonic: Callable[[], float]
+        self,
+        stream: TextIO,
+        *,
+        color: bool,
+        ids: Sequence[str],
+        max_wait: float,
+        words: AddedWords,
+        monotonic: Callable[[], float],
     ) -> None:
         self._states: dict[str, str] = dict.fromkeys(ids, "")
         self._since = dict.fromkeys(ids, monotonic())
         self._waiting = len(ids)
+        self._words = words
         self._began = monotonic()
         self._max_wait = max_wait
         self._monotonic = monotonic
@@ -113,7 +122,7 @@ class StateProgress(Live):
         grid = Table.grid(padding=(0, 2, 0, 0))
         for message, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
             elapsed = f"for {_minutes(now - self._since[message])}" if word else ""
-            grid.add_row(Text(clean(message), "dim"), delivery(word), Text(elapsed, "dim"))
+            grid.add_row(Text(clean(message), "dim"), delivery(word, self._words), Text(elapsed, "dim"))
         return Group(self._spinner, Padding(grid, (0, 0, 0, 2), expand=False))
 
 

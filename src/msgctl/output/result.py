@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
     from msgctl.outcomes.judge import Outcome
+    from msgctl.outcomes.words import AddedWords
 
 Document = Mapping[str, Any]
 
@@ -84,7 +85,8 @@ class OwnResult(NamedTuple):
     ``columns`` are the columns of a table, csv and tsv. ``empty`` is shown on a terminal instead of a table without
     rows. ``hints`` are the next steps. A terminal shows them if nothing has failed. After a job was sent or polled,
     other outputs except JSON show them, too. With ``save``, the rows are written to that file instead.
-    ``about`` are facts, each with its name, that a table shows below its rows.
+    ``about`` are facts, each with its name, that a table shows below its rows. ``words`` are the words of the profile
+    of a report, for the signs of delivery states.
     """
 
     content: Item | Sequence[Item] | Iterable[Document]
@@ -95,6 +97,7 @@ class OwnResult(NamedTuple):
     hints: Sequence[str] = ()
     save: Path | None = None
     about: Sequence[tuple[str, str]] = ()
+    words: AddedWords | None = None
 
 
 class TextResult(NamedTuple):

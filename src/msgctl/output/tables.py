@@ -22,6 +22,7 @@ from rich.theme import Theme
 
 from msgctl.jsontext import Number
 from msgctl.outcomes.judge import Delivery, classify
+from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output.fields import Row, cell
 from msgctl.text import clean, plural
 
@@ -91,9 +92,9 @@ def state(word: str, number: int | None = None) -> Text:
     return _signed(kind_of(word), word, number)
 
 
-def delivery(word: str, number: int | None = None) -> Text:
+def delivery(word: str, words: AddedWords, number: int | None = None) -> Text:
     """Return a delivery state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
-    return _signed(_DELIVERIES[classify(word)] if word else None, word, number)
+    return _signed(_DELIVERIES[classify(word, words)] if word else None, word, number)
 
 
 def _signed(kind: str | None, word: str, number: int | None) -> Text:
@@ -226,17 +227,20 @@ def kind_of_field(name: str, *values: Any) -> str:
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
-def listing(columns: Iterable[Column], rows: Iterable[Row], now: datetime, width: int) -> Iterator[RenderableType]:
+def listing(
+    columns: Iterable[Column], rows: Iterable[Row], now: datetime, width: int, words: AddedWords = NO_WORDS
+) -> Iterator[RenderableType]:
     """Return rows as a table of at most ``width`` columns. ``now`` is the time in the user's zone.
 
-    A text shared by all rows is printed once, below the table.
+    ``words`` are the words of the profile, for the signs of delivery states. A text shared by all rows is printed
+    once, below the table.
     """
     rows = list(rows) if isinstance(rows, Iterator) else rows
     first = list(islice(rows, TYPED))
     sizes = {column.typed(first): _Size() for column in columns}
     for row in rows:
         for column, size in sizes.items():
-            size.add(column, column.of(row), now)
+            size.add(column, column.of(row), now, words)
     filled = {column: size for column, size in sizes.items() if size.is_filled}
     shared = [column for column, size in filled.items() if column.kind == "text" and size.is_same]
     needed = {
@@ -245,7 +249,7 @@ def listing(columns: Iterable[Column], rows: Iterable[Row], now: datetime, width
     widths = _fitting(needed, width)
     left, is_first = iter(rows), True
     while widths and (block := list(islice(left, BLOCK))):
-        yield _table(widths, block, now, header=is_first)
+        yield _table(widths, block, now, words, header=is_first)
         is_first = False
     if hidden := len(needed) - len(widths):
         yield Text("")
@@ -264,12 +268,12 @@ class _Size:
         self.is_same = True
         self._value: Any = self
 
-    def add(self, column: Column, value: Any, now: datetime) -> None:
+    def add(self, column: Column, value: Any, now: datetime, words: AddedWords) -> None:
         self.is_same = self.is_same and (self._value is self or value == self._value)
         self._value = value
         if _is_filled(value):
             self.is_filled = True
-            self.widest = max(self.widest, shown(value, column.kind, now).cell_len)
+            self.widest = max(self.widest, shown(value, column.kind, now, words).cell_len)
 
 
 def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
@@ -299,14 +303,16 @@ def _total(widths: Mapping[Column, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
-def _table(widths: Mapping[Column, int], rows: Iterable[Row], now: datetime, *, header: bool) -> Table:
+def _table(
+    widths: Mapping[Column, int], rows: Iterable[Row], now: datetime, words: AddedWords, *, header: bool
+) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = _empty_table(header=header)
     for column, width in widths.items():
         right = column.kind in ("number", "ago")
         made.add_column(column.heading, justify="right" if right else "left", width=width, overflow="fold")
     for row in rows:
-        made.add_row(*(shown(column.of(row), column.kind, now) for column in widths))
+        made.add_row(*(shown(column.of(row), column.kind, now, words) for column in widths))
     return made
 
 
@@ -340,7 +346,7 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     return made
 
 
-def shown(value: Any, kind: str, now: datetime) -> Text:
+def shown(value: Any, kind: str, now: datetime, words: AddedWords = NO_WORDS) -> Text:
     """Return a value as a cell of a kind."""
     if isinstance(value, Text):
         return value
@@ -352,7 +358,7 @@ def shown(value: Any, kind: str, now: datetime) -> Text:
     if kind == "state":
         return state(text)
     if kind == "delivery":
-        return delivery(text)
+        return delivery(text, words)
     if kind == "number":
         return Text(number(text), "dim" if text == "0" else "")
     if kind == "time":

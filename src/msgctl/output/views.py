@@ -16,6 +16,7 @@ from rich.text import Text
 from msgctl import operations as ops
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import ACCEPTED
+from msgctl.outcomes.words import AddedWords
 from msgctl.output import fields
 from msgctl.output.fields import Row, cell
 from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
@@ -116,10 +117,10 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 """Usual names of a file's column with people's names."""
 
 
-def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool) -> View:
+def service_view(result: ServiceResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool) -> View:
     """Return the view of responses. ``now`` is in the user's zone."""
     verdict = _verdict(result, now) if with_verdict else ()
-    parts = list(_responses(result, now, width, with_verdict=bool(verdict)))
+    parts = list(_responses(result, now, width, words, with_verdict=bool(verdict)))
     if not verdict:
         return View(parts)
     if parts:
@@ -127,7 +128,7 @@ def service_view(result: ServiceResult, now: datetime, width: int, *, with_verdi
     return View(parts, verdict, _hints(result))
 
 
-def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
+def own_view(result: OwnResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool) -> View:
     """Return the view of msgctl's own results. ``now`` is in the user's zone."""
     content, layout = result.content, result.layout
     if layout is Layout.PLAN:
@@ -148,9 +149,9 @@ def own_view(result: OwnResult, now: datetime, width: int, *, with_verdict: bool
     if layout is Layout.REQUEST:
         documents = map(fields.flat, documents)
     if layout is Layout.REPORT:
-        return View(listing(_report_columns(result.columns), documents, now, width))
+        return View(listing(_report_columns(result.columns), documents, now, width, result.words or words))
     columns = _OWN.get(layout) or tuple(Column(name) for name in result.columns)
-    parts = listing(columns, documents, now, width)
+    parts = listing(columns, documents, now, width, words)
     if result.about:
         facts = FieldList([(name, Text(cell(text))) for name, text in result.about])
         return View(chain(parts, (Text(""), facts)))
@@ -233,17 +234,20 @@ def _is_code(operation: ops.Operation) -> bool:
     return any(field.name == "app-name" for field in operation.fields)
 
 
-def _responses(result: ServiceResult, now: datetime, width: int, *, with_verdict: bool) -> Iterator[RenderableType]:
+def _responses(
+    result: ServiceResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool
+) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart; without the fields in the verdict."""
     responses = result.responses
     record = responses[0].operation.record
     if record.entries or record is ops.RESPONSE_STATE:
         known = [field.name for field in record.entries or record.fields]
         _, rows = fields.table(responses, ())
-        columns = fields.columns_of(record, rows)
+        of_rows = fields.columns_of(record, rows)
         rows = list(_shortened(rows))
-        names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
-        yield from listing([Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names], rows, now, width)
+        names = _in_order([*known, *of_rows[len(fields.of_record(record)) :]], record)
+        columns = [Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names]
+        yield from listing(columns, rows, now, width, words)
         return
     for response in responses:
         document = response.document

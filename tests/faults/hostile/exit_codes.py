@@ -84,15 +84,15 @@ INCOMPLETE = Codes(read=1, send=5, verify=5)
 """A 2xx that is cut off, too large or compressed; another status without JSON."""
 NO_RESPONSE = Codes(read=4, send=5, verify=5)
 UNAVAILABLE = NO_RESPONSE
-"""408 and 5xx. An invalid status counts as 5xx (RFC 9110, section 15)."""
+"""408 and 5xx."""
 REFUSED = Codes(read=1, send=1, verify=5)
 """A status that means a refusal, without JSON."""
 REFUSED_AND_ACCEPTED = Codes(read=1, send=5, verify=1)
 TOO_MANY_AND_ACCEPTED = Codes(read=4, send=5, verify=4)
 UNREADABLE = REFUSED_AND_ACCEPTED
 """Another status with JSON."""
-SERVICE_ERROR = Codes(read=4, send=5, verify=1)
-"""A 520 with JSON that gives no reason."""
+BREAKDOWN = UNAVAILABLE
+"""A 400 or 520 with JSON that has a word of a breakdown, and none of a failure."""
 
 
 def form_of(line: Line, turn: int) -> Form:

@@ -12,13 +12,13 @@ from urllib.parse import quote
 from conftest import KEY
 from faults.hostile.bodies import BODIES, BODY, HTML, NUMBERS, ODD_TEXTS, body_of, of_numbers
 from faults.hostile.exit_codes import (
+    BREAKDOWN,
     INCOMPLETE,
     NO_RESPONSE,
     NOT_JSON,
     RECORD,
     REFUSED,
     REFUSED_AND_ACCEPTED,
-    SERVICE_ERROR,
     TEXTS,
     TOO_MANY_AND_ACCEPTED,
     UNAVAILABLE,
@@ -115,7 +115,7 @@ ODD_HTTP: dict[str, tuple[Behaviour, Codes]] = {
 STATUSES = {
     201: RECORD,
     202: RECORD,
-    206: RECORD,
+    206: INCOMPLETE,
     204: NOT_JSON,
     402: REFUSED_AND_ACCEPTED,
     429: TOO_MANY_AND_ACCEPTED,
@@ -123,7 +123,7 @@ STATUSES = {
     408: UNAVAILABLE,
     409: UNREADABLE,
     503: UNAVAILABLE,
-    999: UNAVAILABLE,
+    999: UNREADABLE,
 }
 REDIRECTS = {301: REFUSED, 302: INCOMPLETE, 303: INCOMPLETE, 308: REFUSED}
 
@@ -160,8 +160,8 @@ def _all() -> Iterator[Hostile]:
         yield Hostile(f"{name}, in every field", respond(body_of(text)), TEXTS, is_for_all=True)
     texts = list(ODD_TEXTS.values())
     record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
-    for status, codes in ((400, UNREADABLE), (520, SERVICE_ERROR)):
-        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), codes)
+    for status in (400, 520):
+        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), BREAKDOWN)
 
 
 RESPONSES = tuple(_all())

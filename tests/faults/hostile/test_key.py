@@ -15,12 +15,13 @@ import pytest
 from conftest import KEY
 from faults.hostile.bodies import everything
 from faults.hostile.exit_codes import (
+    BREAKDOWN,
     INCOMPLETE,
     NO_RESPONSE,
     NOT_JSON,
-    SERVICE_ERROR,
     TEXTS,
     UNAVAILABLE,
+    UNREADABLE,
     Codes,
     form_of,
     run_line,
@@ -177,8 +178,8 @@ REPETITIONS: dict[str, tuple[Behaviour | None, Codes]] = {
         respond(everything(SPELLINGS), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
         TEXTS,
     ),
-    "the request": (None, SERVICE_ERROR),
-    "an error": (respond({"error": SPELLINGS, "msg": {SPELLINGS: [SPELLINGS]}}, 520), SERVICE_ERROR),
+    "the request": (None, BREAKDOWN),
+    "an error": (respond({"error": SPELLINGS, "msg": {SPELLINGS: [SPELLINGS]}}, 520), UNREADABLE),
     "a page": (respond(PAGE, 520), UNAVAILABLE),
     "another record": (respond({KEY: KEY, quote(KEY): [SPELLINGS]}), NOT_JSON),  # once masked, it has a field twice
     "a redirect": (

@@ -116,7 +116,7 @@ def _of_job(error: MsgctlError, job: Job) -> MsgctlError:
 def _print(context: Context, job: Job) -> None:
     line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
     if context.options.format is Format.JSON:
-        line = jsontext.dump(report.details(context.store, job).document())
+        line = jsontext.dump(report.details(context.store, job, context.words_of(job.profile)).document())
     context.printer.print(RawResult(f"{line}\n".encode()))
 
 

@@ -126,7 +126,7 @@ def result(
 ) -> OwnResult:
     """Return a job as ``job show`` prints it, with its error and the next steps."""
     context.job = job.id
-    summary = report.details(context.store, job) if is_stored else report.summary(job)
+    summary = report.details(context.store, job, context.words_of(job.profile)) if is_stored else report.summary(job)
     steps = ending.next_steps(
         job,
         on_its_way=summary.on_its_way > 0,
@@ -240,7 +240,7 @@ def poll_states(
     if follow:
         hint += " --follow"
     deadline = None if max_wait is None else context.monotonic() + max_wait
-    poller = Poller(context.store, job, context.client.sibling, until=until)
+    poller = Poller(context.store, job, context.client.sibling, context.words, until=until)
     with _signals(context, lambda _: poller.stop(), hint) as bar:
         for _ in poller.run():
             if bar:

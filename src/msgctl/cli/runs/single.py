@@ -15,7 +15,7 @@ from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, Interrupted, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, check, details_of, word_of
+from msgctl.http.response import Response, because_of, check, details_of
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
@@ -168,7 +168,7 @@ def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
     if not (is_sent or is_refused):
         return _End([], error=error)
     outcome = REFUSED if is_refused else UNKNOWN
-    error.recipients = error.recipients or [Outcome(phone, outcome) for phone in request.sent.phones]
+    error.recipients = error.recipients or [Outcome(phone, outcome) for phone in request.parts().phones]
     outcomes = [recipient._replace(outcome=outcome, error=error.message) for recipient in error.recipients]
     if is_refused:
         return _End(outcomes, error=error)
@@ -197,9 +197,9 @@ def judged(request: Request, response: Response) -> ServiceResult:
         text = shorten(" ".join(response.body.decode(errors="replace").split()), MAX_QUOTE)
         outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
         error = OutcomeUnknownError(
-            f"The response does not show whether {some_of(unknown)} {verb} accepted: {text}",
+            f"The response does not show whether {some_of(unknown)} {verb} accepted{because_of(outcomes)}: {text}",
             check(request),
-            word=word_of(outcomes),
+            word=("accepted", response.missing_words),
             recipients=outcomes,
             details=response.details,
         )
@@ -322,7 +322,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
-        result = judged(request, read_response(request, content, earlier.http_status))
+        result = judged(request, read_response(request, content, earlier.http_status, context.words))
         for failure in result.failures:
             failure.replayed = True
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):

@@ -19,6 +19,7 @@ from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import judge
 from msgctl.outcomes.judge import is_final, reaches
+from msgctl.outcomes.words import AddedWords
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -46,12 +47,12 @@ class Target(NamedTuple):
         """The request for the state."""
         return build(ops.MESSAGES_STATE, {"id": self.id})
 
-    def states(self, response: Response) -> list[str | None]:
+    def states(self, response: Response, added: AddedWords) -> list[str | None]:
         """Return the state of each recipient, or of each message in the response if the recipients are not known."""
         messages = response.document.get("data", ())
         if self.phones:
-            return judge.states(messages, self.phones)
-        return [None if message.get("state") is None else str(message["state"]) for message in messages] or [None]
+            return judge.states(messages, self.phones, added)
+        return [judge.state_of(message, added) for message in messages] or [None]
 
 
 @dataclass
@@ -79,6 +80,11 @@ class Tracked:
         return ", ".join(dict.fromkeys(state or "missing" for state in self.states))
 
     @property
+    def word(self) -> tuple[str, Sequence[str]] | None:
+        """The kind and the texts that a profile could add, if the message did not reach the state."""
+        return self.failure.word if self.failure else None
+
+    @property
     def is_late(self) -> bool:
         """Whether the message did not reach the state before the deadline."""
         return self.failure is not None and self.failure.reason == NOT_REACHED
@@ -92,6 +98,7 @@ class Tracker:
         self._context = context
         self._max_wait = max_wait
         self._until = until
+        self._words = context.words
         self._deadline = context.monotonic() + max_wait
         self._display: StateProgress | None = None
 
@@ -134,6 +141,7 @@ class Tracker:
             color=self._context.screen(self._context.stderr).color,
             ids=[message.target.id for message in self.messages],
             max_wait=self._max_wait,
+            words=self._words,
             monotonic=self._context.monotonic,
         )
 
@@ -173,12 +181,12 @@ class Tracker:
                 message.failure = error
             return not error.retryable
         message.error = None
-        message.response, message.states = response, message.target.states(response)
+        message.response, message.states = response, message.target.states(response, self._words)
         is_wanted = [self._is_wanted(state) for state in message.states]
         if all(is_wanted):
             return True
         for state, wanted in zip(message.states, is_wanted, strict=True):
-            if not wanted and not (state and is_final(state)):
+            if not wanted and not (state and is_final(state, self._words)):
                 return False
         what = f"Message {quote(message.target.id)} ended as {quote(message.in_words)}, not {self.goal}"
         message.failure = ConditionError(what, reason="not_delivered", details=response.details)
@@ -187,7 +195,7 @@ class Tracker:
     def _is_wanted(self, state: str | None) -> bool:
         if state is None:
             return False
-        return reaches(state, self._until) if self._until else is_final(state)
+        return reaches(state, self._until, self._words) if self._until else is_final(state, self._words)
 
     def _late(self, message: Tracked) -> ConditionError:
         """Return the error for a message that is not in a wanted state at the deadline."""
@@ -198,12 +206,14 @@ class Tracker:
             what = f"The state of message {name} could not be read{last}: {error.message}"
             return ConditionError(what, hint, reason=NOT_REACHED, details=error.details)
         what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
-        state = next((state for state in message.states if state and not is_final(state)), None)
+        # A state that another field contradicts is not a text of the service, so it cannot be added.
+        of_service = {str(row.get("state")) for row in message.response.document["data"]} if message.response else set()
+        late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
         return ConditionError(
             what,
             hint,
             reason=NOT_REACHED,
-            word=("delivered", state) if state else None,
+            word=("delivered", late[:1]),
             details=message.response.details if message.response else None,
         )
 
@@ -217,7 +227,7 @@ def learn(context: Context, responses: Iterable[tuple[Target, Response]]) -> Non
     """Store the delivery states. If the store cannot be used, the command continues with a warning."""
     learned: list[tuple[str, str | None, str]] = []
     for target, response in responses:
-        learned += _learned(target, response)
+        learned += _learned(target, response, context.words)
     if not learned:
         return
     if store := context.optional_store:
@@ -229,9 +239,9 @@ def learn(context: Context, responses: Iterable[tuple[Target, Response]]) -> Non
             context.warn(f"{error.what}. The states are not stored.")
 
 
-def _learned(target: Target, response: Response) -> Iterator[tuple[str, str | None, str]]:
+def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
     """Yield the message id, the phone (None: all that share the id) and the state of each message in a response."""
-    states = target.states(response)
+    states = target.states(response, added)
     known = {state for state in states if state}
     for phone, state in zip(target.phones, states, strict=False):
         if state:
@@ -239,8 +249,9 @@ def _learned(target: Target, response: Response) -> Iterator[tuple[str, str | No
     if not target.phones and len(known) == 1:
         yield target.id, None, known.pop()
     for message in response.document.get("data", ()):
-        if message.get("state") is not None and str(message["id"]) != target.id:
-            yield str(message["id"]), None, str(message["state"])
+        state = judge.state_of(message, added)
+        if state is not None and str(message["id"]) != target.id:
+            yield str(message["id"]), None, state
 
 
 def named(id: str, error: MsgctlError) -> MsgctlError:

@@ -8,6 +8,7 @@ from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker, is_d
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
 from msgctl.outcomes.judge import ACCEPTED, Outcome, is_delivered, is_final, reaches
+from msgctl.outcomes.words import AddedWords
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
 
@@ -33,10 +34,10 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
     if is_displayed(context):
         _show(context, sent)
     failures = []
-    if error := _Undelivered(sent, noun, until).error(tracker.goal, max_wait):
+    if error := _Undelivered(sent, noun, until, context.words).error(tracker.goal, max_wait):
         error.recipients = outcomes
         failures.append(error)
-    elif sent and all(recipient.state and is_delivered(recipient.state) for recipient in sent):
+    elif sent and all(recipient.state and is_delivered(recipient.state, context.words) for recipient in sent):
         done = "answered" if noun == "call" else "delivered"
         context.note(f"The {noun} was {done}." if len(sent) == 1 else f"All {noun}s were {done}.")
     responses = tracker.responses if context.options.format is Format.JSON else []
@@ -60,23 +61,25 @@ def _sent(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun: str) -
 class _Undelivered:
     """The recipients of a send who did not get its message in time, by reason."""
 
-    def __init__(self, sent: Sequence[_Sent], noun: str, until: str | None) -> None:
+    def __init__(self, sent: Sequence[_Sent], noun: str, until: str | None, added: AddedWords) -> None:
         self._sent = sent
         self._noun = noun
         self._without_id: list[_Sent] = []
         self._unread: list[tuple[_Sent, Tracked]] = []
         self._missing: list[str] = []
         self._late: list[str] = []
+        self._word: tuple[str, Sequence[str]] | None = None
         for recipient in sent:
             message, state = recipient.message, recipient.state
             if message is None:
                 self._without_id.append(recipient)
             elif state is None or message.error:
                 self._unread.append((recipient, message))
-            elif not reaches(state, until or "delivered"):
+            elif not reaches(state, until or "delivered", added):
                 self._missing.append(f"{recipient.name} [{shorten(state, 60)}]")
-                if message.is_late and not is_final(state):
+                if message.is_late and not is_final(state, added):
                     self._late.append(state)
+                    self._word = self._word or message.word
 
     @property
     def _are_late(self) -> bool:
@@ -111,7 +114,7 @@ class _Undelivered:
             "; ".join(parts),
             hint,
             reason=NOT_REACHED if self._are_late else "not_delivered",
-            word=("delivered", self._late[0]) if self._late else None,
+            word=self._word,
         )
 
     @property

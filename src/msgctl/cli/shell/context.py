@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
+    from msgctl.outcomes.words import AddedWords
     from msgctl.output.printer import Printer, Screen
     from msgctl.sandbox.emulator import Emulator
     from msgctl.store.store import Store
@@ -110,21 +111,29 @@ class Context:
         return self._chosen(self.options.profile)
 
     def _chosen(self, name: str | None) -> profiles.Profile:
-        from msgctl.outcomes import words
-
         profile = profiles.choose(lambda: self.config, self.environ, name).checked()
         if not profile.by:
             config_file.refuse_unsafe(self.environ)
-        words.use(profile.words)
         return profile
 
-    def use_words_of(self, profile: str) -> None:
-        """Classify delivery states with the words of a stored profile, if the file can be read."""
-        from msgctl.outcomes import words
+    @property
+    def words(self) -> "AddedWords":
+        """The words of the service that the profile adds; none without a profile."""
+        from msgctl.outcomes.words import NO_WORDS, AddedWords
+
+        try:
+            return AddedWords(self.profile.words)
+        except ConfigurationError:
+            return NO_WORDS
+
+    def words_of(self, profile: str) -> "AddedWords":
+        """Return the words that a stored profile adds, if the file can be read."""
+        from msgctl.outcomes.words import NO_WORDS, AddedWords
 
         with suppress(ConfigurationError):
             if profile in self.config.profiles:
-                words.use(profiles.stored(self.config, profile).setting("words") or {})
+                return AddedWords(profiles.stored(self.config, profile).setting("words") or {})
+        return NO_WORDS
 
     @property
     def known_account(self) -> str | None:
@@ -161,6 +170,7 @@ class Context:
             quiet=self.options.quiet,
             now=self.now,
             for_profile=self.for_profile,
+            words=lambda: self.words,
         )
 
     @cached_property
@@ -244,6 +254,7 @@ class Context:
             counter=self.sent,
             sleep=self.sleep,
             transport=transport,
+            added=self.words,
         )
         return self.stack.enter_context(closing(client))
 

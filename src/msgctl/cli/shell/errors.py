@@ -47,25 +47,27 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
 MAX_WORD = 60
 """Maximum characters of a text that a hint suggests to add to a profile."""
 MEANINGS = {
-    "accepted": "means that the service accepted it",
-    "refused": "means that nothing was done",
-    "verified": "means that the code is right",
-    "delivered": "means that it was delivered",
+    "accepted": "that the service accepted it",
+    "verified": "that the code is right",
+    "delivered": "that it was delivered",
 }
 
 
 def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
-    """Add a hint to an error: the command that adds its unknown word to the profile."""
-    if error.word is None:
+    """Add a hint to an error: the command that adds the unknown words to the profile."""
+    kind, texts = error.word or ("", ())
+    words = [" ".join(text.split()) for text in texts]
+    is_short = all(len(word) <= MAX_WORD and word.isprintable() for word in words)
+    if not words or not is_short or context.profile.is_sandbox:
         return error
-    kind, word = error.word
-    word = " ".join(word.split())
-    if len(word) > MAX_WORD or not word.isprintable() or context.profile.is_sandbox:
-        return error
-    command = f"msgctl profile set {context.profile.name} --word {shlex.quote(f'{kind}={word}')}"
+    added = [f"{kind}={word}" for word in words]
+    options = " ".join(f"--word {shlex.quote(word)}" for word in added)
+    command = f"msgctl profile set {context.profile.name} {options}"
     if context.profile.name == profiles.ENVIRONMENT:
-        command = f"create a profile (msgctl profile add main), then add the word to it ({kind}={word})"
-    return error.replaced(hint="\n".join(filter(None, (error.hint, f"If {quote(word)} {MEANINGS[kind]}: {command}"))))
+        command = f"create a profile (msgctl profile add main), then: msgctl profile set main {options}"
+    verb = "means" if len(words) == 1 else "mean"
+    hint = f"If {' and '.join(map(quote, words))} {verb} {MEANINGS[kind]}: {command}"
+    return error.replaced(hint="\n".join(filter(None, (error.hint, hint))))
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:
