@@ -222,7 +222,7 @@ class Client:
         head = b"\0".join([part for header in response.headers for part in header])
         parts = redact_body(head, key).split(b"\0")
         headers = list(zip(parts[::2], parts[1::2], strict=False))
-        return response._replace(headers=headers, body=redact_body(response.body, key, is_cut=bool(response.fault)))
+        return response._replace(headers=headers, body=redact_body(response.body, key, is_cut=response.is_cut))
 
     # --- the log
 

@@ -54,14 +54,15 @@ class NoResponseError(Exception):
 class RawResponse(NamedTuple):
     """A response as it came. If its body cannot be used, ``fault`` is the reason.
 
-    ``is_lost`` means that the connection was lost or too slow before the end of the body.
-    ``is_late`` means that it was too slow.
+    ``is_cut`` means that the body has no end, ``is_lost`` that the connection was lost or too slow, and ``is_late``
+    that it was too slow.
     """
 
     status: int
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes
     fault: str = ""
+    is_cut: bool = False
     is_lost: bool = False
     is_late: bool = False
 
@@ -224,11 +225,11 @@ class Transport(httpcore.NetworkBackend):
                 if len(body) > LARGE and not self._has_large_body:
                     self._has_large_body = _large_bodies.acquire(timeout=self.left())
                 if len(body) > max_response:
-                    raw = raw._replace(fault=f"it is over {max_response:,} bytes")
+                    raw = raw._replace(fault=f"it is over {max_response:,} bytes", is_cut=True)
                     break
         except _FAILURES as error:
             is_late = isinstance(error, httpcore.TimeoutException)
-            raw = raw._replace(fault=self._reason(error), is_lost=True, is_late=is_late)
+            raw = raw._replace(fault=self._reason(error), is_cut=True, is_lost=True, is_late=is_late)
         finally:
             response.close()
         return raw._replace(body=bytes(body))
