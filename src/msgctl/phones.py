@@ -21,11 +21,23 @@ if TYPE_CHECKING:
 
 MIN_DIGITS, MAX_DIGITS = 3, 15
 """Short codes have at least three digits; E.164 allows fifteen."""
+MAX_SHORT_CODE = 6
+"""Numbers of 3 to 6 digits are short codes."""
 MIN_NATIONAL, MAX_NATIONAL = 7, 11
 """A number without + and with more digits probably includes its country code."""
 
 NAME_COUNTRY = "If it is a national number, add its country, such as --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
+
+OLD_FORMS = {
+    "AR": (r"(\d{10})", r"9\1", "a mobile has 9"),
+    "BJ": (r"(\d{8})", r"01\1", "a number has 01"),
+    "BR": (r"(\d\d)([689]\d{7})", r"\g<1>9\2", "a mobile has nine digits"),
+    "MX": (r"(?:1|01|044|045)(\d{10})", r"\1", "Mexico no longer uses 1, 01, 044 and 045"),
+}
+"""Countries where people write mobiles in another way: a pattern of the national number, the number as it is today, and
+the difference. Only a mobile number that libphonenumber finds valid is suggested.
+"""
 
 _WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")
 _MARKS = ".()\N{MINUS SIGN}\N{FULLWIDTH LEFT PARENTHESIS}\N{FULLWIDTH RIGHT PARENTHESIS}\N{FULLWIDTH FULL STOP}"
@@ -60,8 +72,9 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
     """Return the international number for a text.
 
     An international number begins with ``+`` or ``00``. Without either, the number is national if ``country`` (ISO
-    3166-1 alpha-2) is given and the number is valid there, and otherwise international. ``sms`` refuses fixed lines.
-    Raises InvalidPhoneError with a hint that ends with ``unchecked``, the way to skip this check.
+    3166-1 alpha-2) is given and the number is valid there, and otherwise international. ``sms`` refuses numbers that
+    cannot be mobiles. Raises InvalidPhoneError. If all digits of the number are certain, its hint ends with
+    ``unchecked``, the option that skips this check.
     """
     import phonenumbers
 
@@ -72,20 +85,68 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
     for candidate in (national, number):
         if candidate is None or not phonenumbers.is_valid_number(candidate):
             continue
-        if sms and phonenumbers.number_type(candidate) == phonenumbers.PhoneNumberType.FIXED_LINE:
-            raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", unchecked)
         e164 = phonenumbers.format_number(candidate, phonenumbers.PhoneNumberFormat.E164)[1:]
+        if sms and (kind := _without_sms(candidate)):
+            problem, hint = f"it is {kind}, which cannot receive an SMS", _without_check(e164, unchecked)
+            if mobile := _mobile_today(candidate):
+                problem, hint = f"{problem}; {mobile}", ""
+            raise InvalidPhoneError(text, problem, hint)
         if home is None or phonenumbers.is_valid_number_for_region(candidate, home):
             return Phone(e164)
         return Phone(e164, country_name(phonenumbers.region_code_for_number(candidate)))
+    may_be_national = not international and len(digits) <= MAX_NATIONAL
+    if (home or not may_be_national) and (mobile := _mobile_today(national if home else number)):
+        raise InvalidPhoneError(text, mobile, "")
+    if MIN_DIGITS <= len(digits) <= MAX_SHORT_CODE:
+        unchecked = _without_check(digits, unchecked, "To send to the short code")
+    elif international and len(digits) <= MAX_DIGITS:
+        unchecked = _without_check(digits, unchecked)
+    else:
+        unchecked = ""
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
-    may_be_national = not international and len(digits) <= MAX_NATIONAL
     needs_country = may_be_national and len(digits) >= MIN_NATIONAL
     hint = NAME_COUNTRY if may_be_national else WRITE_IN_FULL
     as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
     raise InvalidPhoneError(text, problem, f"{hint} {unchecked}".rstrip(), needs_country=needs_country)
+
+
+def _without_check(digits: str, option: str, what: str = "To send to") -> str:
+    """Return the hint that skips the check; empty without the option."""
+    return f"{what} {digits} anyway, give it in full with {option}." if option else ""
+
+
+def _without_sms(number: PhoneNumber) -> str:
+    """Return the kind of a number that cannot receive an SMS; empty for any other number."""
+    import phonenumbers
+
+    kinds = phonenumbers.PhoneNumberType
+    names = {
+        kinds.FIXED_LINE: "a fixed line",
+        kinds.TOLL_FREE: "a toll-free number",
+        kinds.PREMIUM_RATE: "a premium-rate number",
+        kinds.SHARED_COST: "a shared-cost number",
+        kinds.VOICEMAIL: "a voicemail number",
+        kinds.UAN: "a company number",
+    }
+    return names.get(phonenumbers.number_type(number), "")
+
+
+def _mobile_today(number: PhoneNumber | None) -> str:
+    """Return how a mobile is written today, like ``a mobile has 9: +54 9 11 6677 3399``; empty if not certain."""
+    import phonenumbers
+
+    if number is None or not number.country_code:
+        return ""
+    region = phonenumbers.region_code_for_country_code(number.country_code)
+    pattern, today, difference = OLD_FORMS.get(region, (_NEVER, "", ""))
+    old = re.fullmatch(pattern, phonenumbers.national_significant_number(number))
+    mobile = _parsed(f"+{number.country_code}{old.expand(today)}", None) if old else None
+    if mobile is None or not phonenumbers.is_valid_number(mobile) or _without_sms(mobile):
+        return ""
+    written = phonenumbers.format_number(mobile, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+    return f"{difference}: {written.replace('-', ' ')}"
 
 
 class Reader:

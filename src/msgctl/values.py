@@ -39,10 +39,14 @@ def quote(text: str) -> str:
     return f'"{shorten(text, 60)}"'
 
 
+SAME_VOICE = {"marian": "mariana", "mariana": "marian"}
+"""The voice that the API spells in two ways: Marian in calls, Mariana in verification calls."""
+
+
 def choice(text: str, choices: Sequence[str], what: str) -> str:
     """Return the choice that equals ``text`` in any case, in the spelling of ``choices``."""
     by_lowered = {name.lower(): name for name in choices}
-    found = by_lowered.get(text.lower())
+    found = by_lowered.get(text.lower()) or by_lowered.get(SAME_VOICE.get(text.lower(), ""))
     if found is None:
         near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=MIN_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None

@@ -170,7 +170,7 @@ def transcript(name: str) -> Script:
 
     def show(recorder: Recorder, service: Service) -> None:
         service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
-        Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n18005550123,Service\n")
+        Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n12025550123,Service\n")
         for line in re.findall(r"^\$ msgctl (.*)$", (FOLDER / f"{name}.txt").read_text(), re.MULTILINE):
             recorder.run(*shlex.split(line), typed=line)
 

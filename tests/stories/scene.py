@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -25,6 +26,7 @@ from support.runs import COLOUR, ended_well
 from support.tool import Tool
 from support.workbooks import workbook
 
+LISTS = Path(__file__).parent / "lists" / "files"
 KEY = "story-key-that-never-shows"
 Word = Callable[..., None]
 WORDS: list[tuple[re.Pattern[str], Word]] = []
@@ -92,6 +94,10 @@ class Scene:
         else:
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         path.chmod(int(mode or "600", 8))
+
+    @word(r"list (\S+)")
+    def copy_list(self, name: str) -> None:
+        shutil.copy(LISTS / name, self.home)
 
     @word(r"a newer version used (\S+)")
     def newer(self, store: str) -> None:

@@ -69,7 +69,7 @@ def _ole_error(name: str, content: bytes) -> FileError:
     return FileError(f"{name} is an old Office file, not a list of recipients", OWN_PROGRAM)
 
 
-def zip_error(parts: Collection[str]) -> tuple[str, str] | None:
+def in_archive(parts: Collection[str]) -> tuple[str, str] | None:
     """Return what a ZIP archive is instead of a workbook in .xlsx, and the hint; None if it may be one.
 
     ``parts`` are the lowercase names of its parts.
@@ -77,7 +77,7 @@ def zip_error(parts: Collection[str]) -> tuple[str, str] | None:
     if "xl/workbook.bin" in parts:
         return "is a binary Excel workbook (.xlsb)", SAVE_AS_XLSX
     if "content.xml" in parts and "mimetype" in parts:
-        return "is an OpenDocument file (.ods)", SAVE_AS_XLSX
+        return "is an OpenDocument spreadsheet (.ods)", SAVE_AS_XLSX
     if any(part.startswith("index") and part.endswith((".iwa", "index.zip")) for part in parts):
         return "is a file of Apple Numbers (.numbers)", "In Numbers, export it to Excel (.xlsx)."
     if "word/document.xml" in parts or "ppt/presentation.xml" in parts:

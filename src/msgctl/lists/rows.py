@@ -79,7 +79,8 @@ def is_error_value(text: str) -> bool:
 
 
 class PhoneCells:
-    """Reads the phones in a file: national numbers belong to ``country``, and ``sms`` refuses fixed lines.
+    """Reads the phones in a file: national numbers belong to ``country``. ``sms`` refuses numbers that cannot
+    be mobiles.
 
     Without ``check``, the digits are used unchanged, for short codes and test numbers. ``without_country`` counts rows
     that are invalid only because no country is known.

@@ -40,7 +40,7 @@ def sheets(source: BinaryIO, name: str) -> Iterator[Iterator[Sheet]]:
     if find_spec("python_calamine") is None:
         raise FileError(
             f"{name} is an Excel workbook, and the package python-calamine, which reads them, is not installed",
-            f"Save the file as CSV in UTF-8. {install_hint('msgctl[campaigns]')}",
+            install_hint("msgctl[campaigns]"),
         )
     with _reader(name) as reader:
         try:
@@ -57,7 +57,7 @@ def _messages(reader: subprocess.Popen[bytes], name: str) -> Generator[Any]:
     for line in cast(IO[bytes], reader.stdout):
         message = json.loads(line) if line.endswith(b"\n") else {"error": _ended(reader.wait())}
         if isinstance(message, dict) and "error" in message:
-            raise _refused(name, message["error"])
+            raise _refused(name, message["error"], message.get("hint", ""))
         yield message
     if code := reader.wait():
         raise _refused(name, _ended(code))
@@ -84,10 +84,12 @@ def _ended(code: int) -> str:
     )
 
 
-def _refused(name: str, reason: str) -> FileError:
-    if reason == UNREADABLE:
-        return FileError(f"{name} {reason}", "Save it as .xlsx without a password, or as CSV in UTF-8.")
-    return FileError(f"{name} {reason}", "Copy the recipients to a new workbook, or save them as CSV in UTF-8.")
+def _refused(name: str, reason: str, hint: str = "") -> FileError:
+    if not hint:
+        hint = "Copy the recipients to a new workbook."
+        if reason == UNREADABLE:
+            hint = "Open it in Excel or LibreOffice and save it as .xlsx again."
+    return FileError(f"{name} {reason}", hint)
 
 
 def _reader(name: str) -> subprocess.Popen[bytes]:
@@ -102,7 +104,7 @@ def _reader(name: str) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         what = f"Cannot read {name}: the process that reads workbooks does not start: {error.strerror}"
-        raise FileError(what, "Save it as CSV in UTF-8.") from None
+        raise FileError(what, "Try again when the machine has more memory and fewer processes.") from None
 
 
 def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
@@ -114,7 +116,7 @@ def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
             if size > MAX_SIZE:
                 raise FileError(
                     f"{name} is larger than {MAX_SIZE // 2**20} MiB, the limit for workbooks",
-                    "Save it as CSV in UTF-8.",
+                    "Copy the recipients to a new workbook.",
                 )
             to.write(chunk)
     except BrokenPipeError:

@@ -1,8 +1,8 @@
 """The child process that reads an Excel workbook, with limited memory and processor time.
 
 It gets the workbook on standard input, and writes a line of JSON for each visible sheet, followed by one for each of
-its rows: an array with the text of each cell, or a string with the reason why the row is invalid. `{"error": "…"}`
-refuses the workbook.
+its rows: an array with the text of each cell, or a string with the reason why the row is invalid.
+`{"error": "…", "hint": "…"}` refuses the workbook.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from string import ascii_letters, digits
 from typing import BinaryIO, NamedTuple
 from xml.parsers import expat
 
+from msgctl.lists import kinds
 from msgctl.lists.formats import MAX_RECORD
 
 MAX_MEMORY = 2**30
@@ -41,7 +42,11 @@ _CHUNK = 2**20
 
 
 class WorkbookError(Exception):
-    """A workbook is refused. The message follows the name of the workbook."""
+    """A workbook is refused. The message follows the name of the workbook. ``hint`` shows the fix, if it is known."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def main() -> None:
@@ -59,7 +64,7 @@ def main() -> None:
         for message in read(io.BytesIO(sys.stdin.buffer.read())):
             write(message)
     except WorkbookError as error:
-        write({"error": str(error)})
+        write({"error": str(error), "hint": error.hint})
     except MemoryError:
         write({"error": OUT_OF_MEMORY})
     sys.stdout.buffer.flush()
@@ -77,6 +82,7 @@ def read(content: BinaryIO) -> Iterator[object]:
 
     try:
         with zipfile.ZipFile(content) as archive:
+            _refuse_others(archive)
             parts = unpacked(archive)
             content.seek(0)
             book = CalamineWorkbook.from_filelike(content)
@@ -90,6 +96,13 @@ def read(content: BinaryIO) -> Iterator[object]:
         raise
     except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
         raise WorkbookError(UNREADABLE) from None
+
+
+def _refuse_others(archive: zipfile.ZipFile) -> None:
+    """Raise WorkbookError for an archive that is another kind of file."""
+    other = kinds.in_archive({part.filename.lower() for part in archive.infolist()})
+    if other is not None:
+        raise WorkbookError(*other)
 
 
 Parts = dict[str, zipfile.ZipInfo]

@@ -62,7 +62,7 @@ class Country(OptionGroup):
     country_code: CountryCode = None
     no_number_check = False
     unchecked = ""
-    """The hint to send without a check; empty for commands that do not send."""
+    """The option that sends without a check; empty for commands that do not send."""
 
     def code(self, context: Context, *, needs_profile: bool = True) -> str | None:
         """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any.
@@ -92,7 +92,7 @@ class Country(OptionGroup):
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number, with a note if it belongs to another country than expected.
 
-        ``sms`` refuses fixed lines.
+        ``sms`` refuses numbers that cannot be mobiles.
         """
         if self.no_number_check:
             return phones.as_typed(text).digits
@@ -158,7 +158,7 @@ class Numbers(Country):
     """Options for phone numbers of recipients."""
 
     no_number_check: NoNumberCheck = False
-    unchecked = "To send to it anyway, add --no-number-check."
+    unchecked = "--no-number-check"
 
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers. Raises ConfigurationError for a profile that cannot be used.
@@ -171,18 +171,9 @@ class Numbers(Country):
             return None
 
 
-SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
-"""The voice that the API spells in two ways: Marian in calls, Mariana in verification calls."""
-
-
 def chosen_voice(context: Context, text: str | None, field: Field) -> str:
-    """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
-
-    def spelled(name: str) -> str:
-        other = SAME_VOICE.get(name.lower())
-        return checks.choice(other if other in field.choices else name, field.choices, "voice")
-
-    name = text or setting(context, "voice", spelled)
+    """Return the voice of the option or of the profile."""
+    name = text or setting(context, "voice", lambda name: checks.choice(name, field.choices, "voice"))
     if name is None:
         raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
     return name
