@@ -102,7 +102,7 @@ _OWN = {
         Column("credits", drop_order=1),
         Column("id", drop_order=2),
         Column("error", "Why"),
-        Column("message"),
+        Column("message", drop_order=5),
     ),
     Layout.OPTOUTS: (Column("phone"), Column("channel"), Column("added", kind="time")),
     Layout.PROFILES: (

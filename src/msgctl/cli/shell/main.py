@@ -116,6 +116,8 @@ def _save(result: OwnResult, path: Path, context: Context) -> None:
     columns = context.options.fields or result.columns
     header = not context.options.no_header
     rows = spreadsheet.save(path, columns, cast("Iterable[Document]", result.content), header=header, zone=context.zone)
+    if context.printer.aside:
+        context.note(context.printer.aside)
     context.note(f"Wrote {plural(rows, 'row')} to {files.shown(path)}.")
 
 
