@@ -1,1 +1,1 @@
-"""What runs a command: the command tree, one run's context, its streams and signals, and its errors."""
+"""The command tree, the context of one run, its streams and signals, and its errors."""
