@@ -143,20 +143,6 @@ def test_every_example_works(name: str, example: str, program: Program, home: Pa
     assert ALL[name]["effect"] != "local" or "\n> " not in f"\n{done.err}"
 
 
-MINE = [name for name, each in ALL.items() if each["output"] and each["effect"] == "local"]
-
-
-@pytest.mark.parametrize("name", MINE)
-def test_csv_has_only_fields_of_the_description(name: str, program: Program) -> None:
-    examples = [
-        line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--json|--save", line)
-    ]
-    done = program.run(examples[0], "-o", "csv")
-    assert done.code == 0, done.err
-    columns = done.out.splitlines()[0].split(",")
-    assert [column for column in columns if column not in ALL[name]["output"]] == [] or name == "job report"
-
-
 def test_an_unknown_field_is_refused_before_a_request(program: Program) -> None:
     for name, each in ALL.items():
         if each["output"] and name not in ("job resend", "profile add"):  # they print rows only after a resend or check
