@@ -18,7 +18,7 @@ import pytest
 
 from conftest import KEY
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
-from msgctl.store import upgrades
+from msgctl.store import jobs, upgrades
 from msgctl.store.owners import take
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.store import Store, open_store
@@ -228,6 +228,28 @@ def test_a_log_without_its_store_never_enters_a_new_one(file: Path, suffix: str)
         False,
     )
     store.close()
+
+
+def test_a_log_that_a_killed_process_left_only_enters_its_own_store(file: Path, tmp_path: Path) -> None:
+    backup, other = tmp_path / "backup.sqlite3", tmp_path / "other.sqlite3"
+    open_store(other).close()
+    with closing(open_store(file)) as store:
+        with closing(sqlite3.connect(file)) as db, closing(sqlite3.connect(backup)) as copy:
+            db.backup(copy)
+        published(store, [LUIS], message="One")
+    with closing(open_store(file)) as store:
+        published(store, [LUIS], message="Two")
+        left = {suffix: file.with_name(f"{file.name}{suffix}").read_bytes() for suffix in ("", "-wal")}
+    for number, content in enumerate((left[""], backup.read_bytes(), other.read_bytes())):
+        place = tmp_path / f"{number}.sqlite3"
+        place.write_bytes(content)
+        place.with_name(f"{place.name}-wal").write_bytes(left["-wal"])
+        if number == 0:
+            with closing(open_store(place)) as store:
+                assert len(jobs.listed(store)) == 3
+        else:
+            assert "belongs to another store" in fault(place).message
+            assert place.read_bytes() == content
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import sqlite3
+import struct
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +28,9 @@ MIN_POLL, MAX_POLL = 0.001, 0.003
 """Seconds between two attempts. SQLite's own waits grow, so that other processes overtake for seconds."""
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""
+USER_VERSION = 60
+"""The place of the user version in the first page of a database."""
+LOG_CHECKS = 20
 PAGES_TOGETHER = 500
 """Unused pages that are returned to the file system in one transaction."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -41,6 +45,7 @@ class SQLite(Database):
         self._locks = self._beside("-owners")
         self._timeout = timeout
         self._owners: set[int] = set()
+        self._changes = 0
         if sqlite3.sqlite_version_info < MIN_VERSION:
             raise _error(
                 f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
@@ -61,6 +66,7 @@ class SQLite(Database):
                 self._create()
             if not self.path.stat().st_size:
                 raise self.damaged("it is empty")
+            self._check_log()
             self._db = self._connect(self.path)
         try:
             self._check_content()
@@ -96,6 +102,7 @@ class SQLite(Database):
             with closing(self._connect(new)):
                 self.change("PRAGMA auto_vacuum = INCREMENTAL")  # only possible before anything is written
                 self.change(f"PRAGMA application_id = {APPLICATION}")
+                self.change(f"PRAGMA user_version = {secrets.randbelow(2**30)}")  # see `_check_log`
                 with self.transaction():
                     upgrades.create(self)
                 # Last: the log would delay the failure of a full disk to a checkpoint, which fails without an error.
@@ -124,6 +131,24 @@ class SQLite(Database):
         if tables != 3:
             raise self.damaged("its tables are missing")
 
+    def _check_log(self) -> None:
+        """Refuse the log of another database, for example of the store before a backup was restored.
+
+        SQLite would apply it. Each transaction counts in the user version of the first page, so the first one in the
+        log is the next after the database's, or is in the database already.
+        """
+        for _ in range(LOG_CHECKS):  # another process may write in between
+            first, frames = _first_version(self._beside("-wal"))
+            with self.path.open("rb") as file:
+                file.seek(USER_VERSION)
+                version = int.from_bytes(file.read(4))
+            if first is None or first - 1 <= version <= first + frames:
+                return
+            time.sleep(MAX_POLL)
+        raise self.damaged(
+            f"{files.shown(self._beside('-wal'))} belongs to another store, or to this one before a restore"
+        )
+
     # --- statements
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -151,6 +176,7 @@ class SQLite(Database):
         del lock  # there is one writer at a time
         self._check_place()
         self.change("BEGIN IMMEDIATE")
+        self._changes = self._db.total_changes
         if self.refuses_moved:
             try:
                 self.refuse_moved()
@@ -159,6 +185,8 @@ class SQLite(Database):
                 raise
 
     def commit(self) -> None:
+        if self._db.total_changes > self._changes:
+            self.change(f"PRAGMA user_version = {(self.value('PRAGMA user_version') + 1) % 2**31}")  # see `_check_log`
         self.change("COMMIT")
         self._check_place()  # the intents of this transaction are not sent if other processes cannot see them
 
@@ -291,6 +319,39 @@ class _LockFile:
             return True
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, owner)
         return False
+
+
+def _first_version(log: Path) -> tuple[int | None, int]:
+    """Return the user version of the first page 1 in a log, and the maximum number of transactions in the log.
+
+    It is None if SQLite ignores the log, or if it has no page 1. (https://www.sqlite.org/fileformat2.html#walformat)
+    """
+    with suppress(FileNotFoundError, struct.error), log.open("rb") as file:  # there is none, or it is cut
+        header = file.read(32)
+        magic, _, page_size, _, *salts = struct.unpack(">6I", header[:24])
+        order = {0x377F0682: "<", 0x377F0683: ">"}.get(magic, "")
+        checksum = _checksum(order, header[:24], (0, 0))
+        frames = 0
+        if order and checksum == struct.unpack(">2I", header[24:]):
+            frames = (os.fstat(file.fileno()).st_size - 32) // (24 + page_size)
+        for _ in range(frames):
+            head, page = file.read(24), file.read(page_size)
+            number, _, *frame_salts = struct.unpack(">4I", head[:16])
+            checksum = _checksum(order, head[:8] + page, checksum)
+            if frame_salts != salts or checksum != struct.unpack(">2I", head[16:]):
+                break
+            if number == 1:
+                return int.from_bytes(page[USER_VERSION : USER_VERSION + 4]), frames
+    return None, 0
+
+
+def _checksum(order: str, data: bytes, before: tuple[int, int]) -> tuple[int, int]:
+    first, second = before
+    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for word in words:
+        first = (first + word + second) & 0xFFFFFFFF
+        second = (second + next(words) + first) & 0xFFFFFFFF
+    return first, second
 
 
 def _place(status: os.stat_result) -> tuple[int, int]:
