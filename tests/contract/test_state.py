@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -74,8 +75,24 @@ def test_a_watch_that_fails_until_max_wait_exits_with_6_and_prints_the_last_know
     assert states(outcome.stdout) == ["queued"]
 
 
-def test_on_a_terminal_a_watch_shows_the_current_states(service: Service, tool: Tool) -> None:
+def test_on_a_terminal_a_watch_shows_each_change_in_a_line(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
     assert (outcome.code, "✓ delivered" in outcome.out) == (0, True)
-    assert all(part in outcome.err for part in ("Waiting for 1 of 1", "0:02 of 5:00", "○ queued", "trying again"))
+    lines = outcome.err.splitlines()
+    assert (lines[0], lines[1], lines[-1]) == ("waiting until 14:18", "m1  ○ queued", "m1  ✓ delivered")
+    assert "trying again" in " ".join(lines)
+
+
+def test_ctrl_c_only_ends_the_reading_of_the_states_of_a_job(service: Service, tool: Tool, tmp_path: Path) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    people = tmp_path / "people.csv"
+    people.write_text("phone\n573001234567\n")
+    service.always(respond({"id": "m1", "status": 1, "state": "queued"}))
+    assert tool("sms", "bulk", str(people), "-m", "Hola", "--yes", "--name", "today").code == 0
+    outcome = tool("job", "states", "today", "--follow", sleep=interrupt)
+    assert outcome.code == 130
+    assert "Interrupted after checking 1 message" in outcome.err
+    assert "unknown" not in outcome.err

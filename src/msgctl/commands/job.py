@@ -201,7 +201,7 @@ def states(
     ] = None,
     max_wait: Annotated[
         float | None,
-        max_wait_option("With --follow: maximum seconds to wait."),
+        max_wait_option("With --follow: maximum seconds to wait. [default: 3600]"),
     ] = None,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
@@ -220,7 +220,7 @@ def states(
         raise UsageError(f"{job.command} has no delivery states", "Only SMS and calls have delivery states.")
     if context.options.dry_run:
         return running.result(context, job)
-    return running.poll_states(context, job, follow=follow, until=until, max_wait=max_wait)
+    return running.poll_states(context, job, follow=follow, until=until, max_wait=max_wait or running.MAX_FOLLOW)
 
 
 @command(

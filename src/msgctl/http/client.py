@@ -93,6 +93,11 @@ class Client:
         sibling._transport = self._new_transport()  # noqa: SLF001 (an object of this class)
         return sibling
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether a byte of the latest request may have left this machine."""
+        return self._transport.is_sent
+
     def close(self) -> None:
         self._transport.close()
 

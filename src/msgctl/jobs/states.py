@@ -52,7 +52,7 @@ class Poller:
         self._settings = Settings.load(job.settings)
         self._connect = connect
         self._added = added
-        self._until = until
+        self.until = until
         self._limiter = RateLimiter(self._settings.rate)
         self._clients: SimpleQueue[Client] = SimpleQueue()
         self._lock = Lock()
@@ -69,22 +69,40 @@ class Poller:
         states = results.states(self._store, self._job.number)
         return sum(number for state, number in states.items() if state is None or not self.is_final(state))
 
+    @property
+    def ended_otherwise(self) -> int:
+        """How many messages are in a final state other than ``until``."""
+        if self.until is None:
+            return 0
+        states = results.states(self._store, self._job.number)
+        return sum(
+            number
+            for state, number in states.items()
+            if state is not None and is_final(state, self._added) and not reaches(state, self.until, self._added)
+        )
+
     def is_final(self, state: str) -> bool:
         """Return whether a message in a state needs no more checks."""
-        return is_final(state, self._added) or (self._until is not None and reaches(state, self._until, self._added))
+        return is_final(state, self._added) or (self.until is not None and reaches(state, self.until, self._added))
 
     def stop(self) -> None:
         """Send no more requests. Any thread may call this."""
         self.is_stopped = True
 
-    def run(self) -> Iterator[None]:
-        """Poll all messages and store their states; yield from time to time. Raises the errors of the store."""
+    def run(self) -> Iterator[list[tuple[str, str]]]:
+        """Poll all messages and store their states; yield new ones, each after its phone, from time to time.
+
+        Raises the errors of the store.
+        """
         self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
         groups = self._groups()
         with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="poller") as pool:
-            while not self.is_stopped and (some := [*islice(groups, TOGETHER)]):
-                self._store_states(pool.map(self._poll, some))
-                yield
+            try:
+                while not self.is_stopped and (some := [*islice(groups, TOGETHER)]):
+                    yield self._store_states(pool.map(self._poll, some))
+            except KeyboardInterrupt:
+                self.stop()  # the pool waits for its threads
+                raise
         while not self._clients.empty():
             self._clients.get().close()
 
@@ -123,7 +141,7 @@ class Poller:
         finally:
             self._clients.put(client)
 
-    def _store_states(self, polled: Iterator[_Polled | None]) -> None:
+    def _store_states(self, polled: Iterator[_Polled | None]) -> list[tuple[str, str]]:
         learned: list[tuple[str, str | None, str]] = []
         for message in polled:
             if message is None:
@@ -141,3 +159,4 @@ class Poller:
                 if state is not None and state != sent.state:
                     learned.append((sent.id, sent.phone, state))
         results.learn_states(self._store, self._job.account, learned)
+        return [(phone or id_, state) for id_, phone, state in learned]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
+from msgctl.cli.runs.tracking import poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles
@@ -41,6 +42,8 @@ REFRESH = 0.2
 MINUTE = 60.0
 STATES_INTERVAL = 10.0
 """Seconds between two polls of delivery states with --follow."""
+MAX_FOLLOW = 3600.0
+"""Seconds that --follow waits if --max-wait is omitted."""
 
 
 def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
@@ -228,44 +231,63 @@ def _bar(context: Context) -> JobProgress | None:
 
 
 def poll_states(
-    context: Context, job: Job, *, follow: bool = False, until: str | None = None, max_wait: float | None = None
+    context: Context, job: Job, *, follow: bool = False, until: str | None = None, max_wait: float = MAX_FOLLOW
 ) -> OwnResult:
     """Poll the delivery states of a job's messages and return the job, with the errors.
 
-    With ``follow``, poll again for at most ``max_wait`` seconds, until each message is in a final state or in
-    ``until``.
+    With ``follow``, show each change, and poll again for at most ``max_wait`` seconds, until each message is in a final
+    state or in ``until``. Ctrl-C only ends the reading.
     """
-    name = ending.reference(job)
-    hint = f"Continue: msgctl job states {name}"
-    if follow:
-        hint += " --follow"
-    deadline = None if max_wait is None else context.monotonic() + max_wait
+    hint = f"Continue: msgctl job states {ending.reference(job)}{' --follow' if follow else ''}"
     poller = Poller(context.store, job, context.client.sibling, context.words, until=until)
-    with _signals(context, lambda _: poller.stop(), hint) as bar:
-        for _ in poller.run():
+    bar = None if follow else _bar(context)
+
+    def check() -> bool:
+        for changes in poller.run():
             if bar:
                 bar.show(poller.checked, poller.due, [("failed", poller.failed)])
-        while follow and poller.missing and not poller.is_stopped:
-            left = STATES_INTERVAL if deadline is None else deadline - context.monotonic()
-            if left <= 0:
-                break
-            context.note(f"{plural(poller.missing, 'message')} in progress")
-            context.sleep(min(left, STATES_INTERVAL))
-            for _ in poller.run():
-                pass
-    return result(context, job, _states_error(poller, until, hint, follow=follow), Layout.JOB_POLLED)
+            for phone, state in changes:
+                if follow:
+                    show_state(context, phone, state)
+        return poller.missing > 0 and not poller.is_stopped
+
+    error: MsgctlError | None
+    try:
+        if follow:
+            poll(context, check, max_wait, STATES_INTERVAL)
+        else:
+            check()
+        error = _states_error(poller, hint, follow=follow)
+    except KeyboardInterrupt:
+        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
+    finally:
+        if bar:
+            bar.stop()
+    return result(context, job, error, Layout.JOB_POLLED)
 
 
-def _states_error(poller: Poller, until: str | None, hint: str, *, follow: bool) -> MsgctlError | None:
-    if poller.first_error:
-        failed = plural(poller.failed, "delivery state")
-        return poller.first_error.within(f"{failed} could not be checked. The first")
-    if poller.is_stopped:
-        return Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
-    if not (follow and poller.missing):
+def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | None:
+    """Return the error about states that could not be read, or that are not the ones to wait for."""
+    failure = poller.first_error
+    what = ""
+    if failure:
+        what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first"
+        if not (follow and failure.retryable) or poller.is_stopped:
+            return failure.within(what)
+        what += f": {failure.message}"
+    parts = []
+    if follow and poller.ended_otherwise:
+        parts.append(f"{plural(poller.ended_otherwise, 'message')} ended in another state than {poller.until}")
+    if follow and poller.missing:
+        parts.append(f"{plural(poller.missing, 'message')} did not reach {poller.until or 'a final state'} in time")
+    if not parts:
         return None
-    what = f"{plural(poller.missing, 'message')} did not reach {until or 'a final state'} in time"
-    return ConditionError(what, hint, reason="state_not_reached")
+    return ConditionError(
+        "; ".join([*parts, *filter(None, [what])]),
+        hint,
+        reason="not_delivered" if poller.ended_otherwise else "state_not_reached",
+        details=failure.details if failure else None,
+    )
 
 
 # --- the account of a job

@@ -177,7 +177,9 @@ def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
 
 
 def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
-    """Return the end of a request that was interrupted anywhere but in the client."""
+    """Return the end of a request that was interrupted anywhere, perhaps while the client counted it."""
+    if not context.client.is_sent:
+        context.sent.count = sent_before
     if context.sent.count == sent_before:
         return _End([], error=Interrupted("Interrupted", consequence="nothing was sent"))
     error = Interrupted(

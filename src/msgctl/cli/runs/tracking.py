@@ -1,9 +1,8 @@
 """Track messages until their delivery state is final."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgctl import operations as ops
 from msgctl.cli.shell.context import Context
@@ -18,13 +17,11 @@ from msgctl.errors import (
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import judge
-from msgctl.outcomes.judge import is_final, reaches
+from msgctl.outcomes.judge import Delivery, classify, is_final, reaches
 from msgctl.outcomes.words import AddedWords
+from msgctl.output.result import Format
 from msgctl.text import shorten
 from msgctl.values import quote
-
-if TYPE_CHECKING:
-    from msgctl.output.progress import StateProgress
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
@@ -68,6 +65,7 @@ class Tracked:
     states: Sequence[str | None] = ()
     error: MsgctlError | None = None
     failure: MsgctlError | None = None
+    _shown: dict[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -79,15 +77,16 @@ class Tracked:
         """The states in words; empty before the first response."""
         return ", ".join(dict.fromkeys(state or "missing" for state in self.states))
 
-    @property
-    def word(self) -> tuple[str, Sequence[str]] | None:
-        """The kind and the texts that a profile could add, if the message did not reach the state."""
-        return self.failure.word if self.failure else None
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the message did not reach the state before the deadline."""
-        return self.failure is not None and self.failure.reason == NOT_REACHED
+    def changes(self) -> list[tuple[str, str]]:
+        """Return the states that are new since the last call, each after its phone, or else the ID of the message."""
+        names: Sequence[str] = self.target.phones
+        if not names and self.response:
+            messages = self.response.document.get("data", ())
+            names = [str(message.get("phone") or self.target.id) for message in messages]
+        states = {name: state for name, state in zip(names, self.states, strict=False) if state}
+        changed = [(name, state) for name, state in states.items() if self._shown.get(name) != state]
+        self._shown |= states
+        return changed
 
 
 class Tracker:
@@ -95,12 +94,12 @@ class Tracker:
 
     def __init__(self, context: Context, targets: Sequence[Target], max_wait: float, until: str | None = None) -> None:
         self.messages = [Tracked(target) for target in targets]
+        self._waiting = self.messages
         self._context = context
         self._max_wait = max_wait
         self._until = until
         self._words = context.words
         self._deadline = context.monotonic() + max_wait
-        self._display: StateProgress | None = None
 
     @property
     def goal(self) -> str:
@@ -113,60 +112,30 @@ class Tracker:
         return [message.response for message in self.messages if message.response]
 
     def follow(self) -> None:
-        """Poll the messages. Poll once more at the deadline."""
-        context, waiting, is_last = self._context, self.messages, False
-        with ExitStack() as stack:
-            stack.callback(self._learn)
-            if is_displayed(context):
-                self._display = stack.enter_context(self._new_display())
-            while waiting and not is_last:
-                is_last = context.monotonic() >= self._deadline
-                waiting = self._check_all(waiting)
-                if self._display:
-                    words = {message.target.id: message.in_words for message in self.messages}
-                    self._display.show(words, len(waiting))
-                if waiting and not is_last:
-                    context.sleep(max(0.0, min(INTERVAL, self._deadline - context.monotonic())))
-        for message in waiting:
+        """Poll the messages until the end of the wait, and store their states."""
+        try:
+            poll(self._context, self._check_all, self._max_wait, INTERVAL)
+        finally:
+            learn(self._context, [(message.target, message.response) for message in self.messages if message.response])
+        for message in self._waiting:
             message.failure = self._late(message)
 
-    def _learn(self) -> None:
-        learn(self._context, [(message.target, message.response) for message in self.messages if message.response])
-
-    def _new_display(self) -> "StateProgress":
-        from msgctl.output.progress import StateProgress
-
-        return StateProgress(
-            self._context.stderr,
-            color=self._context.screen(self._context.stderr).color,
-            ids=[message.target.id for message in self.messages],
-            max_wait=self._max_wait,
-            words=self._words,
-            monotonic=self._context.monotonic,
-        )
-
-    def _check_all(self, messages: Sequence[Tracked]) -> list[Tracked]:
-        """Check each message once, show what has changed, and return the messages that need another check."""
-        waiting = list(messages)
-        for message in messages:
-            words = message.in_words
+    def _check_all(self) -> bool:
+        """Check each message that has not reached the state, and show changes. Return whether any needs more time."""
+        waiting = list(self._waiting)
+        for message in self._waiting:
             reason = message.error and message.error.message
             if self._check(message):
                 waiting.remove(message)
-            elif message.error:
+            for name, state in message.changes():
+                show_state(self._context, name, state)
+            if message.error and message in waiting:
                 if message.error.message != reason:
-                    self._say(f"{message.label}: {message.error.message}; trying again")
+                    self._context.note(f"{message.label}: {message.error.message}; trying again")
                 if self._context.monotonic() >= self._deadline:
                     break  # the service did not respond before the deadline
-            if message.in_words != words and not self._display:
-                self._say(f"{message.label}: {shorten(message.in_words, 60)}")
-        return waiting
-
-    def _say(self, note: str) -> None:
-        if self._display:
-            self._display.say(note)
-        else:
-            self._context.note(note)
+        self._waiting = waiting
+        return bool(waiting)
 
     def _check(self, message: Tracked) -> bool:
         """Check a message once. Return whether it needs no more checks."""
@@ -218,9 +187,38 @@ class Tracker:
         )
 
 
-def is_displayed(context: Context) -> bool:
-    """Return whether a person sees the states change on the terminal."""
-    return context.printer.shows_verdicts and not context.options.verbose
+def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float) -> None:
+    """Call ``check`` until it returns False, or until the time is over; call it once more at the deadline."""
+    from datetime import timedelta
+
+    deadline = context.monotonic() + max_wait
+    now = context.now()
+    end = now + timedelta(seconds=max_wait)
+    day = "" if end.date() == now.date() else f"{end:%a %d %b} "
+    context.note(f"waiting until {day}{end:%H:%M}")
+    is_last = False
+    while not is_last:
+        is_last = context.monotonic() >= deadline
+        if not check():
+            return
+        if not is_last:
+            context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
+
+
+SIGNS = {Delivery.DELIVERED: "✓", Delivery.FAILED: "✗", Delivery.NOT_ANSWERED: "✗", Delivery.ON_ITS_WAY: "○"}
+
+
+def show_state(context: Context, name: str, state: str) -> None:
+    """Print a new delivery state on standard error: ``573001234567  ✓ delivered``."""
+    name, word = shorten(name, 60), shorten(state, 60)
+    if not context.stderr.isatty():
+        context.note(f"{name}  {SIGNS[classify(state, context.words)]} {word}")
+    elif not context.options.quiet and context.options.format is not Format.JSON:
+        from rich.text import Text
+
+        from msgctl.output.tables import delivery
+
+        context.printer.explain([Text.assemble(name, "  ", delivery(word, context.words))])
 
 
 def learn(context: Context, responses: Iterable[tuple[Target, Response]]) -> None:

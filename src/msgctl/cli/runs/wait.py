@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgctl import operations as ops
-from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker, is_displayed
+from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
 from msgctl.outcomes.judge import ACCEPTED, Outcome, is_delivered, is_final, reaches
-from msgctl.outcomes.words import AddedWords
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
 
@@ -31,10 +30,10 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
     tracker.follow()
     noun = "call" if context.operation is ops.SEND_CALL else "message"
     sent = _sent(accepted, tracker.messages, noun)
-    if is_displayed(context):
+    if context.printer.shows_verdicts:
         _show(context, sent)
     failures = []
-    if error := _Undelivered(sent, noun, until, context.words).error(tracker.goal, max_wait):
+    if error := _error(context, sent, noun, tracker, max_wait, until):
         error.recipients = outcomes
         failures.append(error)
     elif sent and all(recipient.state and is_delivered(recipient.state, context.words) for recipient in sent):
@@ -58,73 +57,43 @@ def _sent(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun: str) -
     return sent
 
 
-class _Undelivered:
-    """The recipients of a send who did not get its message in time, by reason."""
-
-    def __init__(self, sent: Sequence[_Sent], noun: str, until: str | None, added: AddedWords) -> None:
-        self._sent = sent
-        self._noun = noun
-        self._without_id: list[_Sent] = []
-        self._unread: list[tuple[_Sent, Tracked]] = []
-        self._missing: list[str] = []
-        self._late: list[str] = []
-        self._word: tuple[str, Sequence[str]] | None = None
-        for recipient in sent:
-            message, state = recipient.message, recipient.state
-            if message is None:
-                self._without_id.append(recipient)
-            elif state is None or message.error:
-                self._unread.append((recipient, message))
-            elif not reaches(state, until or "delivered", added):
-                self._missing.append(f"{recipient.name} [{shorten(state, 60)}]")
-                if message.is_late and not is_final(state, added):
-                    self._late.append(state)
-                    self._word = self._word or message.word
-
-    @property
-    def _are_late(self) -> bool:
-        """Whether all of them only need more time."""
-        are_late = all(message.is_late for _, message in self._unread)
-        return are_late and len(self._late) == len(self._missing) and not self._without_id
-
-    def error(self, goal: str, max_wait: float) -> ConditionError | None:
-        """Return the error about them, or None if there are no such messages."""
-        parts = []
-        if self._missing:
-            done = "answered by" if self._noun == "call" else "delivered to"
-            accepted = plural(len(self._sent), f"accepted {self._noun}")
-            parts.append(f"Not {done} {some_of(self._missing)} ({len(self._missing)} of {accepted})")
-        if self._late:
-            parts.append(f"{plural(len(self._late), self._noun)} did not reach {goal} in {max_wait:g} s")
-        if self._unread:
-            errors = [message.error for _, message in self._unread if message.error]
-            statuses = sorted({str(error.http_status) for error in errors if error.http_status})
-            status = f" ({', '.join(statuses)})" if statuses else ""
-            names = some_of([recipient.name for recipient, _ in self._unread])
-            parts.append(f"The state of {names} could not be read{status}")
-        if self._without_id:
-            names = some_of([recipient.name for recipient in self._without_id])
-            parts.append(f"The state of {names} cannot be checked: the service returned no ID")
-        if not parts:
-            return None
-        hint = None
-        if self._missing or self._unread:
-            hint = f"{self._first_failure}To check again: msgctl state get --last"
-        return ConditionError(
-            "; ".join(parts),
-            hint,
-            reason=NOT_REACHED if self._are_late else "not_delivered",
-            word=self._word,
-        )
-
-    @property
-    def _first_failure(self) -> str:
-        """A sentence about the first error other than a missed deadline, if there is one."""
-        messages = [recipient.message for recipient in self._sent if recipient.message]
-        for error in (*(message.error for message in messages), *(message.failure for message in messages)):
-            if error and error.reason != NOT_REACHED:
-                return f"The first failure: {error.message}. "
-        return ""
+def _error(
+    context: Context, sent: Sequence[_Sent], noun: str, tracker: Tracker, max_wait: float, until: str | None
+) -> ConditionError | None:
+    """Return the error about the recipients who did not get the message in time, or None if there are none."""
+    missing, late, unread, without_id, parts = [], [], [], [], []
+    for recipient in sent:
+        message, state = recipient.message, recipient.state
+        if message is None:
+            without_id.append(recipient.name)
+        elif state is None or message.error:
+            unread.append(recipient)
+        elif not reaches(state, until or "delivered", context.words):
+            missing.append(f"{recipient.name} [{shorten(state, 60)}]")
+            if not is_final(state, context.words):
+                late.append(message)
+    if missing:
+        done = "answered by" if noun == "call" else "delivered to"
+        accepted = plural(len(sent), f"accepted {noun}")
+        parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
+    if late:
+        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {max_wait:g} s")
+    errors = [recipient.message.error for recipient in unread if recipient.message and recipient.message.error]
+    if unread:
+        reason = f": {errors[0].message}" if errors else ""
+        names = some_of([recipient.name for recipient in unread])
+        parts.append(f"The state of {names} could not be read{reason}")
+    if without_id:
+        parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
+    if not parts:
+        return None
+    return ConditionError(
+        "; ".join(parts),
+        "To check again: msgctl state get --last" if missing or unread else None,
+        reason="not_delivered" if len(missing) > len(late) else NOT_REACHED,
+        word=next((message.failure.word for message in late if message.failure), None),
+        details=errors[0].details if errors else None,
+    )
 
 
 def _targets(accepted: Sequence[Outcome]) -> list[Target]:
@@ -137,7 +106,7 @@ def _targets(accepted: Sequence[Outcome]) -> list[Target]:
 
 
 def _show(context: Context, sent: Sequence[_Sent]) -> None:
-    """Print the last state of each message, in place of the display that is gone."""
+    """Print the last state of each message."""
     from msgctl.output.tables import Column, listing
 
     rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]
