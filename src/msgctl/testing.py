@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
@@ -62,16 +62,17 @@ class Sandbox:
 
     def __init__(self, served: ServedSandbox) -> None:
         self._served = served
-        self._seen = dict[str, str]()
+        self._returned = set[str]()
         self.base_url = served.base_url
         self.client = served.settings.client
         self.key = served.settings.key
-        self.variables: Mapping[str, str] = served.variables
+        self.variables = served.variables
         """The variables with which msgctl uses this sandbox, and a store that belongs to it."""
 
-    def inbox(self, *, phone: str | None = None) -> list[ReceivedMessage]:
+    def inbox(self, phone: str | None = None) -> list[ReceivedMessage]:
         """Return the messages that all phones received, or one phone, the newest last."""
-        return self._received(phone or "", "")
+        messages: Any = endpoints.received(self._served.emulator, phone or "")
+        return list(messages)
 
     def wait(self, phone: str, timeout: float = 10.0) -> ReceivedMessage:
         """Return the next message to a phone: the first one that no earlier call returned.
@@ -79,12 +80,14 @@ class Sandbox:
         Raises TimeoutError if none arrives within ``timeout`` seconds.
         """
         until = time.monotonic() + timeout
-        while not (messages := self._received(phone, self._seen.get(phone, ""))):
+        while True:
+            for message in self.inbox(phone):
+                if message["id"] not in self._returned:
+                    self._returned.add(message["id"])
+                    return message
             if time.monotonic() > until:
                 raise TimeoutError(f"No message to {phone} arrived in {timeout:g} s")
             time.sleep(SECONDS_BETWEEN_CHECKS)
-        self._seen[phone] = messages[0]["id"]
-        return messages[0]
 
     def fault(self, *specs: str) -> None:
         """Make requests fail from now on: ``s.fault("503:next=2", "delay=1:/send-sms")``. Without a SPEC, none fails.
@@ -103,11 +106,7 @@ class Sandbox:
     def reset(self) -> None:
         """Delete everything, the store of ``variables`` too, and restore the settings of the start."""
         self._served.emulator.reset()
-        self._seen.clear()
-
-    def _received(self, phone: str, after: str) -> list[ReceivedMessage]:
-        messages: Any = endpoints.received(self._served.emulator, phone, after)
-        return list(messages)
+        self._returned.clear()
 
 
 @contextmanager
