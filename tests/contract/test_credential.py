@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from conftest import KEY
 from msgctl.cli.shell.context import Context
+from msgctl.config import credential as key_commands
 from msgctl.config.file import load
 from support.files import credentials, table, write_config
 from support.leaks import shows_key
@@ -57,14 +57,28 @@ def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service) -
 def test_a_key_command_that_does_not_end_is_killed(
     tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = subprocess.run  # a minute passes in 0.05 seconds
-    monkeypatch.setattr(
-        subprocess, "run", lambda *args, timeout, **options: run(*args, timeout=timeout / 1200, **options)
-    )
-    with_command(server, "exec sleep 60")
+    monkeypatch.setattr(key_commands, "MAX_SECONDS", 0.1)
+    for command in ("exec sleep 5", "sleep 5 & sleep 5"):
+        with_command(server, command)
+        done = tool("balance", "-p", "main")
+        assert (done.code, server.received) == (3, [])
+        assert "did not end within 0.1 seconds" in done.err
+
+
+def test_a_key_command_may_leave_a_process_behind_that_keeps_its_output_open(
+    tool: Tool, server: Service, home: Path
+) -> None:
+    (home / "key").write_text(KEY, encoding="utf-8")
+    with_command(server, f"sleep 5 & cat {home}/key")
+    assert tool("balance", "-p", "main").code == 0
+    assert credentials(server) == ("1", KEY)
+
+
+def test_a_key_command_that_prints_without_end_exits_with_3(tool: Tool, server: Service) -> None:
+    with_command(server, "yes")
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])
-    assert "did not end within 60 seconds" in done.err
+    assert "printed over 65,536 bytes" in done.err
 
 
 @in_a_terminal

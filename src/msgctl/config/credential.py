@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import TYPE_CHECKING, Any
 
 from msgctl.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from subprocess import Popen
+
 MAX_SECONDS = 60
 """Time limit of a key command, which may have to ask the user."""
-
-BY_HAND = "Run the command by hand to see why."
+MAX_OUTPUT = 64 * 1024
+"""Maximum bytes that a key command prints."""
+POLL = 0.05
+"""Seconds between two checks whether a command whose output is open has ended."""
 
 
 def key_of_command(place: str, command: str) -> str:
@@ -20,26 +27,52 @@ def key_of_command(place: str, command: str) -> str:
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S602 (the user's own command, stored by the user for this purpose)
+        process = subprocess.Popen(  # noqa: S602 (the user's own command, stored by the user for this purpose)
             command,
             shell=True,
-            check=False,
             # A pipe contains the user's message; on a terminal, the command can ask for a passphrase.
             stdin=None if os.isatty(0) else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            timeout=MAX_SECONDS,
         )
-    except subprocess.TimeoutExpired:
-        raise ConfigurationError(
-            f"{place} did not end within {MAX_SECONDS} seconds", BY_HAND, reason="no_credentials"
-        ) from None
     except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"{place} cannot be run ({type(error).__name__})", BY_HAND, reason="no_credentials"
-        ) from None
-    if done.returncode != 0:
-        raise ConfigurationError(f"{place} failed with exit status {done.returncode}", BY_HAND, reason="no_credentials")
-    key = done.stdout.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
+        raise _failed(f"{place} cannot be run ({type(error).__name__})") from None
+    stdout: Any = process.stdout
+    deadline = time.monotonic() + MAX_SECONDS
+    try:
+        output = _output(process, stdout.fileno(), deadline)
+        if len(output) > MAX_OUTPUT:
+            raise _failed(f"{place} printed over {MAX_OUTPUT:,} bytes")
+        code = process.wait(max(0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _failed(f"{place} did not end within {MAX_SECONDS} seconds") from None
+    finally:
+        process.kill()
+        process.wait()
+        stdout.close()
+    if code != 0:
+        raise _failed(f"{place} failed with exit status {code}")
+    key = output.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
     if not key:
-        raise ConfigurationError(f"{place} printed no key on its first line", BY_HAND, reason="no_credentials")
+        raise _failed(f"{place} printed no key on its first line")
     return key
+
+
+def _output(process: Popen[bytes], stdout: int, deadline: float) -> bytes:
+    """Return the output of a process until it ends, even if a process that it leaves behind keeps the pipe open."""
+    import select
+
+    output, has_ended = b"", False
+    while len(output) <= MAX_OUTPUT and time.monotonic() < deadline:
+        if select.select([stdout], [], [], POLL)[0]:
+            data = os.read(stdout, MAX_OUTPUT)
+            if not data:
+                break
+            output += data
+        elif has_ended:
+            break
+        has_ended = process.poll() is not None
+    return output
+
+
+def _failed(what: str) -> ConfigurationError:
+    return ConfigurationError(what, "Run the command by hand to see why.", reason="no_credentials")

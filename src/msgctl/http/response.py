@@ -43,7 +43,7 @@ from msgctl.outcomes.judge import (
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import shorten
-from msgctl.values import quote
+from msgctl.values import MAX_URL, quote
 
 if TYPE_CHECKING:
     from msgctl.http.request import Request
@@ -417,7 +417,7 @@ class Failure(NamedTuple):
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""
-        location = self.response.header("Location")
+        location = self.response.header("Location")[:MAX_URL]
         try:
             url = urlsplit(urljoin(self.base_url, location))
             port = f":{url.port}" if url.port else ""

@@ -184,6 +184,8 @@ def _checked(link: Link, document: object) -> str | None:
 
 def _normal(url: str) -> tuple[object, ...]:
     """Return the parts of a URL that determine its target, in normal form (RFC 3986, section 6.2)."""
+    if len(url) > values.MAX_URL:  # a longer host may take minutes
+        return (url,)
     try:
         parts = httpx.URL(re.sub("%([0-9A-Fa-f]{2})", _decoded, url))
     except (httpx.InvalidURL, UnicodeError):  # half of a surrogate pair
