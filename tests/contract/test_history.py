@@ -60,7 +60,7 @@ def test_a_send_that_is_interrupted_before_its_request_is_not_in_the_history(
     assert tool("history", "--json").document == []
 
 
-def test_a_terminal_shows_the_newest_twenty_and_programs_get_all(sandbox: Sandbox) -> None:
+def test_a_terminal_shows_the_newest_twenty_and_programs_get_all(sandbox: Sandbox, home: Path) -> None:
     phones = [f"5730000000{number}" for number in range(10, 35)]
     sandbox.done("sms", "send", *phones, "-m", "Hola")
     assert [each["phone"] for each in sandbox.document("history")] == phones
@@ -68,6 +68,8 @@ def test_a_terminal_shows_the_newest_twenty_and_programs_get_all(sandbox: Sandbo
     shown = sandbox.tool("-p", "sandbox", "history", terminal=True)
     assert "msgctl -p sandbox history --limit 1000\n" in shown.err
     assert [phone for phone in phones if phone in shown.out] == phones[-20:]
+    saved = sandbox.tool("-p", "sandbox", "history", "--save", str(home / "all.csv"), terminal=True)
+    assert (saved.out, (home / "all.csv").read_text().count("573")) == ("", len(phones))
 
 
 def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Tool, home: Path) -> None:

@@ -107,14 +107,14 @@ def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
 
 def _listed(context: Context, listing: Listing) -> OwnResult:
     most = listing.limit
-    if most is None and context.format is Format.TABLE and context.stdout.isatty():
+    is_table = context.format is Format.TABLE and listing.save is None
+    if most is None and is_table and context.stdout.isatty():
         most = SHOWN
     filters: dict[str, Any] = {**listing.times(context), "phone": listing.number(context)}
     context.check_fields(HISTORY_FIELDS)
     filters["profile"] = context.options.profile
     if listing.job is not None:
         filters["job"] = jobs.find(context.store, listing.job, context.known_account).number
-    is_table = context.format is Format.TABLE and listing.save is None
     document = _document_for_people if is_table else _document
     documents: Sequence[Document] | _Documents
     if most is None:
