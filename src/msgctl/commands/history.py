@@ -127,7 +127,12 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     empty = "No matching messages in the history."
     if listing.is_empty and filters["profile"] is None:
         empty = "The history is empty."
-    about = [] if filters["phone"] is None else _about(context, filters["phone"])
+    about = []
+    if filters["phone"] is not None:
+        optouts = _optouts(context, filters["phone"])
+        about = [("Opted out", optouts or "no"), ("Time zone", context.zone_name)]
+        if optouts and not is_table:
+            context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)
 
 
@@ -157,14 +162,13 @@ def _document_for_people(entry: Entry) -> Document:
     return _document(entry) | {"job": entry.name or entry.job}
 
 
-def _about(context: Context, phone: str) -> list[tuple[str, str]]:
-    """Return the opt-outs of a number, and the time zone of the times, for people who look up one number."""
-    zone = str(context.zone) if context.zone else f"{context.now().astimezone():%Z}"
+def _optouts(context: Context, phone: str) -> str:
+    """Return the channels that a number has opted out of, and since when; empty if there are none."""
     optouts = []
     for optout in people.optouts_of(context.store, phone):
         channel = "all channels" if optout.channel == people.ALL else optout.channel
         optouts.append(f"{channel} since {context.time_in_words(optout.time / 1000)}")
-    return [("Opted out", ", ".join(optouts) or "no"), ("Time zone", zone)]
+    return ", ".join(optouts)
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)

@@ -271,6 +271,11 @@ class Context:
 
         return zone_of(name)
 
+    @property
+    def zone_name(self) -> str:
+        """The name of `zone`; for this machine's, its current abbreviation."""
+        return str(self.zone) if self.zone else f"{self.now().astimezone():%Z}"
+
     def now(self) -> "datetime":
         """Return the time in `zone`; without a time zone if that is None."""
         from datetime import datetime
