@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import httpcore
 import pytest
 import trustme
 from httpcore._backends.sync import SyncStream
@@ -293,30 +292,30 @@ def test_the_addresses_of_a_host_are_tried_in_turn_and_share_the_time_limit(
 def test_a_request_is_not_sent_if_the_system_accepted_none_of_its_bytes(
     accepted: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
-    def write(_: object, data: bytes, timeout: float | None = None) -> None:
+    def send(_: object, data: bytes) -> int:
         pieces.append(data)
         if len(pieces) > accepted:
-            raise httpcore.WriteError
+            raise BrokenPipeError
+        return len(data)
 
     pieces: list[bytes] = []
-    with contextlib.closing(httpcore.SyncBackend().connect_tcp("127.0.0.1", service.port)) as stream:
-        monkeypatch.setattr(type(stream), "write", write)
+    monkeypatch.setattr(socket.socket, "send", send)
     long = ("-m", "x" * 2 * transport.PIECE, "--max-segments", "1000")
     assert tool("--timeout", "0.2", "sms", "send", PHONE, *long).code == code
 
 
 def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server would read the next request as the rest of that one."""
-    write = SyncStream.write
+    send = socket.socket.send
     pieces: list[bytes] = []
 
-    def written(stream: SyncStream, data: bytes, timeout: float | None = None) -> None:
+    def written(connection: socket.socket, data: bytes) -> int:
         pieces.append(data)
         if len(pieces) == 2:
-            raise httpcore.WriteError
-        write(stream, data, timeout)
+            raise BrokenPipeError
+        return send(connection, data)
 
-    monkeypatch.setattr(SyncStream, "write", written)
+    monkeypatch.setattr(socket.socket, "send", written)
     long = request.build(operations.URL_STATISTIC, {"name-url": "n" * 2 * transport.PIECE, **DATES})
     with running(keeps=True, blind=True) as service, calling(service.base_url) as client:
         service.always(WHOLE)
@@ -327,14 +326,15 @@ def test_a_connection_is_not_reused_after_half_a_request(monkeypatch: pytest.Mon
 
 def test_each_piece_of_a_request_gets_the_remaining_time(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
-    write = SyncStream.write
+    send = socket.socket.send
 
-    def limited(stream: SyncStream, buffer: bytes, timeout: float | None = None) -> None:
+    def limited(connection: socket.socket, buffer: bytes) -> int:
+        timeout = connection.gettimeout()
         assert timeout is not None, "a server that takes nothing would be waited for without end"
         given.append(timeout)
-        write(stream, buffer, timeout)
+        return send(connection, buffer)
 
-    monkeypatch.setattr(SyncStream, "write", limited)
+    monkeypatch.setattr(socket.socket, "send", limited)
     keeper.will(WHOLE)
     long = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "x" * 3 * transport.PIECE})
     with calling(keeper.base_url) as client:

@@ -135,7 +135,7 @@ class Client:
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
         """Count a request, unless it was certainly not sent. Convert Ctrl-C and bugs to errors that report which."""
-        self._transport.is_sent = False
+        self._transport.sent.clear()
         self._count(request, 1)
         try:
             yield
@@ -179,7 +179,7 @@ class Client:
 
     def _attempt(self, request: Request, seconds: float) -> RawResponse:
         """Make a request once."""
-        self._transport.is_sent = False
+        self._transport.sent.clear()
         name = f"{request.operation.method} {self._path}{request.operation.path}"
         outgoing = self._outgoing(request)
         self._log(f"> {name}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
 import threading
 import time
@@ -79,7 +80,7 @@ class RawResponse(NamedTuple):
 class Transport(httpcore.NetworkBackend):
     """Makes requests to the server at a base URL, over a connection that is kept open; for one thread at a time.
 
-    It does not retry. ``is_sent`` becomes True before the first byte of a request is sent. A backend other than the
+    It does not retry. ``is_sent`` means that a byte of a request may have been sent. A backend other than the
     network uses neither a proxy nor TLS. Raises ConfigurationError if the proxy or the certificates that the
     environment specifies cannot be used.
     """
@@ -101,7 +102,8 @@ class Transport(httpcore.NetworkBackend):
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None
         self._has_large_body = False
-        self.is_sent = False
+        self.sent: list[int] = []
+        """The sizes of the parts of a request that have left this machine, or may have."""
         self.is_broken = False
         """Whether the connection cannot be used again."""
         self.peer = self._host
@@ -121,7 +123,8 @@ class Transport(httpcore.NetworkBackend):
         Raises NotReachedError if the request was not sent, NoResponseError if it was, and ConfigurationError.
         """
         self.release()
-        self.is_sent = self.is_broken = False
+        self.sent.clear()
+        self.is_broken = False
         self.peer = self._host
         self._seconds = seconds
         self._end = time.monotonic() + seconds
@@ -144,6 +147,11 @@ class Transport(httpcore.NetworkBackend):
         if self.is_broken:
             self.close()
         return response
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether a byte of the latest request may have left this machine."""
+        return bool(self.sent)
 
     def release(self) -> None:
         """Let other threads read large bodies: the latest response was parsed."""
@@ -286,15 +294,33 @@ class _Stream(httpcore.NetworkStream):
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
         try:
             for start in range(0, len(data), PIECE):
-                left = self._transport.left()
-                self._transport.is_sent = is_request
-                self._stream.write(data[start : start + PIECE], timeout=left)
+                self._send(data[start : start + PIECE], is_request=is_request)
         except httpcore.WriteError:
             # The server would read the next request as the rest of this one.
             self._transport.is_broken = True
             if start == 0:
-                self._transport.is_sent = False
+                self._transport.sent.clear()
                 raise
+
+    def _send(self, data: bytes, *, is_request: bool) -> None:
+        """Write a part of a request, and take its size down."""
+        left, sent = self._transport.left(), self._transport.sent
+        connection = self._stream.get_extra_info("socket")
+        if not is_request:
+            self._stream.write(data, timeout=left)
+        elif type(connection) is not socket.socket:  # TLS, or the sandbox
+            sent.append(len(data))
+            self._stream.write(data, timeout=left)
+        else:
+            try:
+                connection.settimeout(left)
+                while data:
+                    sent.extend(map(connection.send, (data,)))  # one call, so that Ctrl-C comes before or after both
+                    data = data[sent[-1] :]
+            except TimeoutError as error:
+                raise httpcore.WriteTimeout from error
+            except OSError as error:
+                raise httpcore.WriteError from error
 
     def start_tls(
         self,

@@ -1,0 +1,76 @@
+"""Ctrl-C at any line of a single send: what is reported and stored is true, and a key is freed only if nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from itertools import count
+from types import FrameType
+from typing import Any
+
+from support import PATIENCE
+from support.service import Service, respond
+from support.tool import Tool
+
+SEND = ("sms", "send", "573001234567", "-m", "Hola", "--json", "--once")
+MODULES = ("cli/runs/single.py", "store/sends.py", "store/database.py", "http/client.py", "http/transport.py")
+"""The modules that make a request and store its intent and outcome."""
+START, STEP = int(os.environ.get("FIRST_LINE", "2")), int(os.environ.get("EACH_LINE", "11"))
+"""Every eleventh line is interrupted, because all of them take a minute; EACH_LINE=1 tests all."""
+
+
+class Interruption:
+    """Raises KeyboardInterrupt before a line, counted from the first line of a run in `MODULES`."""
+
+    def __init__(self, line: int) -> None:
+        self._left = line
+        self.place = ""
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.endswith(MODULES):
+            return None
+        if event == "line" and not self.place:
+            self._left -= 1
+            if self._left < 0:
+                self.place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(tool: Tool, line: int, key: str) -> tuple[str, int, str]:
+    """Run a send in a child process, and interrupt it. Return the place, the exit code and standard error."""
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        signal.alarm(int(PATIENCE))  # a lock whose release was interrupted
+        interruption = Interruption(line)
+        sys.settrace(interruption)
+        done = tool(*SEND, key)
+        sys.settrace(None)
+        os.write(writing, json.dumps([interruption.place, done.code, done.err]).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        place, code, error = json.loads(pipe.read())
+    os.waitpid(pid, 0)
+    return place, code, error
+
+
+def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(service: Service, tool: Tool) -> None:
+    service.always(
+        respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "sent", "phone": "573001234567"}]})
+    )
+    for line in count(START, STEP):
+        before = len(service.received)
+        place, code, error = interrupted(tool, line, f"key-{line}")
+        if not place:
+            break
+        arrived = len(service.received) - before
+        assert code in (0, 130), (place, error)
+        if code:
+            assert json.loads(error)["nothing_sent"] is (arrived == 0), (place, error)
+        again = tool(*SEND, f"key-{line}")
+        assert again.code == 0 or (again.code == 5 and arrived), (place, again.err)
+        assert len(service.received) - before == 1, place
+    assert line > 200
