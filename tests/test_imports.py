@@ -25,7 +25,7 @@ LAYERS = (
     {"http"},
     {"config", "files"},
     {"outcomes"},
-    {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},
+    {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext", "credits"},
     {"errors", "text", "__init__"},
 )
 """The parts of the package from the top down: each may import from the parts of lower layers."""

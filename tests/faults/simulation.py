@@ -31,6 +31,7 @@ from faults.invariants import Arrival, Event, Facts, Plan, Question
 from faults.machine import HOUR, Process, World, WrongError
 from faults.sender import ACCOUNT, SETTINGS, Response
 from faults.sessions import PostgreSQLStores, SQLiteStores, Stores
+from msgctl.credits import CREDIT
 from msgctl.errors import (
     MsgctlError,
     NotReachedError,
@@ -47,7 +48,7 @@ from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, CREDIT, REFUSED, Outcome
+from msgctl.outcomes.judge import ACCEPTED, REFUSED, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, owners, people, recipients, removal, sends
 from msgctl.store.jobs import Job, NewJob

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from msgctl import operations
+from msgctl.credits import CREDIT
+from msgctl.http.response import missing_words
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
@@ -81,7 +83,7 @@ def test_the_outcome_has_the_status_and_error_of_its_entry_as_text() -> None:
 def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [(each.credits, each.id) for each in entries] == [(2 * judge.CREDIT, "m-1"), (judge.CREDIT, "m-1")]
+    assert [(each.credits, each.id) for each in entries] == [(2 * CREDIT, "m-1"), (CREDIT, "m-1")]
     body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [each.credits for each in entries] == [1_250_000, 1_250_000]
@@ -117,7 +119,7 @@ def test_the_outcome_has_the_field_that_made_it_unknown_and_the_words_that_help(
     parts, document = request("sms send"), parsed(body)
     (entry,) = judge.sent(parts, 200, document).outcomes
     assert (entry.outcome, entry.doubt) == ("unknown", doubt)
-    assert judge.missing_words(parts, 200, document) == missing
+    assert missing_words(parts, 200, document) == missing
 
 
 def test_words_of_the_profile_override_the_built_in_lists() -> None:

@@ -17,12 +17,13 @@ import pytest
 
 from faults import sender
 from faults.sender import SETTINGS, FakeClient, Response, arrived, new_job, send
+from msgctl.credits import as_credits, millionths
 from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
-from msgctl.outcomes.judge import Outcome, millionths
+from msgctl.outcomes.judge import Outcome
 from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.batches import INTENT_LIFE, LostJobError
 from msgctl.store.database import Row
@@ -392,8 +393,8 @@ def test_a_batch_whose_commit_was_lost_is_pending_after_a_new_connection(store: 
 def test_credits_are_stored_as_millionths() -> None:
     given = ("1", "0.5", "0.0", "-1", "x", None, "NaN", "1e12")
     assert [*map(millionths, given)] == [1_000_000, 500_000, 0, None, None, None, None, None]
-    assert results.as_credits(1_000_000) == 1
-    assert results.as_credits(500_000) == 0.5
+    assert as_credits(1_000_000) == 1
+    assert as_credits(500_000) == 0.5
 
 
 # --- the threads of a job

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgctl import files
 from msgctl.config import profiles
+from msgctl.credits import CREDIT
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
 from msgctl.outcomes import judge
@@ -108,7 +109,7 @@ def write_job(
                 intent = sending.intend(1)
             assert intent is not None
             with sending.batch(Limits("sms")):
-                accepted = judge.Outcome(intent.phones[0], "accepted", message, "sent", judge.CREDIT)
+                accepted = judge.Outcome(intent.phones[0], "accepted", message, "sent", CREDIT)
                 sending.record([RequestOutcome(intent, [accepted])])
             sending.finish("paused")
 

@@ -15,12 +15,12 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import date_option, number_option, save_option
 from msgctl.cli.shell.tree import command, default_command, group
+from msgctl.credits import as_credits
 from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
 from msgctl.store import history as entries
 from msgctl.store import jobs, people, removal
 from msgctl.store.history import Entry
-from msgctl.store.results import as_credits
 from msgctl.text import plural, timestamp
 
 HISTORY_FIELDS = (

@@ -6,10 +6,10 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands.history import Period
+from msgctl.credits import as_credits
 from msgctl.output.result import OwnResult
 from msgctl.store import history
 from msgctl.store.history import GROUPINGS
-from msgctl.store.results import as_credits
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,6 +56,8 @@ MAX_BODY = 4000
 SERVICE_ERROR = 520
 """The status of the service's own errors."""
 REQUEST_TIMEOUT = 408
+MAX_MISSING = 3
+"""Maximum texts that a hint suggests to add to a profile."""
 
 CHECK_BEFORE_RETRYING = {
     operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
@@ -88,7 +90,7 @@ class Response:
     @property
     def missing_words(self) -> Sequence[str]:
         """The texts that a profile could add to make the outcomes certain."""
-        return judge.missing_words(self.parts, self.http_status, self.content)
+        return missing_words(self.parts, self.http_status, self.content)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -267,6 +269,28 @@ def because_of(outcomes: Sequence[Outcome]) -> str:
     return "" if doubt is None else f", because its {shorten(doubt.field, 60)} is {quote(shorten(doubt.value, 60))}"
 
 
+def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
+    """Return the texts which a profile must add as accepted to make every unknown outcome certain; [] if none do."""
+    missing: list[str] = []
+    for _ in range(MAX_MISSING + 1):
+        added = request.added.plus("accepted", missing)
+        outcomes = judge.sent(replace(request, added=added), http_status, document).outcomes
+        unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
+        if not unknown:
+            return missing
+        doubt = unknown[0].doubt
+        if doubt is None or doubt.word is None or doubt.word in missing:
+            break
+        missing.append(doubt.word)
+    return []
+
+
+def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
+    """Return whether the code would be verified if a profile added the text of a doubt."""
+    added = request.added.plus("verified", [doubt.value])
+    return doubt.word is not None and judge.doubt_of_code(replace(request, added=added), document) is None
+
+
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
@@ -325,7 +349,7 @@ class Failure(NamedTuple):
     def not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
         """Return the error for a code that the service did not confirm."""
         error = self._refused("The code was not verified", "not_verified")
-        if doubt and judge.would_verify(self.parts, self.document, doubt):
+        if doubt and would_verify(self.parts, self.document, doubt):
             error.word = ("verified", [doubt.value])
         return error
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from msgctl.credits import CREDIT
 from msgctl.errors import ConditionError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import CREDIT, Outcome
+from msgctl.outcomes.judge import Outcome
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits

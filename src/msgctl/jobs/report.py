@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgctl.credits import as_credits
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.judge import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -16,7 +17,6 @@ from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.queue import OPTED_OUT, REPEATED
 from msgctl.store.recipients import Reported
-from msgctl.store.results import as_credits
 from msgctl.store.store import Store
 from msgctl.text import timestamp
 

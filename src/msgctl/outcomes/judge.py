@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgctl.credits import millionths, share
 from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message, stored
@@ -36,6 +37,7 @@ from msgctl.outcomes.words import (
     Text,
     read,
 )
+from msgctl.phones import MIN_SHARED_DIGITS, Recipients, digits_of
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -58,10 +60,6 @@ MAX_READ = 250_000
 """Maximum characters of the texts in a response to a send, and two for each value. A longer one is unknown."""
 MAX_READ_EACH = 200
 """Characters of a response that each recipient adds to `MAX_READ`."""
-MAX_MISSING = 3
-"""Maximum texts that a hint suggests to add to a profile."""
-MIN_DIGITS = 7
-"""Minimum digits of a number that may lack its country code."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,9 @@ class RequestParts:
         return [phone for phone in self.phones if phone]
 
     @cached_property
-    def recipients(self) -> RecipientFinder:
+    def recipients(self) -> Recipients:
         """The recipients, to be found by a number in a response."""
-        return RecipientFinder(self.phones)
+        return Recipients(self.phones)
 
 
 NO_RECIPIENTS = RequestParts()
@@ -112,14 +110,6 @@ class Doubt(NamedTuple):
         return None if is_bad or is_number or not text else self.value
 
 
-CREDIT = 1_000_000
-"""The unit of credits in outcomes and in the store: a service may charge fractions, and sums of integers are exact."""
-MAX_CREDITS = 10**12
-"""Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
-bits.
-"""
-
-
 class Outcome(NamedTuple):
     """The outcome of one recipient: accepted, refused or unknown.
 
@@ -135,20 +125,6 @@ class Outcome(NamedTuple):
     credits: int | None = None
     error: str | None = None
     doubt: Doubt | None = None
-
-
-def millionths(credits: str | None) -> int | None:
-    """Return the credits in a response; None for none, a negative number or more than twelve digits."""
-    # Fast path for the usual case: it takes a tenth of the time.
-    if credits is not None and len(credits) == 1 and "0" <= credits <= "9":
-        return int(credits) * CREDIT
-    from decimal import Decimal, InvalidOperation  # most charges are one digit
-
-    try:
-        amount = Decimal(credits or "")
-    except InvalidOperation:
-        return None
-    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
 
 
 class Judgement(NamedTuple):
@@ -191,18 +167,13 @@ def _whole(value: Any) -> int | None:
 
 
 _PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
-_NO_DIGITS = re.compile("[^0-9]+")
 
 
 def _is_echo(echoes: frozenset[str], value: Any) -> bool:
     """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
     return isinstance(value, str) and (
-        value in echoes or (_PHONE.fullmatch(value) is not None and _digits(value) in echoes)
+        value in echoes or (_PHONE.fullmatch(value) is not None and digits_of(value) in echoes)
     )
-
-
-def _digits(text: str) -> str:
-    return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
 
 
 def _text(value: Any) -> str:
@@ -324,21 +295,23 @@ def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX
     is_success = is_whole_success(http_status)
     if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
         return _unknown(request)
-    if request.is_link and is_success and (links := _links(request, document)):
-        return _of_links(request, document, links)
+    if request.is_link and is_success:
+        links = [inner for inner in objects(document) if not _is_nothing(inner.get("urlShort"), request.numbers)]
+        if links:
+            return _of_links(request, document, links)
     outer = document if isinstance(document, dict) else {"data": document}
     data = outer.get("data")
     entries = entries_of(data, request.known_phones)
     if not entries and data is document:  # an array without a record
         return _unknown(request)
     record = _Record(request, {name: value for name, value in outer.items() if name != "data" or not entries})
-    verdicts = [record.verdict(entry) for entry in entries]
+    verdicts = [record.verdict(entry) for entry in entries or [record.own]]
     are_refused = all(verdict.outcome == REFUSED for verdict in verdicts)
     if are_refused and record.is_refused(record.own) and not _has_id(request, document):
         return _refused(request, document)
     if not is_success or (not entries and data is not None):
         return _unknown(request)
-    judgement = _of_entries(record, entries, verdicts) if entries else _of_record(record)
+    judgement = _of_entries(record, entries, verdicts)
     if request.is_link and judgement.outcomes[0].outcome == ACCEPTED:  # without the short URL
         return _unknown(request)
     return judgement
@@ -451,7 +424,7 @@ def _is_of_stranger(request: RequestParts, numbers: str) -> bool:
     """Return whether one of the numbers, separated by commas, is of no recipient."""
     if None in request.phones and _is_echo(request.echoes, numbers):  # the user's own body contains it
         return False
-    parts = [part for part in numbers.split(",") if len(_digits(part)) >= MIN_DIGITS]
+    parts = [part for part in numbers.split(",") if len(digits_of(part)) >= MIN_SHARED_DIGITS]
     return any(not request.recipients.among(part) for part in parts)
 
 
@@ -576,35 +549,14 @@ def _doubt(contradiction: _Field | None) -> Doubt | None:
     return Doubt(contradiction.name.text, "[]" if value == [] else _text(value))
 
 
-def _links(request: RequestParts, document: Any) -> list[Object]:
-    """Return the objects in a response that contain a short URL of any form."""
-    return [content for content in objects(document) if not _is_nothing(content.get("urlShort"), request.numbers)]
-
-
 def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
-    """Return the outcome of a response with short URLs."""
+    """Return the outcome of a response with objects that contain a short URL of any form."""
     contradiction = _contradiction(request, document)
     short = links[0]["urlShort"]
     is_text = isinstance(short, str) and not isinstance(short, Number) and len(short.split()) == 1
     if contradiction or len(links) > 1 or not is_text or short == links[0].get("urlLong"):
         return _unknown(request, _doubt(contradiction))
     return Judgement([Outcome(phone, ACCEPTED) for phone in request.phones])
-
-
-def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
-    """Return the texts which a profile must add as accepted to make every unknown outcome certain; [] if none do."""
-    missing: list[str] = []
-    for _ in range(MAX_MISSING + 1):
-        added = request.added.plus("accepted", missing)
-        outcomes = sent(replace(request, added=added), http_status, document).outcomes
-        unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
-        if not unknown:
-            return missing
-        doubt = unknown[0].doubt
-        if doubt is None or doubt.word is None or doubt.word in missing:
-            break
-        missing.append(doubt.word)
-    return []
 
 
 def is_passing_fault(document: Any) -> bool:
@@ -624,89 +576,35 @@ def may_use_up(document: Any) -> bool:
 # --- who
 
 
-def _of_record(record: _Record) -> Judgement:
-    """Return the outcomes of a record without entries. It applies to all recipients, unless it contains a phone."""
-    request, own = record.request, record.own
-    verdict = record.verdict(own)
-    named: Sequence[str | None] = request.phones
-    if "phone" in own and [*request.phones] != [None]:
-        named = request.recipients.among(own["phone"])
-    stranger = verdict._replace(outcome=UNKNOWN, doubt=verdict.doubt or Doubt("phone", _text(own.get("phone"))))
-    return Judgement(
-        [record.described(own, verdict if phone in named else stranger, phone) for phone in request.phones]
-    )
-
-
 def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
-    """Return the outcome of each recipient from the entries with its number.
+    """Return the outcome of each recipient from the entries with its number, or from a record without entries.
 
-    Without an entry, or if entries disagree, it is unknown.
+    The record applies to all recipients, unless it contains a phone. Without an entry, or if entries disagree, the
+    outcome is unknown.
     """
-    phones = record.request.phones
-    numbers = record.request.recipients
-    is_only = len(entries) == len(phones) == 1
+    phones, numbers = record.request.phones, record.request.recipients
+    is_for_all = not entries or len(entries) == len(phones) == 1
     claimed: dict[str | None, Outcome] = {}
+    stranger: Doubt | None = None
     lists: set[tuple[str, str]] = set()  # a hostile response repeats a list of all recipients in every entry
-    for entry, verdict in zip(entries, verdicts, strict=True):
+    for entry, verdict in zip(entries or [record.own], verdicts, strict=True):
         phone_text = _text(entry.get("phone"))
         if (phone_text, verdict.outcome) in lists:
             continue
         named: Sequence[str | None] = numbers.among(phone_text)
-        if is_only and ("phone" not in entry or phones[0] is None):
+        if is_for_all and ("phone" not in entry or phones[0] is None):
             named = phones
         for place, phone in enumerate(named):
             described = record.described(entry, verdict, phone)
             if len(named) > 1:
-                described = described._replace(credits=_share(described.credits, len(named), place))
+                described = described._replace(credits=share(described.credits, len(named), place))
             if claimed.setdefault(phone, described).outcome != described.outcome:
                 claimed[phone] = Outcome(phone, UNKNOWN)
         if named:
             lists.add((phone_text, verdict.outcome))
-    outcomes = [claimed.get(phone) or Outcome(phone, UNKNOWN) for phone in phones]
-    return Judgement(outcomes)
-
-
-def _share(credits: int | None, number: int, place: int) -> int | None:
-    """Return one recipient's share of the credits of an entry, so that they count once.
-
-    Whole credits are divided into whole credits, because a message costs whole credits.
-    """
-    if credits is None:
-        return None
-    unit = 1 if credits % CREDIT else CREDIT
-    share, rest = divmod(credits // unit, number)
-    return (share + (place < rest)) * unit
-
-
-class RecipientFinder:
-    """Recipients, found by their numbers in a response, which may lack the country code."""
-
-    def __init__(self, phones: Sequence[str | None]) -> None:
-        self._by_end: dict[str, list[str]] = {}
-        for phone in phones:
-            if phone and (end := _digits(phone)[-MIN_DIGITS:]):
-                self._by_end.setdefault(end, []).append(phone)
-
-    def among(self, phone: Any) -> Sequence[str]:
-        """Return the recipients whose numbers are in a `phone`, separated by commas."""
-        if not isinstance(phone, str):
-            return []
-        if self._by_end.get(phone[-MIN_DIGITS:]) == [phone]:  # the usual case, for speed
-            return [phone]
-        recipients = dict.fromkeys(self._recipient(_digits(part)) for part in phone.split(","))
-        return [recipient for recipient in recipients if recipient]
-
-    def _recipient(self, digits: str) -> str | None:
-        """Return the only recipient with a number."""
-        fits = [phone for phone in self._by_end.get(digits[-MIN_DIGITS:], ()) if _is_same(_digits(phone), digits)]
-        return fits[0] if len(fits) == 1 else None
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Return whether two numbers are the same, except that one of them may lack the country code."""
-    if min(len(one), len(other)) < MIN_DIGITS:
-        return one == other
-    return one.endswith(other) or other.endswith(one)
+        else:
+            stranger = Doubt("phone", phone_text)
+    return Judgement([claimed.get(phone) or Outcome(phone, UNKNOWN, doubt=stranger) for phone in phones])
 
 
 # --- 2fa verify
@@ -726,12 +624,6 @@ def doubt_of_code(request: RequestParts, document: Any) -> Doubt | None:
     if any(field.name.is_result for field in fields) and all(isinstance(element, dict) for element in elements):
         return None
     return Doubt("status", "")
-
-
-def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
-    """Return whether the code would be verified if a profile added the text of a doubt."""
-    added = request.added.plus("verified", [doubt.value])
-    return doubt.word is not None and doubt_of_code(replace(request, added=added), document) is None
 
 
 def _verifies(request: RequestParts, value: Any) -> bool:
@@ -803,15 +695,12 @@ def is_final(state: str, added: AddedWords) -> bool:
     return classify(state, added) is not Delivery.ON_ITS_WAY
 
 
-def is_delivered(state: str, added: AddedWords) -> bool:
-    """Return whether a state means that the message arrived, or that the call was answered."""
-    return classify(state, added) is Delivery.DELIVERED
-
-
 def reaches(state: str, goal: str, added: AddedWords) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
     text = read(state)
-    return is_delivered(state, added) or (goal == "sent" and text.is_all(GOOD) and SENT.among(text.words))
+    return classify(state, added) is Delivery.DELIVERED or (
+        goal == "sent" and text.is_all(GOOD) and SENT.among(text.words)
+    )
 
 
 def state_of(message: Object, added: AddedWords) -> str | None:
@@ -820,7 +709,7 @@ def state_of(message: Object, added: AddedWords) -> str | None:
     If another field contradicts a delivery, the state says so, and is on its way.
     """
     state = stored(message.get("state"))
-    if state is None or not (is_delivered(state, added) and (denial := _denial(message))):
+    if state is None or not (reaches(state, "delivered", added) and (denial := _denial(message))):
         return state
     return f"{state}, but {shorten(denial.field, 60)} is {shorten(denial.value, 60)}"
 
@@ -843,7 +732,7 @@ def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords)
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states
     of one recipient count only if they agree.
     """
-    numbers = RecipientFinder(phones)
+    numbers = Recipients(phones)
     of_phone: dict[str, list[str]] = {}
     of_id: list[str] = []
     for message in messages:

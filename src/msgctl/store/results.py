@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from msgctl.outcomes.judge import CREDIT, Outcome
+from msgctl.outcomes.judge import Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
@@ -54,13 +54,6 @@ class RequestOutcome(NamedTuple):
 
     intent: Intent
     rows: Sequence[Outcome]
-
-
-def as_credits(amount: int | None) -> int | float | None:
-    """Return stored credits as a number."""
-    if amount is None:
-        return None
-    return amount // CREDIT if amount % CREDIT == 0 else amount / CREDIT
 
 
 def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:

@@ -12,6 +12,7 @@ from msgctl.cli.runs.tracking import poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles
+from msgctl.credits import CREDIT
 from msgctl.errors import (
     STORE_ERRORS,
     ConditionError,
@@ -27,7 +28,6 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
-from msgctl.outcomes.judge import CREDIT
 from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError

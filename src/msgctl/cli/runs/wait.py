@@ -7,7 +7,7 @@ from msgctl import operations as ops
 from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
-from msgctl.outcomes.judge import ACCEPTED, Outcome, is_delivered, is_final, reaches
+from msgctl.outcomes.judge import ACCEPTED, Outcome, is_final, reaches
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
 
@@ -36,7 +36,7 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
     if error := _error(context, sent, noun, tracker, max_wait, until):
         error.recipients = outcomes
         failures.append(error)
-    elif sent and all(recipient.state and is_delivered(recipient.state, context.words) for recipient in sent):
+    elif sent and all(recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in sent):
         done = "answered" if noun == "call" else "delivered"
         context.note(f"The {noun} was {done}." if len(sent) == 1 else f"All {noun}s were {done}.")
     responses = tracker.responses if context.options.format is Format.JSON else []
