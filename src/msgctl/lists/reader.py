@@ -16,7 +16,7 @@ from msgctl.lists import formats, header, kinds
 from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError, Record, text_of
 from msgctl.lists.header import NoTableError, PhoneSource, find_column
-from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, is_phone, likely_text
+from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, has_damage, is_phone, likely_text
 from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
 
@@ -172,7 +172,7 @@ def _below_header(
     records: Iterator[Record], name: str, sheet: str, reading: Reading, phones: PhoneCells | None
 ) -> _Table:
     """Return a table whose header is found in its records. Raises NoTableError."""
-    (line, columns), rest = _with_header(map(_cleaned, records), name, reading, phones)
+    (line, columns), rest = _with_header(records, name, reading, phones)
     return _Table(name, sheet, line, columns, rest, reading, phones)
 
 
@@ -184,7 +184,7 @@ def _with_header(
     records = dropwhile(lambda record: not _has_text(record), records)
     if reading.header_row is None:
         head = [*islice(records, header.MAX_ABOVE)]
-        place = header.find_header(head, name, reading.phone_column, cells.number)
+        place = header.find_header([*map(_cleaned, head)], name, reading.phone_column, cells.number)
     else:
         head = []
         for record in records:
@@ -196,13 +196,13 @@ def _with_header(
             raise NoTableError(f"Row {reading.header_row:,} of {name} has no text", "Choose another --header-row.")
     if not head:
         raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
-    line, names = head[place]
+    line, names = _cleaned(head[place])
     if isinstance(names, str):
         raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
     if phone := next(filter(cells.may_be_number, names), None):
         what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
         raise NoTableError(what, "Add a line with the names of the columns above it, for example: phone,name")
-    for above, row in head[:place]:
+    for above, row in map(_cleaned, head[:place]):
         if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
             raise header.phone_above(name, line, above, phone)
     return (line, names), chain(head[place + 1 :], records)
@@ -293,6 +293,7 @@ class _Table:
         columns = self._choice.indexes
         watches = self._phones is not None and (not columns or self._choice.is_only_a_part)
         width = len(self.columns)
+        is_usual = self._phones is not None and not self._leaves_out and not watches
         for line, cells in self._records:
             if isinstance(cells, str):
                 yield InvalidRow(line, "", cells)
@@ -302,8 +303,16 @@ class _Table:
                 if cells:  # an empty line is not a row
                     yield None
                 continue
-            if not text.isascii():
+            if "'" in text or '="' in text:
+                cells = [*map(text_of, cells)]  # noqa: PLW2901
+            if not text.isascii() and has_damage(text):
                 self._note_damage(line, cells)
+            if is_usual and len(cells) == width:  # without a generator for each row, it takes half the time
+                row = self._phones.row(line, cells, columns[0])  # type: ignore[union-attr]
+                if not self._first[1] and isinstance(row, Row):
+                    self._first = (row.phone, line)
+                yield row
+                continue
             if watches:
                 self._watch(line, cells)
             if columns or self._phones is None:

@@ -218,6 +218,11 @@ _ONE = f"[{re.escape(_CONTINUATION)}]"
 _DAMAGED = re.compile(f"[Â-ß]{_ONE}|[à-ï]{_ONE}{{2}}|[ð-ô]{_ONE}{{3}}")
 
 
+def has_damage(text: str) -> bool:
+    """Return whether a text looks damaged."""
+    return _DAMAGED.search(text) is not None
+
+
 def likely_text(text: str) -> str:
     """Return what a damaged text was before its UTF-8 was read as Windows-1252: ``María`` for ``MarÃ­a``."""
     return _DAMAGED.sub(_repaired, text)

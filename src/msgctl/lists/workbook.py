@@ -10,7 +10,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import chain, groupby
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from msgctl.errors import install_hint
@@ -73,7 +73,8 @@ def _sheets(messages: Iterator[Any]) -> Iterator[Sheet]:
 
     for _, lines in groupby(messages, sheet_of):
         head = next(lines)
-        yield Sheet(head["sheet"], frozenset(head["hidden"]), enumerate(lines, 1))  # noqa: B031 (the rest of the sheet)
+        rows = enumerate(chain.from_iterable(lines), 1)  # noqa: B031 (the rest of the sheet)
+        yield Sheet(head["sheet"], frozenset(head["hidden"]), rows)
 
 
 def _ended(code: int) -> str:
