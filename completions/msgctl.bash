@@ -3,7 +3,7 @@ _msgctl_completion() {
 '
     COMPREPLY=( $( env COMP_WORDS="${COMP_WORDS[*]}" \
                    COMP_CWORD=$COMP_CWORD \
-                   _MSGCTL_COMPLETE=complete_bash $1 ) ) || compopt +o default
+                   _MSGCTL_COMPLETE=complete_bash $1 ) ) || compopt +o default 2>/dev/null
     return 0
 }
 

@@ -22,7 +22,7 @@ _TYPER: Any = typer.completion
 """Typer's functions, which have no types."""
 # zsh runs the file as the function _msgctl at the first TAB; at other times, it only defines the function.
 _FIRST_TAB = '[[ $funcstack[1] != _msgctl ]] || _msgctl_completion "$@"'
-# "-o default" makes bash complete file names if there is nothing else.
+# "-o default" makes bash complete file names if there is nothing else. Bash 3.2, of macOS, has no compopt.
 _LAST_LINE = "_MSGCTL_COMPLETE=complete_bash $1 ) )"
 
 
@@ -61,7 +61,7 @@ def script(shell: str) -> str:
     if shell == "zsh":
         text += f"\n\n{_FIRST_TAB}"
     if shell == "bash":
-        text = text.replace(_LAST_LINE, f"{_LAST_LINE} || compopt +o default")
+        text = text.replace(_LAST_LINE, f"{_LAST_LINE} || compopt +o default 2>/dev/null")
     return text + "\n"
 
 
