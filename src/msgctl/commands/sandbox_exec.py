@@ -9,6 +9,7 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -76,11 +77,15 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command and return its exit code, 128 and the signal that ended it, or 127 if it cannot be started."""
     process: subprocess.Popen[bytes] | None = None
     early: list[int] = []
+    has_terminal = _group_in_foreground() is not None
 
     def pass_on(number: int, _frame: object) -> None:
         if process is None:
             early.append(number)
-        elif number == signal.SIGINT and _is_in_foreground():
+        elif not has_terminal:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        elif number == signal.SIGINT and _group_in_foreground() == os.getpgrp():
             # The terminal sent it to the command, too, and a second one often ends a program without its clean-up.
             timer = threading.Timer(SECONDS_TO_END, process.send_signal, [number])
             timer.daemon = True
@@ -88,21 +93,26 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
         else:
             process.send_signal(number)
 
+    # A shell that gets SIGINT waits for its command. So without a terminal, the command gets a group, and each of its
+    # processes the signal. In a terminal, a second group could not read the keyboard.
+    group = None
+    if not has_terminal:
+        group = 0
     with signals_handled_by(pass_on):
         try:
-            process = subprocess.Popen(command, env=environ)  # noqa: S603 - the user's command
+            process = subprocess.Popen(command, env=environ, process_group=group)  # noqa: S603 - the user's command
         except OSError as error:
             raise CommandNotFoundError(f"Cannot run {quote(command[0])}: {error.strerror}") from None
         for number in early:
-            process.send_signal(number)
+            pass_on(number, None)
         code = process.wait()
     return code if code >= 0 else 128 - code
 
 
-def _is_in_foreground() -> bool:
-    """Return whether Ctrl-C in a terminal reaches this process, and with it every process of its group."""
+def _group_in_foreground() -> int | None:
+    """Return the process group that gets Ctrl-C in the terminal; None without a terminal."""
     try:
         with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 (a device)
-            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+            return os.tcgetpgrp(terminal.fileno())
     except OSError:
-        return False
+        return None
