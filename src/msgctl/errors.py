@@ -97,6 +97,7 @@ REASONS = {
     "paused": "6: the job is paused",
     "cancelled": "6: the job is cancelled",
     "credit_limit": "6: --max-credits paused the job",
+    "too_late": "6: job run-due found the job more than 12 hours after its time, and paused it",
     "job_removed": "6: the job was removed",
     "rows_failed": "6: some rows of the file failed",
     "no_message": "6: no message arrived in the sandbox",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -33,6 +34,7 @@ from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, status_of, wait_until
+from support import PATIENCE
 
 
 def outcomes(store: Store, number: int) -> dict[str | None, str]:
@@ -164,6 +166,29 @@ def test_a_running_job_cannot_be_taken(store: Store, location: str) -> None:
     wait_until(lambda: not jobs.get(store, job.number).is_running)
     assert jobs.get(store, job.number).shown_state == "paused"
     assert owners.take(store, job.number).job.epoch == 2
+
+
+def test_a_job_whose_cancel_was_asked_never_sends_although_its_process_died(store: Store, location: str) -> None:
+    job = published(store, [ANA, LUIS])
+    ready = os.pipe()
+
+    def work(other: Store) -> None:
+        intend(owners.take(other, job.number), size=1)
+        os.write(ready[1], b"1")
+        time.sleep(PATIENCE)
+
+    pid = child(location, work)
+    os.read(ready[0], 1)
+    assert owners.ask_to_stop(store, job.number, "cancelled").is_running
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    wait_until(lambda: not jobs.get(store, job.number).is_running)
+    assert jobs.get(store, job.number).shown_state == "cancelled"
+    for change in (owners.take, partial(owners.resend, outcomes=["unknown"])):
+        with pytest.raises(UsageError, match="was cancelled"):
+            change(store, job.number)
+    cancelled = owners.ask_to_stop(store, job.number, "cancelled")
+    assert (cancelled.state, cancelled.unknown, cancelled.pending) == ("cancelled", 1, 1)
 
 
 def test_a_job_that_is_taken_over_right_after_it_was_taken_is_lost(store: Store, opened: Callable[[], Store]) -> None:

@@ -75,9 +75,10 @@ class Scene:
     def perform(self, place: str, line: str, block: list[str]) -> None:
         """Perform one line, with the indented lines below it; ``step`` is its place until an expectation fails."""
         self.step = f"{place}: {line}"
-        line, *block = (
-            text.replace("{service}", self.base_url).replace("{home}", str(self.home)) for text in (line, *block)
-        )
+        soon = datetime.fromtimestamp(self.tool.clock.now + 60, UTC).isoformat()
+        names = {"{service}": self.base_url, "{home}": str(self.home), "{in a minute}": soon}
+        for name, text in names.items():
+            line, *block = (part.replace(name, text) for part in (line, *block))
         for pattern, method in WORDS:
             if match := pattern.fullmatch(line):
                 method(self, *match.groups(), *([block] if block else []))
@@ -113,7 +114,7 @@ class Scene:
                 self.environment.setenv(name, value)
         time.tzset()
 
-    @word(r"clock (?:\+(\d+)(s|m|h|d)|(.*))")
+    @word(r"clock (?:([+-]\d+)(s|m|h|d)|(.*))")
     def clock(self, number: str | None, unit: str, when: str) -> None:
         if number:
             self.tool.clock.now += int(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]

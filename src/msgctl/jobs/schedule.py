@@ -75,6 +75,19 @@ class Window:
             quarter += timedelta(minutes=15)
         return None
 
+    def open_seconds(self, since: datetime, until: datetime, zone: tzinfo | None) -> float:
+        """Return how many seconds of the time between two instants the window is open."""
+        seconds, day = 0.0, since.astimezone(zone).date()
+        while day <= until.astimezone(zone).date():
+            hours = self.week[day.weekday()]
+            if hours is not None and not self.is_holiday(day):
+                midnight = datetime.combine(day, time(), zone)  # without a zone, it is local
+                opened, closed = (midnight + timedelta(minutes=minutes) for minutes in hours)
+                start, end = max(opened.timestamp(), since.timestamp()), min(closed.timestamp(), until.timestamp())
+                seconds += max(0.0, end - start)
+            day += timedelta(days=1)
+        return seconds
+
 
 class SendingHours:
     """The hours at which a job may send, in its time zone. Without a window, it may always send."""
@@ -101,6 +114,13 @@ class SendingHours:
         moment = datetime.fromtimestamp(seconds, UTC)
         opens = None if self._window is None else self._window.next_open(moment, self._zone)
         return None if opens is None or opens == moment else opens.timestamp()
+
+    def open_seconds(self, since: float, until: float) -> float:
+        """Return how many seconds of the time between two times the job may send."""
+        if self._window is None:
+            return until - since
+        first = datetime.fromtimestamp(max(since, until - HORIZON.total_seconds()), UTC)
+        return self._window.open_seconds(first, datetime.fromtimestamp(until, UTC), self._zone)
 
 
 class Frequency(NamedTuple):

@@ -13,10 +13,15 @@ from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts
+from msgctl.jobs.settings import Settings
 from msgctl.output.result import Format, RawResult
-from msgctl.store import jobs
+from msgctl.store import jobs, results
 from msgctl.store.jobs import Job
+from msgctl.store.store import Store
 from msgctl.text import clean
+
+MAX_LATE = 12 * 3600
+"""Seconds after its time at which a job is still sent: longer, and the message may be wrong by now."""
 
 
 def run(context: Context) -> RawResult | None:
@@ -91,7 +96,8 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         with own.stack:
             own.store = context.store
             running.check_account(own, job)
-            job_result = running.send(own, job)
+            run_job = running.pause_late if _is_too_late(own.store, job) else running.send
+            job_result = run_job(own, job)
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
             return []
@@ -104,6 +110,13 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     except STORE_ERRORS as lost:  # if the job lost the store, its own error says more
         errors = errors or [lost]
     return [_of_job(error, job) for error in errors]
+
+
+def _is_too_late(store: Store, job: Job) -> bool:
+    """Return whether a job has sent nothing yet, long after its time. Closed hours of its window do not count."""
+    hours = Settings.load(job.settings).hours(store.clock)
+    open_seconds = hours.open_seconds((job.due or 0) / 1000, store.clock())
+    return open_seconds > MAX_LATE and results.sent_to(store, job.number) == 0
 
 
 def _of_job(error: MsgctlError, job: Job) -> MsgctlError:

@@ -162,6 +162,20 @@ def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float)
     return result(context, job, layout=Layout.JOB_RUN)
 
 
+def pause_late(context: Context, job: Job) -> OwnResult:
+    """Pause a job because it is too late, and return it with the error: a person decides."""
+    context.job = job.id
+    when = context.time_in_words((job.due or 0) / 1000)
+    how = Ending(
+        Why.TOO_LATE,
+        f"It was due at {when}, more than 12 hours ago, so nothing was sent",
+        f"To never send it: msgctl job cancel {ending.reference(job)}",
+        "too_late",
+    )
+    job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=how.dump())
+    return result(context, job, _error(context, job, how), Layout.JOB_RUN)
+
+
 def note_due(context: Context, job: Job) -> None:
     """Report when a scheduled job is due."""
     context.note(f"Scheduled for {context.time_in_words((job.due or 0) / 1000)}.")
