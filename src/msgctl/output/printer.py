@@ -124,12 +124,7 @@ class Printer:
 
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print details for the user before a question."""
-        errors = self._error_console()
-        with errors.capture() as drawn:
-            for part in parts:
-                errors.print(part)
-        for line in drawn.get().splitlines():  # Rich pads lines with blanks
-            errors.file.write(f"{line.rstrip()}\n")
+        _draw(self._error_console(), parts)
 
     # --- tables
 
@@ -151,8 +146,11 @@ class Printer:
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""
-        for part in view.parts:
-            out.print(part)
+        if self._screen.width is None:
+            _draw(out, view.parts)
+        else:
+            for part in view.parts:
+                out.print(part)
         if view.hints:
             if self.aside:
                 errors.print(self.aside, style="dim")
@@ -254,6 +252,15 @@ class Printer:
                 self._screen.stream.write("".join(waiting))
                 waiting, size = [], 0
         self._screen.stream.write("".join(waiting))
+
+
+def _draw(console: Console, parts: Iterable[RenderableType]) -> None:
+    """Print parts without the blanks that Rich adds at the end of lines."""
+    for part in parts:
+        with console.capture() as drawn:
+            console.print(part)
+        for line in drawn.get().splitlines():
+            console.file.write(f"{line.rstrip()}\n")
 
 
 def _documents(content: Item | Iterable[Item]) -> Document | Iterable[Document]:
