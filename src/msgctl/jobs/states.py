@@ -95,6 +95,7 @@ class Poller:
         Raises the errors of the store.
         """
         self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
+        self.is_stopped, self._errors_in_a_row = False, 0
         groups = self._groups()
         with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="poller") as pool:
             try:

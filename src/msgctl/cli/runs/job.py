@@ -263,7 +263,8 @@ def poll_states(
             for phone, state in changes:
                 if follow:
                     show_state(context, phone, state)
-        return poller.missing > 0 and not poller.is_stopped
+        is_hopeless = poller.is_stopped and not (poller.first_error and poller.first_error.retryable)
+        return poller.missing > 0 and not is_hopeless
 
     error: MsgctlError | None
     try:
@@ -286,7 +287,7 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
     what = ""
     if failure:
         what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first"
-        if not (follow and failure.retryable) or poller.is_stopped:
+        if not (follow and failure.retryable):
             return failure.within(what)
         what += f": {failure.message}"
     parts = []

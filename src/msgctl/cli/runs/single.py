@@ -37,7 +37,6 @@ MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-n
 """The parameters that the history shows as the message."""
 CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
 """Digits that may be a verification code, which is never stored."""
-NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
 
 def send_message(
@@ -102,8 +101,11 @@ def perform(
     if operation.effect is not Effect.SENDS and operation is not operations.BLOCK_PHONE:
         response = context.client.send(request)
         return ServiceResult([response], values=request.values)
+    from msgctl.store.sends import Send
+
     context.warns_without_store = False  # the next line reports a store that cannot be used
-    send = _stored(context, _single(context, request, channel, may_repeat=may_repeat), key)
+    store = context.store if request.people else context.optional_store
+    send = Send(store, _single(context, request, channel, may_repeat=may_repeat), key) if store else None
     if send and (earlier := send.earlier()):
         return _replayed(context, request, earlier, key)
     context.client  # noqa: B018 (before the intent, because it fails without a credential)
@@ -124,9 +126,9 @@ def perform(
     except BaseException as error:  # Ctrl-C at any instruction: what has left this machine decides
         end = end or _interrupted(context, request, sent_before)
         _store(context, request, send, end)
-        if not isinstance(error, KeyboardInterrupt):
+        if end.error is None or not isinstance(error, KeyboardInterrupt):
             raise
-        raise end.error or Interrupted("Interrupted after the request was carried out", NOT_AGAIN) from None
+        raise end.error from None
     if end.error:
         raise end.error
     return end.result
@@ -238,14 +240,6 @@ def _printed(context: Context, error: MsgctlError) -> ServiceResult:
 
 
 # --- the store
-
-
-def _stored(context: Context, single: Single, key: Key | None) -> Send | None:
-    """Return the send in the store. A send to nobody's phone, such as a block, does without a store."""
-    from msgctl.store.sends import Send
-
-    store = context.store if single.is_contact else context.optional_store
-    return Send(store, single, key) if store else None
 
 
 def _single(context: Context, request: Request, channel: str | None, *, may_repeat: bool) -> Single:

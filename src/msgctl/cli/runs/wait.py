@@ -60,7 +60,7 @@ def _sent(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun: str) -
 def _error(
     context: Context, sent: Sequence[_Sent], noun: str, tracker: Tracker, max_wait: float, until: str | None
 ) -> ConditionError | None:
-    """Return the error about the recipients who did not get the message in time, or None if there are none."""
+    """Return the error about recipients who did not get the message in time; None if all got it."""
     missing, late, unread, without_id, parts = [], [], [], [], []
     for recipient in sent:
         message, state = recipient.message, recipient.state
