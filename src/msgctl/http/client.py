@@ -15,7 +15,7 @@ from functools import partial
 from threading import Lock
 from urllib.parse import urlsplit
 
-import httpcore
+import httpx
 
 from msgctl.config.profiles import Credential, percent_encoded
 from msgctl.errors import (
@@ -31,9 +31,9 @@ from msgctl.errors import (
 )
 from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact, redact_body, redact_parameters
-from msgctl.http.request import Request, encoded
+from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, check, parse, without_response
-from msgctl.http.transport import NoResponseError, RawResponse, Transport
+from msgctl.http.transport import LargeBody, NoResponseError, RawResponse, Transport, ascii_url, exchange
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import REFUSED
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -65,7 +65,7 @@ class Client:
         credential: Credential,
         *,
         timeout: float = 30.0,
-        transport: Callable[[], Transport] | None = None,
+        transport: Callable[[], httpx.BaseTransport] | None = None,
         log: Callable[[str], None] = lambda _: None,
         verbosity: int = 1,
         counter: SentCounter | None = None,
@@ -74,6 +74,7 @@ class Client:
         added: AddedWords = NO_WORDS,
     ) -> None:
         self._base_url = base_url
+        self._ascii_url = ascii_url(base_url)
         self._path = percent_encoded(urlsplit(base_url).path)
         self._is_sandbox = transport is not None
         self._credential = credential
@@ -86,17 +87,21 @@ class Client:
         self._added = added
         self._new_transport = transport or partial(Transport, base_url)
         self._transport = self._new_transport()
+        self._large_body = LargeBody()
+        self._sent: list[int] = []
+        """The sizes of the parts of the latest request that have left this machine, or may have."""
 
     def sibling(self) -> Client:
         """Return a client with the same settings and its own connection, for another thread. Any thread may call it."""
         sibling = copy.copy(self)
         sibling._transport = self._new_transport()  # noqa: SLF001 (an object of this class)
+        sibling._large_body, sibling._sent = LargeBody(), []  # noqa: SLF001
         return sibling
 
     @property
     def is_sent(self) -> bool:
         """Whether a byte of the latest request may have left this machine."""
-        return self._transport.is_sent
+        return bool(self._sent)
 
     def close(self) -> None:
         self._transport.close()
@@ -135,12 +140,12 @@ class Client:
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
         """Count a request, unless it was certainly not sent. Convert Ctrl-C and bugs to errors that report which."""
-        self._transport.sent.clear()
+        self._sent.clear()
         self._count(request, 1)
         try:
             yield
         except BaseException as error:
-            is_sent = self._transport.is_sent
+            is_sent = self.is_sent
             if not is_sent:
                 self._count(request, -1)
             if isinstance(error, KeyboardInterrupt):
@@ -149,7 +154,7 @@ class Client:
                 raise
             raise unexpected(error, is_sent=is_sent and request.operation.effect is not Effect.READS) from error
         finally:
-            self._transport.release()
+            self._large_body.release()
 
     def _count(self, request: Request, number: int) -> None:
         if request.operation.effect is not Effect.READS:
@@ -179,16 +184,16 @@ class Client:
 
     def _attempt(self, request: Request, seconds: float) -> RawResponse:
         """Make a request once."""
-        self._transport.sent.clear()
+        self._sent.clear()
         name = f"{request.operation.method} {self._path}{request.operation.path}"
         outgoing = self._outgoing(request)
         self._log(f"> {name}")
         if self._verbosity > 1:
-            self._log_request(request, outgoing)
+            self._log_request(outgoing)
         started = self._clock()
         outcome = "not sent"
         try:
-            response = self._transport.send(outgoing, seconds, request.max_response)
+            response = exchange(self._transport, outgoing, seconds, request.max_response, self._large_body)
             with _parsing:
                 response = self._redacted(response)
             outcome = str(response.status)
@@ -204,22 +209,30 @@ class Client:
             self._log_response(response)
         return response
 
-    def _outgoing(self, request: Request) -> httpcore.Request:
+    def _outgoing(self, request: Request) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
-        query, form = self._parameters(request)
-        target = self._path + request.operation.path
-        if query:
-            target += f"?{query}"
-        if len(self._transport.origin) + len(target) > MAX_URL:
-            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
-        headers = {**request.headers, "Accept-Encoding": "identity"}
-        return self._transport.request(request.operation.method, target, headers, request.json or form.encode())
-
-    def _parameters(self, request: Request) -> tuple[str, str]:
-        """Return the encoded query and form with the credentials."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
-        return encoded(query), encoded(form)
+        headers = {**request.headers, "Accept-Encoding": "identity"}
+        path = self._path + request.operation.path
+        try:
+            url = httpx.URL(self._ascii_url + request.operation.path, params=by_name(query))
+        except httpx.InvalidURL:  # over 65,536 characters
+            raise _too_long() from None
+        if len(str(url)) > MAX_URL:
+            raise _too_long()
+        target = path.encode()
+        if url.query:
+            target += b"?" + url.query
+        return httpx.Request(
+            request.operation.method,
+            url,
+            headers=headers,
+            data=by_name(form) or None,
+            content=request.json,
+            # httpx would remove the dots of a path such as /a/../b.
+            extensions={"target": target, "sent": self._sent},
+        )
 
     def _redacted(self, response: RawResponse) -> RawResponse:
         """Return a response with the key redacted, so that no other code can show or store it."""
@@ -231,13 +244,12 @@ class Client:
 
     # --- the log
 
-    def _log_request(self, request: Request, outgoing: httpcore.Request) -> None:
-        query, form = self._parameters(request)
-        head = _head(outgoing.headers)
-        if query:
+    def _log_request(self, request: httpx.Request) -> None:
+        head = _head(request.headers.raw)
+        if query := request.url.query.decode():
             head += f"\n?{query}"
         self._log_part(">", self._masked(head))
-        self._log_part(">", self._masked(form if request.json is None else request.json.decode()))
+        self._log_part(">", self._masked(request.content.decode()))
 
     def _log_response(self, response: RawResponse) -> None:
         self._log_part("<", _head(response.headers))
@@ -258,6 +270,10 @@ class Client:
     def _masked(self, sent: str) -> str:
         """Return a part of a request without the credentials."""
         return redact(redact_parameters(sent, "client", "key"), self._credential.key)
+
+
+def _too_long() -> UsageError:
+    return UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
 
 
 def _interrupted(request: Request, *, is_sent: bool) -> Interrupted:

@@ -6,12 +6,9 @@ Credentials are not part of a `Request`; the client adds them as it sends, so th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import quote_plus
 
 from msgctl import __version__, operations
 from msgctl.errors import UsageError
@@ -40,8 +37,6 @@ MAX_SMS = 1600
 """Characters of a message in a delivery state; the request does not contain it."""
 
 _MESSAGES = ("sms", "message")
-_PHONES = re.compile(r"[0-9,]*", re.ASCII)
-_quoted = lru_cache(maxsize=64)(quote_plus)  # cached, because the requests of a job repeat most values
 
 
 class Request(NamedTuple):
@@ -130,9 +125,9 @@ class Request(NamedTuple):
             "headers": self.headers,
         }
         if query:
-            document["query"] = _by_name(query)
+            document["query"] = by_name(query)
         if form:
-            document["form"] = _by_name(form)
+            document["form"] = by_name(form)
         if self.json is not None:
             document["json"] = load_json(self.json)
         return document
@@ -166,17 +161,7 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
     return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body, is_own_body, values)
 
 
-def encoded(pairs: Pairs) -> str:
-    """Return pairs encoded as a query or a form (application/x-www-form-urlencoded)."""
-    parts = []
-    for name, value in pairs:
-        # Quoting 100 phones character by character takes a tenth of the request time.
-        text = value.replace(",", "%2C") if _PHONES.fullmatch(value) else _quoted(value)
-        parts.append(f"{_quoted(name)}={text}")
-    return "&".join(parts)
-
-
-def _by_name(pairs: Pairs) -> dict[str, str | list[str]]:
+def by_name(pairs: Pairs) -> dict[str, str | list[str]]:
     """Return parameters by name; a repeated parameter is an array."""
     parameters: dict[str, str | list[str]] = {}
     for name, value in pairs:

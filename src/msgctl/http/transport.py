@@ -1,8 +1,13 @@
-"""A request on httpcore, with a limit for its whole time, and a flag for whether it was sent.
+"""A request on httpcore, with a limit for its whole time, which knows whether its first byte was sent.
 
-`Transport` keeps one connection open. It connects httpcore to a network backend: this machine's network, or the sandbox
-in this process. So each step of a request (name lookup, connection, TLS, proxy, request and response) is limited to the
-time that remains.
+`Transport` is an httpx transport. It keeps one connection open, and connects httpcore to this machine's network, so
+that each step of a request (name lookup, connection, TLS, proxy, request and response) is limited to the time that
+remains.
+`exchange` makes a request over any transport, such as the sandbox's.
+
+There is no `httpx.Client` in between, since it does what must not happen to a request that sends messages: it parses
+the header Location (a malformed one raises an exception, so that a refusal becomes unknown), follows redirects, keeps
+cookies, decompresses responses (100 KB became 100 MB), and logs the URL with the key.
 """
 
 from __future__ import annotations
@@ -13,20 +18,18 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpcore
+import httpx
 
-from msgctl.config.profiles import ascii_host
+from msgctl.config.profiles import ascii_host, percent_encoded
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint
 from msgctl.http.network import CHECK_ADDRESS, Network, proxy_for, tls_context
 from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
-
-if TYPE_CHECKING:
-    import httpx
 
 MAX_IDLE = 4.0
 """Seconds after which an idle connection is not reused; many servers close connections after five."""
@@ -44,8 +47,14 @@ OWN_AUTHORITY = (
     "If this system has no certificates, install ca-certificates."
 )
 
-_FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProxyError, httpcore.ProtocolError)
-"""httpcore's exceptions for a connection or a response that fails."""
+EXCEPTIONS: dict[type[Exception], type[httpx.TransportError]] = {
+    httpcore.TimeoutException: httpx.ReadTimeout,
+    httpcore.NetworkError: httpx.ReadError,
+    httpcore.ProxyError: httpx.ProxyError,
+    httpcore.ProtocolError: httpx.RemoteProtocolError,
+}
+"""httpcore's exceptions for a connection or a response that fails, and httpx's."""
+_FAILURES = tuple(EXCEPTIONS)
 
 
 class NoResponseError(Exception):
@@ -77,87 +86,135 @@ class RawResponse(NamedTuple):
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
 
 
-class Transport(httpcore.NetworkBackend):
+class LargeBody:
+    """A place for the large body of a response of one thread; few exist at a time."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+
+    def take(self, seconds: float) -> None:
+        """Wait for a place, at most this long. Raises httpx.ReadTimeout."""
+        if not self._is_taken:
+            self._is_taken = _large_bodies.acquire(timeout=max(0.0, seconds))
+            if not self._is_taken:
+                raise httpx.ReadTimeout("other large responses take too long")
+
+    def release(self) -> None:
+        """Let other threads read large bodies: the latest response was parsed."""
+        if self._is_taken:
+            _large_bodies.release()
+            self._is_taken = False
+
+
+def exchange(
+    transport: httpx.BaseTransport,
+    request: httpx.Request,
+    seconds: float,
+    max_response: int = MAX_RESPONSE,
+    large_body: LargeBody | None = None,
+) -> RawResponse:
+    """Make a request once and return its whole response, of at most ``max_response`` bytes.
+
+    Raises NotReachedError if the request was not sent, NoResponseError if it was, and ConfigurationError.
+    """
+    large_body, end = large_body or LargeBody(), time.monotonic() + seconds
+    request.extensions = {**request.extensions, "timeout": httpx.Timeout(seconds).as_dict()}
+    try:
+        response = transport.handle_request(request)
+    except httpx.TransportError as error:
+        raise NoResponseError(_reason(error, seconds)) from error
+    raw = RawResponse(response.status_code, response.headers.raw, b"")
+    if raw.header("Content-Encoding").strip().lower() not in ("identity", ""):
+        raw = raw._replace(fault="it is compressed, although msgctl did not request compression")
+    body = bytearray()
+    try:
+        for chunk in response.iter_raw():  # not decompressed
+            body += chunk
+            if len(body) > LARGE:
+                large_body.take(end - time.monotonic())
+            if len(body) > max_response:
+                raw = raw._replace(fault=f"it is over {max_response:,} bytes", is_cut=True)
+                break
+    except httpx.TransportError as error:
+        is_late = isinstance(error, httpx.TimeoutException)
+        raw = raw._replace(fault=_reason(error, seconds), is_cut=True, is_lost=True, is_late=is_late)
+    finally:
+        response.close()
+    return raw._replace(body=bytes(body))
+
+
+def _reason(error: httpx.TransportError, seconds: float) -> str:
+    """Return why a request got no whole response. The text of an exception may quote the request."""
+    if isinstance(error, httpx.TimeoutException):
+        return f"no whole response came within {in_seconds(seconds)}"
+    if isinstance(error, httpx.ProtocolError):
+        return "the connection was closed before the end of the response, or the response is not HTTP"
+    return "the connection was lost while waiting for the response"
+
+
+def ascii_url(base_url: str) -> str:
+    """Return a base URL as requests contain it: its host in ASCII, and its path percent-encoded."""
+    parts = urlsplit(base_url)
+    address = _address(ascii_host(parts.hostname or ""), parts.port)
+    return f"{parts.scheme}://{address}{percent_encoded(parts.path)}"
+
+
+class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     """Makes requests to the server at a base URL, over a connection that is kept open; for one thread at a time.
 
-    It does not retry. ``is_sent`` means that a byte of a request may have been sent. A backend other than the
-    network uses neither a proxy nor TLS. Raises ConfigurationError if the proxy or the certificates that the
-    environment specifies cannot be used.
+    It does not retry. The extensions of a request are ``timeout``, which limits the whole time; ``target``, a path and
+    query to send as they are; and ``sent``, a list that gets the sizes of the parts that have left this machine, or may
+    have. Raises ConfigurationError if the proxy or the certificates of the environment cannot be used.
     """
 
-    def __init__(self, base_url: str, backend: httpcore.NetworkBackend | None = None) -> None:
+    def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
         self._scheme, self._port = parts.scheme, parts.port
         self._host = ascii_host(parts.hostname or "")
-        self._proxy: httpx.Proxy | None = None
+        self._proxy = proxy_for(base_url)
         self._tls: ssl.SSLContext | None = None
-        if backend is not None:
-            self._scheme = "http"
-        else:
-            self._proxy = proxy_for(base_url)
-            if self._scheme == "https":
-                self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
-        self.origin = f"{self._scheme}://{_address(self._host, self._port)}"
-        self._backend = backend or Network()
+        if self._scheme == "https":
+            self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
+        self._backend = Network()
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None
-        self._has_large_body = False
         self.sent: list[int] = []
-        """The sizes of the parts of a request that have left this machine, or may have."""
+        """The sizes of the parts of the latest request that have left this machine, or may have."""
         self.is_broken = False
         """Whether the connection cannot be used again."""
         self.peer = self._host
         """The host that a connection is opened to, for errors: the server or the proxy."""
 
-    def request(self, method: str, target: str, headers: Mapping[str, str], content: bytes) -> httpcore.Request:
-        """Return a request to this server. The target is a path with its query."""
-        lines = [("Host", self.origin.partition("://")[2]), *headers.items()]
-        if content:
-            lines.append(("Content-Length", str(len(content))))
-        url = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target=target)
-        return httpcore.Request(method, url, headers=lines, content=content)
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Make a request once and return its response, before its body is read.
 
-    def send(self, request: httpcore.Request, seconds: float, max_response: int = MAX_RESPONSE) -> RawResponse:
-        """Make a request once and return its whole response, of at most ``max_response`` bytes.
-
-        Raises NotReachedError if the request was not sent, NoResponseError if it was, and ConfigurationError.
+        Raises NotReachedError if the request was not sent, httpx.TransportError if it was, and ConfigurationError.
         """
-        self.release()
-        self.sent.clear()
+        self.sent = request.extensions.get("sent", [])
         self.is_broken = False
         self.peer = self._host
-        self._seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._seconds = request.extensions["timeout"]["read"]
+        self._end = time.monotonic() + self._seconds
+        target = request.extensions.get("target", request.url.raw_path)
+        url = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target=target)
+        outgoing = httpcore.Request(request.method, url, headers=request.headers.raw, content=request.content)
         try:
-            response = self._read(self._response(request), max_response)
+            response = self._response(outgoing)
         except _FAILURES as error:
             self.close()
-            if self.is_sent:
-                raise NoResponseError(self._reason(error)) from error
+            if self.sent:
+                raise _of_httpx(error) from error
             raise self._not_reached(error) from error
         except Exception as error:
             self.close()
             # socksio has its own exceptions, and httpcore uses assertions to check the bytes of a SOCKS proxy.
-            if self._proxy is None or self.is_sent or isinstance(error, MsgctlError):
+            if self._proxy is None or self.sent or isinstance(error, MsgctlError):
                 raise
             raise self._not_reached(error) from error
         except BaseException:  # Ctrl-C
             self.close()
             raise
-        if self.is_broken:
-            self.close()
-        return response
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether a byte of the latest request may have left this machine."""
-        return bool(self.sent)
-
-    def release(self) -> None:
-        """Let other threads read large bodies: the latest response was parsed."""
-        if self._has_large_body:
-            _large_bodies.release()
-            self._has_large_body = False
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response, self))
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -193,7 +250,7 @@ class Transport(httpcore.NetworkBackend):
             if self._connection is None:
                 self._connection = self._new_connection()
             response = self._connection.handle_request(request)
-            if self.is_sent:
+            if self.sent:
                 return response
             response.close()
             self.close()
@@ -209,7 +266,8 @@ class Transport(httpcore.NetworkBackend):
             "network_backend": self,
         }
         if self._proxy is None:
-            return httpcore.HTTPConnection(httpcore.URL(self.origin).origin, **options)
+            server = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target="/")
+            return httpcore.HTTPConnection(server.origin, **options)
         options["max_connections"] = 1
         url, auth = self._proxy.url, self._proxy.raw_auth
         address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
@@ -220,35 +278,6 @@ class Transport(httpcore.NetworkBackend):
             return httpcore.SOCKSProxy(address, auth, **options)
         except RuntimeError:
             raise ConfigurationError("A SOCKS proxy needs the package socksio", install_hint("httpx[socks]")) from None
-
-    def _read(self, response: httpcore.Response, max_response: int) -> RawResponse:
-        """Return a response with its whole body, which is not decompressed."""
-        raw = RawResponse(response.status, response.headers, b"")
-        if raw.header("Content-Encoding").strip().lower() not in ("identity", ""):
-            raw = raw._replace(fault="it is compressed, although msgctl did not request compression")
-        body = bytearray()
-        try:
-            for chunk in response.iter_stream():
-                body += chunk
-                if len(body) > LARGE and not self._has_large_body:
-                    self._has_large_body = _large_bodies.acquire(timeout=self.left())
-                if len(body) > max_response:
-                    raw = raw._replace(fault=f"it is over {max_response:,} bytes", is_cut=True)
-                    break
-        except _FAILURES as error:
-            is_late = isinstance(error, httpcore.TimeoutException)
-            raw = raw._replace(fault=self._reason(error), is_cut=True, is_lost=True, is_late=is_late)
-        finally:
-            response.close()
-        return raw._replace(body=bytes(body))
-
-    def _reason(self, error: Exception) -> str:
-        """Return why a request got no whole response. The text of an exception may quote the request."""
-        if isinstance(error, httpcore.TimeoutException):
-            return f"no whole response came within {in_seconds(self._seconds)}"
-        if isinstance(error, httpcore.ProtocolError):
-            return "the connection was closed before the end of the response, or the response is not HTTP"
-        return "the connection was lost while waiting for the response"
 
     def _not_reached(self, error: Exception) -> NotReachedError:
         """Return the error for an exception before the request was sent."""
@@ -269,6 +298,25 @@ class Transport(httpcore.NetworkBackend):
         return NotReachedError(
             f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False
         )
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of a response, as it comes."""
+
+    def __init__(self, response: httpcore.Response, transport: Transport) -> None:
+        self._response = response
+        self._transport = transport
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._response.iter_stream()
+        except _FAILURES as error:
+            raise _of_httpx(error) from error
+
+    def close(self) -> None:
+        self._response.close()
+        if self._transport.is_broken:
+            self._transport.close()
 
 
 class _Stream(httpcore.NetworkStream):
@@ -308,7 +356,7 @@ class _Stream(httpcore.NetworkStream):
         connection = self._stream.get_extra_info("socket")
         if not is_request:
             self._stream.write(data, timeout=left)
-        elif type(connection) is not socket.socket:  # TLS, or the sandbox
+        elif type(connection) is not socket.socket:  # TLS
             sent.append(len(data))
             self._stream.write(data, timeout=left)
         else:
@@ -336,6 +384,11 @@ class _Stream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _of_httpx(error: Exception) -> httpx.TransportError:
+    """Return httpx's exception for one of httpcore's, without its text, which may quote the request."""
+    return next(kind(kind.__name__) for known, kind in EXCEPTIONS.items() if isinstance(error, known))
 
 
 def _address(host: str, port: int | None) -> str:

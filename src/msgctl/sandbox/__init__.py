@@ -5,8 +5,8 @@ imports nothing of `http`, so that client and emulator cannot share a mistake.
 
 `service.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.read` checks the
 parameters, and `handlers` has one function for each record. Each operation is one transaction in an SQLite file.
-`service.SandboxBackend` replaces the network, `server` offers the sandbox over HTTP, and `serving` starts a server with
-its settings. `endpoints` contains the controls for ``msgctl sandbox`` and programs.
+`transport.SandboxTransport` replaces the network, `server` offers the sandbox over HTTP, and `serving` starts a server
+with its settings. `endpoints` contains the controls for ``msgctl sandbox`` and programs.
 
 Details that the API does not specify are invented:
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from email.utils import formatdate
-from typing import Any
 
-import h11
-import httpcore
-
-from msgctl.sandbox import endpoints, faults, page, wire
+from msgctl.sandbox import endpoints, faults, page
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
     OWN_PATH,
     PAGE,
-    SECONDS_BETWEEN_CHECKS,
     VISITS,
     Refusal,
     SandboxRequest,
@@ -51,58 +44,3 @@ def _page(request: SandboxRequest) -> SandboxResponse:
     if request.method not in ("GET", "HEAD"):
         return wrong_method(request.path, "GET", "HEAD").response()
     return page.response()
-
-
-class SandboxBackend(httpcore.NetworkBackend):
-    """A network of httpcore that connects to an emulator in this process."""
-
-    def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._emulator = emulator
-        self._sleep = sleep
-
-    def connect_tcp(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
-        return _Stream(self._emulator, self._sleep)
-
-
-class _Stream(httpcore.NetworkStream):
-    """A connection to an emulator, which responds when the response is read."""
-
-    def __init__(self, emulator: Emulator, sleep: Callable[[float], None]) -> None:
-        self._emulator = emulator
-        self._sleep = sleep
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=wire.MAX_HEADERS)
-        self._unread = b""
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        self._http.receive_data(buffer)
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if not self._unread and self._http.our_state in (h11.IDLE, h11.DONE):
-            self._unread = self._response(timeout or 0)
-        data, self._unread = self._unread[:max_bytes], self._unread[max_bytes:]
-        return data
-
-    def close(self) -> None:
-        pass
-
-    def _response(self, seconds: float) -> bytes:
-        """Return the bytes of the response to the written request, within this many seconds."""
-        if self._http.our_state is h11.DONE:
-            self._http.start_next_cycle()
-        request, body = SandboxRequest("", ""), b""
-        while not isinstance(event := self._http.next_event(), h11.EndOfMessage):
-            if isinstance(event, h11.Request):
-                request = wire.request(event)
-            elif isinstance(event, h11.Data):
-                body += event.data
-        request = request._replace(body=body)
-        started = time.monotonic()
-        response = respond(self._emulator, request)
-        while response.wait > time.monotonic() - started:
-            self._sleep(SECONDS_BETWEEN_CHECKS)
-            response = respond(self._emulator, request)
-        if response.delay:
-            self._sleep(min(response.delay, seconds))
-        if response.delay > seconds:
-            raise httpcore.ReadTimeout
-        return wire.encoded(self._http, response, has_body=request.method != "HEAD")

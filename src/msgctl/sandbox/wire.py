@@ -1,4 +1,4 @@
-"""HTTP/1.1 for the sandbox, on a connection or in this process: h11 parses requests and writes responses."""
+"""HTTP/1.1 for the served sandbox: h11 parses requests and writes responses."""
 
 from __future__ import annotations
 
@@ -34,12 +34,9 @@ def encoded(http: h11.Connection, response: SandboxResponse, *, is_whole: bool =
         return GARBAGE
     if closing - {"truncate"}:
         return b""
-    headers = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
-    headers["x-content-type-options"] = "nosniff"
-    headers["content-length"] = str(len(response.body))
+    lines = headers(response)
     if closing or not is_whole:
-        headers["connection"] = "close"
-    lines = [(name.title(), value) for name, value in headers.items()]
+        lines.append(("Connection", "close"))
     reason = responses.get(response.status, "Unknown Error")
     head = http.send(h11.Response(status_code=response.status, headers=lines, reason=reason)) or b""
     if closing:
@@ -48,6 +45,14 @@ def encoded(http: h11.Connection, response: SandboxResponse, *, is_whole: bool =
     if has_body:
         body = http.send(h11.Data(data=response.body)) or b""
     return head + body + (http.send(h11.EndOfMessage()) or b"")
+
+
+def headers(response: SandboxResponse) -> list[tuple[str, str]]:
+    """Return the headers of a response."""
+    values = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
+    values["x-content-type-options"] = "nosniff"
+    values["content-length"] = str(len(response.body))
+    return [(name.title(), value) for name, value in values.items()]
 
 
 @lru_cache(maxsize=1)

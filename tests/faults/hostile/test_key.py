@@ -115,7 +115,7 @@ BULK = ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--again")
 PLACES = {
     "msgctl.config.profiles.Profile.credential": SEND,
     "msgctl.http.client.Client.send": SEND,
-    "msgctl.http.transport.Transport.send": SEND,
+    "msgctl.http.transport.Transport.handle_request": SEND,
     "msgctl.http.client.parse": SEND,
     "msgctl.store.sends.Send.end": SEND,
     "msgctl.output.printer.Printer.print": SEND,

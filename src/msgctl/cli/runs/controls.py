@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, get_args, get_origin
-from urllib.parse import urlencode
+from urllib.parse import urljoin
 
 from msgctl import values
 from msgctl.cli.shell.context import Context
@@ -34,46 +34,53 @@ class Controls:
 
     def __init__(self, context: Context, base_url: str | None) -> None:
         """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
-        from msgctl.http.transport import Transport
+        import httpx
+
+        from msgctl.http.transport import Transport, ascii_url
         from msgctl.sandbox.endpoints import NAME
-        from msgctl.sandbox.service import SandboxBackend
+        from msgctl.sandbox.transport import SandboxTransport
 
         url = served_at(context, base_url)
-        backend = None
+        transport: httpx.BaseTransport
         if url is None:
-            url, backend = profiles.SANDBOX_URL, SandboxBackend(context.emulator, context.sleep)
-        self._transport = context.stack.enter_context(closing(Transport(url, backend)))
+            url, transport = profiles.SANDBOX_URL, SandboxTransport(context.emulator, context.sleep)
+        else:
+            transport = Transport(url)
+        self._transport = context.stack.enter_context(closing(transport))
+        self._origin = ascii_url(urljoin(url, "/")).rstrip("/")
         self._seconds = context.options.timeout
         try:
             about = self.ask("GET", "")
         except (UsageError, OutcomeUnknownError):
             about = {}
         if about.get("sandbox") != NAME:
-            raise ConfigurationError(f"No sandbox at {shorten(self._transport.origin)}", START)
+            raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
         """Return the response of the endpoint at a path under ``/sandbox``; fields that are None are not sent.
 
         Raises UsageError if a field is wrong.
         """
-        from msgctl.http.transport import NoResponseError
+        import httpx
+
+        from msgctl.http.transport import NoResponseError, exchange
         from msgctl.sandbox.endpoints import ENDPOINTS
         from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
 
         fields = {name: value for name, value in fields.items() if value is not None}
         if "" in fields.values():
             raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
-        target, headers, content = OWN_PATH + path, {"Accept": JSON_TYPE}, b""
+        content: dict[str, Any] = {}
         if method == "POST":
-            headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
+            content["json"] = fields
         elif fields:
-            target += "?" + urlencode(fields, errors="replace")
-        request = self._transport.request(method, target, headers, content)
+            content["params"] = fields
+        request = httpx.Request(method, self._origin + OWN_PATH + path, headers={"Accept": JSON_TYPE}, **content)
         try:
-            response = self._transport.send(request, self._seconds + fields.get("wait", 0), MAX_RESPONSE)
+            response = exchange(self._transport, request, self._seconds + fields.get("wait", 0))
             fault = response.fault
         except NotReachedError:
-            raise NotReachedError(f"No sandbox at {shorten(self._transport.origin)}", START) from None
+            raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
         except NoResponseError as error:
             fault = str(error)
         if fault:

@@ -239,11 +239,9 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.http.transport import Transport
-            from msgctl.sandbox.service import SandboxBackend
+            from msgctl.sandbox.transport import SandboxTransport
 
-            backend = SandboxBackend(self.emulator, self.sleep)
-            transport = partial(Transport, self.profile.base_url, backend)
+            transport = partial(SandboxTransport, self.emulator, self.sleep)
             self.note_sandbox()
         client = Client(
             self.profile.base_url,
