@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from msgctl import files, jsontext
 from msgctl.cli.runs import job as running
@@ -32,7 +33,7 @@ def run(context: Context) -> RawResult | None:
     """
     failures: list[MsgctlError] = []
     if due := _all_due(context, failures):
-        with _only_one() as is_alone:
+        with _only_one(context) as is_alone:
             if is_alone:
                 failures += _run_all(due)
     return RawResult(b"", failures) if failures else None
@@ -134,9 +135,10 @@ def _print(context: Context, job: Job) -> None:
 
 
 @contextmanager
-def _only_one() -> Iterator[bool]:
-    """Yield whether this is the only run-due on this machine."""
-    path = files.state("run-due.lock")
+def _only_one(context: Context) -> Iterator[bool]:
+    """Yield whether this is the only run-due on this machine. The lock is beside the store, which may need no home."""
+    place = context.store_place
+    path = place.with_name("run-due.lock") if isinstance(place, Path) else files.state("run-due.lock")
     with files.explained("lock", path):
         files.make_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
