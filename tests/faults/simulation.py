@@ -174,6 +174,8 @@ class History:
                 for _ in range(self.dice.choice((0, 1, 1, 2, 3))):
                     planned[self.dice.randint(1, self.dice.choice((60, 400)))] = self.dice.choice(FAULTS)
             offset = self.dice.choice((0.0, 0.0, HOUR, -HOUR)) if faults else 0.0
+            if isinstance(self.stores, PostgreSQLStores):
+                offset = 0.0  # the clock of the server decides
             process = Process(self.world, f"{number} {command.__name__.strip('_')}", planned, offset)
             # A distant server, or a disk that is slow to sync.
             process.delay, process.sync = self.dice.choice(((0.0, 0.0), (0.0, 0.0), (0.1, 0.0), (0.0, 1.0)))

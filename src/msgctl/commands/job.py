@@ -110,7 +110,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         return running.result(context, job)
     if canary_left(context.store, settings, job) == 0:
         settings = replace(settings, is_past_canary=True)
-    opens = settings.hours(context.clock).closed_until(context.clock())
+    opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if opens is not None and job.pending:
         return running.keep_scheduled(context, job, settings, opens)
     if job.state == "scheduled" and (job.due or 0) > context.store.now():

@@ -55,6 +55,7 @@ class Sending:
         After StoreNotReachedError, call `reconnect`: the block may or may not be stored.
         """
         self._changes, self._intents, self._highest_price = Counter(), [], 0
+        self._store.check_clock()
         try:
             with self._db.transaction(self.job.account):
                 self._fence()

@@ -19,6 +19,8 @@ SLICE = 1000
 """Maximum rows that are deleted in one transaction, so that other processes can write in between."""
 PAUSE = 0.004
 """Seconds between two transactions of an import or a removal."""
+CLOCK_INTERVAL = 300.0
+"""Seconds after which a job reads the clock of a server again."""
 URLS = ("postgresql://", "postgres://")
 
 
@@ -27,19 +29,49 @@ def boot_time() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+class ServerClock:
+    """The clock of a database on a server. Between two readings, no change of this machine's clock moves it."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.read()
+
+    def read(self) -> None:
+        """Ask the server."""
+        before = boot_time()
+        milliseconds = self._db.time() or 0
+        self.read_at = boot_time()
+        self._ahead = milliseconds / 1000 - (before + self.read_at) / 2
+
+    def __call__(self) -> float:
+        return boot_time() + self._ahead
+
+
 class Store:
     """An open store: ``db`` is its connection, for one thread at a time.
 
-    ``clock`` returns seconds since 1970. ``machine`` is the name of this machine, which other machines show.
+    ``clock`` returns seconds since 1970, by the clock that decides for all users of the store: that of a database on a
+    server, or else this machine's. ``machine`` is the name of this machine, which other machines show.
     """
 
-    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, db: Database, clock: Callable[[], float] | None = None) -> None:
         self.db = db
-        self.clock = clock
+        self._server_clock = ServerClock(db) if clock is None and db.time() is not None else None
+        self.clock: Callable[[], float] = self._server_clock or clock or time.time
         self.machine = socket.gethostname()
         self.is_in_use = False
         """Whether a thread that this process abandons may still use the connection."""
         self._owner: int | None = None
+
+    @property
+    def machine_error(self) -> float:
+        """How many seconds this machine's clock is ahead of the clock of a server."""
+        return time.time() - self.clock() if self._server_clock else 0.0
+
+    def check_clock(self) -> None:
+        """Read the clock of a server again after a few minutes. Raises the errors of `Database`."""
+        if self._server_clock and boot_time() > self._server_clock.read_at + CLOCK_INTERVAL:
+            self._server_clock.read()
 
     def now(self) -> int:
         """Return the time in milliseconds since 1970."""
@@ -80,13 +112,14 @@ def open_store(
     location: str | Path,
     *,
     timeout: float = 30.0,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     is_moving: bool = False,
 ) -> Store:
     """Open the store at a path or a URL, and create it if it is missing.
 
-    A store that was moved to another one, or whose move has not ended, is only opened with ``is_moving``. Raises
-    StoreNotReachedError if the store is not reached within ``timeout`` seconds, and ConfigurationError.
+    ``clock`` replaces the clock of the store. A store that was moved to another one, or whose move has not ended, is
+    only opened with ``is_moving``. Raises StoreNotReachedError if the store is not reached within ``timeout`` seconds,
+    and ConfigurationError.
     """
     if isinstance(location, str) and location.startswith(URLS):
         from msgctl.store.postgresql import PostgreSQL
@@ -103,7 +136,7 @@ def open_store(
     return _checked(SQLite(Path(location), timeout), clock, is_moving=is_moving)
 
 
-def _checked(db: Database, clock: Callable[[], float], *, is_moving: bool) -> Store:
+def _checked(db: Database, clock: Callable[[], float] | None, *, is_moving: bool) -> Store:
     if not is_moving:
         try:
             db.refuse_moved()

@@ -157,13 +157,16 @@ class Bulk:
 
     def _due_time(self) -> float | None:
         """Return when the job will begin, in seconds since 1970; None for now. Raises UsageError."""
-        settings, now = self._settings, self._context.clock()
+        settings = self._settings
         if settings.days is not None and settings.window is None:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
-        begins = None
+        if settings.at is None and settings.window is None:
+            return None
+        clock, begins = self._context.store.clock, None
+        now = clock()
         if settings.at is not None:
             begins = parse_at(settings.at, settings.zone, datetime.fromtimestamp(now, UTC)).timestamp()
-        opens = settings.hours(self._context.clock).closed_until(begins or now)
+        opens = settings.hours(clock).closed_until(begins or now)
         return begins if opens is None else opens
 
     @contextmanager
@@ -245,7 +248,7 @@ class Bulk:
         """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
         context, settings, options = self._context, self._settings, self._context.options
         frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
-        limits = limits_of(settings, frequency, self._due or context.clock())
+        limits = limits_of(settings, frequency, self._due or context.store.clock())
         tally = importing.tally(context.store, number, context.profile.account, limits)
         left_out = {
             outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))

@@ -35,6 +35,8 @@ _COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|history|job|optout|state|url)\b)(?!.*
 """The beginning of the commands in hints that depend on the account."""
 MAX_CHECK = 2.0
 """Seconds that a command waits for a store that it does not need."""
+MAX_CLOCK_ERROR = 60.0
+"""Seconds that this machine's clock may differ from the clock of a store on a server."""
 
 
 class Context:
@@ -50,7 +52,7 @@ class Context:
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
         environ: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -58,7 +60,8 @@ class Context:
         self.stdout = stdout or sys.stdout
         self.stderr = stderr or sys.stderr
         self.environ = os.environ if environ is None else environ
-        self.clock = clock
+        self._given_clock = clock
+        self.clock = clock or time.time
         self.monotonic = monotonic
         self.sleep = sleep
         self.options = GlobalOptions()
@@ -192,7 +195,13 @@ class Context:
     def _open_store(self, timeout: float) -> "Store":
         from msgctl.store.store import open_store
 
-        store = open_store(self.store_place, timeout=timeout, clock=self.clock)
+        store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
+        if abs(store.machine_error) > MAX_CLOCK_ERROR:
+            way = "ahead of" if store.machine_error > 0 else "behind"
+            self.warn(
+                f"This machine's clock is {abs(store.machine_error):,.0f} seconds {way} the clock of the store, which "
+                "decides when messages are sent. Correct it."
+            )
         return self.stack.enter_context(closing(store))
 
     @property
