@@ -23,6 +23,8 @@ A caller that has more details raises a copy: see `MsgctlError.within` and `Msgc
 from __future__ import annotations
 
 import errno
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -318,9 +320,32 @@ class Cancelled(Interrupted):
     kind = "cancelled"
 
 
-def install_hint(package: str) -> str:
-    """Return the hint that shows how to install an optional package beside msgctl."""
-    return f"Install it: pip install '{package}', or with pipx: pipx inject msgctl '{package}'"
+def install_hint(library: str) -> str:
+    """Return the hint that installs a library for this installation of msgctl, however that was made.
+
+    It never installs msgctl by name: the package of that name on PyPI belongs to a stranger.
+    """
+    from pathlib import Path
+
+    environment = Path(sys.prefix)
+    command = f"{shlex.quote(sys.executable)} -m pip install '{library}'"
+    if (environment / "pipx_metadata.json").exists():
+        command = f"pipx inject {shlex.quote(environment.name)} '{library}'"
+    elif (environment / "uv-receipt.toml").exists():
+        command = f"uv tool install --with '{library}' {shlex.quote(_source() or 'DIRECTORY-OF-MSGCTL')}"
+    return f"Install it: {command}"
+
+
+def _source() -> str | None:
+    """Return the URL that msgctl was installed from (PEP 610); None if it is not known."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        url = json.loads(distribution("msgctl").read_text("direct_url.json") or "{}").get("url")
+    except (PackageNotFoundError, ValueError):
+        return None
+    return str(url) if url else None
 
 
 def no_more(what: str) -> ConfigurationError:

@@ -119,4 +119,4 @@ def test_the_error_without_socksio_gives_the_command_to_install_it(tmp_path: Pat
         timeout=PATIENCE,
     )
     assert done.returncode == 3
-    assert "pip install 'httpx[socks]'" in done.stderr
+    assert f"{sys.executable} -m pip install 'socksio>=1'" in done.stderr

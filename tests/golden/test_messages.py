@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -342,7 +343,9 @@ def network(recorder: Recorder, service: Service) -> None:
             tls_context.cache_clear()  # an earlier run had another file with this name
             patch.setenv("SSL_CERT_FILE", "ca.pem")
             recorder.run("balance", about="the certificate of another")
-            assert secured.connections == 2, "a certificate is not tried again"
+            authority.issue_cert("127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)).configure_cert(context)
+            recorder.run("balance", about="a certificate that has expired")
+            assert secured.connections == 3, "a certificate is not tried again"
             secured.hang_up(3)
             recorder.run("balance", about="closed during the TLS handshake")
         with running(blind=True) as plain:
@@ -382,6 +385,7 @@ def test_the_messages_match_the_file(
         .replace(f":{port}", ":PORT")
         .replace(f"msgctl/{__version__}", "msgctl/VERSION")
         .replace(str(tmp_path), "FOLDER")
+        .replace(sys.executable, "PYTHON")
     )
     shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
     shown = re.sub("[0-9]{8}-[0-9a-f]{6}", "JOB", shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import threading
 from pathlib import Path
@@ -57,13 +56,23 @@ def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
     assert shown(tool, job)["accepted"] == 3
 
 
-def test_the_error_for_a_failed_connection_has_the_reason(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "code", "reason"),
+    [
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), 4, "Network is unreachable"),
+        (OSError(errno.EMFILE, "Too many open files"), 3, "ran out of open files"),
+        (MemoryError(), 3, "ran out of memory"),
+        (RuntimeError("can't start new thread"), 3, "or threads"),
+    ],
+    ids=["network", "open files", "memory", "threads"],
+)
+def test_a_send_that_the_system_prevents_reports_that_nothing_was_sent(
+    error: Exception, code: int, reason: str, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> NoReturn:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        raise error
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    done = tool(*SEND)
-    assert (done.code, service.received) == (4, [])
-    assert os.strerror(errno.EMFILE) in done.err
+    done = tool(*SEND, "--json")
+    assert (done.code, done.error["nothing_sent"], service.received) == (code, True, [])
+    assert reason in done.err

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpcore
 
 from msgctl.config.profiles import is_loopback
-from msgctl.errors import ConfigurationError, NotReachedError
+from msgctl.errors import ConfigurationError, NotReachedError, no_more
 
 if TYPE_CHECKING:
     import httpx
@@ -47,7 +47,7 @@ class Network(httpcore.SyncBackend):
 
 
 def look_up(host: str, port: int, seconds: float) -> list[str]:
-    """Return the addresses of a host. Raises NotReachedError.
+    """Return the addresses of a host. Raises NotReachedError, and ConfigurationError without threads.
 
     A lookup has no time limit, so it runs in a separate thread, which is abandoned at the limit.
     """
@@ -66,7 +66,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
         threading.Thread(target=look, daemon=True).start()
         result = results.get(timeout=seconds)
     except RuntimeError:  # out of threads
-        raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
+        raise no_more("threads") from None
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(result, Exception):

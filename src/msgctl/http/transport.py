@@ -12,6 +12,7 @@ cookies, decompresses responses (100 KB became 100 MB), and logs the URL with th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
@@ -26,7 +27,7 @@ import httpcore
 import httpx
 
 from msgctl.config.profiles import ascii_host, percent_encoded
-from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint, no_more
 from msgctl.http.network import CHECK_ADDRESS, Network, proxy_for, tls_context
 from msgctl.http.request import MAX_RESPONSE
 from msgctl.text import in_seconds
@@ -41,6 +42,8 @@ MAX_LARGE = 4
 """Large bodies in memory at a time, whatever the number of threads."""
 _large_bodies = threading.BoundedSemaphore(MAX_LARGE)
 
+X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED = 9, 10
+"""Of OpenSSL; Python has no names for them."""
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."
 OWN_AUTHORITY = (
     "If the service has its own certificate authority, set SSL_CERT_FILE to its file. "
@@ -277,16 +280,21 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         try:
             return httpcore.SOCKSProxy(address, auth, **options)
         except RuntimeError:
-            raise ConfigurationError("A SOCKS proxy needs the package socksio", install_hint("httpx[socks]")) from None
+            raise ConfigurationError("A SOCKS proxy needs the package socksio", install_hint("socksio>=1")) from None
 
-    def _not_reached(self, error: Exception) -> NotReachedError:
+    def _not_reached(self, error: Exception) -> MsgctlError:
         """Return the error for an exception before the request was sent."""
         peer, cause = self.peer, root_cause(error)
+        if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            return no_more("open files or memory")
         if isinstance(error, httpcore.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"The certificate of {peer} cannot be trusted: {cause.verify_message}"
-            return NotReachedError(what, OWN_AUTHORITY, retryable=False)
+            hint = OWN_AUTHORITY
+            if cause.verify_code in (X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED):
+                hint = "Check the date and time of this machine. If they are right, the certificate must be renewed."
+            return NotReachedError(what, hint, retryable=False)
         if isinstance(cause, ssl.SSLError):
             reason = cause.reason or "the handshake failed"
             return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")

@@ -259,7 +259,7 @@ def _colombian_holidays() -> Callable[[date], bool]:
         import holidays
     except ImportError:
         raise ConfigurationError(
-            "--window co needs the package holidays, which is not installed", install_hint("msgctl[campaigns]")
+            "--window co needs the package holidays, which is not installed", install_hint("holidays>=0.75")
         ) from None
     return cache(holidays.country_holidays("CO").__contains__)
 

@@ -40,7 +40,7 @@ def sheets(source: BinaryIO, name: str) -> Iterator[Iterator[Sheet]]:
     if find_spec("python_calamine") is None:
         raise FileError(
             f"{name} is an Excel workbook, and the package python-calamine, which reads them, is not installed",
-            install_hint("msgctl[campaigns]"),
+            install_hint("python-calamine>=0.8.3"),
         )
     with _reader(name) as reader:
         try:

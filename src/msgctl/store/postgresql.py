@@ -26,7 +26,7 @@ try:
 except ImportError:
     raise ConfigurationError(
         "A store on PostgreSQL needs the package psycopg, which is not installed",
-        install_hint("msgctl[postgresql]"),
+        install_hint("psycopg[binary]>=3.2.11"),
         consequence="nothing was sent",
     ) from None
 
