@@ -15,6 +15,7 @@ import msgctl
 from msgctl import errors
 from msgctl.config.profiles import SETTINGS
 from msgctl.errors import REASONS
+from msgctl.lists.header import WORDS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
 from support import PATIENCE
@@ -174,3 +175,9 @@ def test_systemd_accepts_the_units_of_the_manual(tmp_path: Path) -> None:
     checker = [program("systemd-analyze"), "--user", "verify", *map(str, units)]
     done = subprocess.run(checker, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_manual_lists_the_words_for_phones() -> None:
+    listed = re.search("with or without accents:\\s+([a-z,\\s]+)\\.", plain(PAGES["msgctl-job.1"]))
+    assert listed is not None
+    assert sorted(" ".join(listed[1].split()).split(", ")) == sorted(WORDS)

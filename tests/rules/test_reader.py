@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
+from msgctl.lists.header import has_phone_word, is_phone_word
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
 from rules.reading import ANA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
@@ -126,6 +127,60 @@ def test_the_phone_column_is_found_by_its_exact_name_or_in_another_case(
     header: str, asked: str | None, column: str
 ) -> None:
     assert read(header, asked).phone_column == column
+
+
+def test_a_heading_is_or_contains_a_word_for_phones() -> None:
+    words = (
+        "Tel.",
+        "Tel/Cel",
+        "WHATSAPP",
+        "numeroTelefono",
+        "Nro. celular",
+        "Téléphone portable",
+        "Handynummer",
+        "Telemóvel",
+    )
+    parts = ("Celular 1", "Teléfono fijo", "telefonoCliente", "Phone 1 - Value", "Celular codeudor", "smartphone")
+    others = ("Contacto", "Cancelado", "Telegrama", "Excel", "Motel", "Número", "", "2026")
+    assert [name for name in words if not is_phone_word(name)] == []
+    assert [name for name in parts if is_phone_word(name) or not has_phone_word(name)] == []
+    assert [name for name in others if has_phone_word(name)] == []
+
+
+TITLES = "Tienda La Esquina;\n2026-11-27;\n;\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "source"),
+    [
+        (f"{TITLES}Nombre;Celular\nAna;{ANA}\n", "header in row 4"),
+        (f"Nombre;Celular\n;\nAna;{ANA}\n", "header in row 1"),
+        (f"Celulares de clientes\nNombre;Celular\nAna;{ANA}\n", "header in row 2"),
+        (f'"Nombre\ncompleto";"Número\nde celular"\nAna;{ANA}\n', "header in row 1"),
+        (f"celular\n{ANA}\n", "header in row 1"),
+        (f"sep=|\nNombre|Celular\nAna|{ANA}\n", "header in row 2"),
+        (f'{{"nombre": "Ana", "celular": "{ANA}"}}\n', "column"),
+    ],
+)
+def test_the_header_is_found_below_titles(content: str, source: str) -> None:
+    outcome = read(content, None)
+    assert outcome.source.startswith(source)
+    assert [row.phone for row in outcome.rows] == [ANA]
+
+
+def test_no_person_is_above_the_header_or_is_the_header() -> None:
+    for content in (f"{ANA};Ana\n{LUIS};Luis\n", f"Ana;{ANA}\nNombre;Celular\n", f"{ANA}\n{LUIS}\n"):
+        assert "no header: row 1 contains a phone number" in refused(content, None)
+    assert f'Row 2 of standard input, above the header in row 3, has a phone number: "{ANA}"' in refused(
+        f"Tienda\n{ANA}\nNombre;Celular\nLuis;{LUIS}\n", None
+    )
+    assert "no header" in refused("3001234567;Ana;mi celular\n3007654321;Luis;otro\n", None)  # of no known country
+    assert "no header" in refused("601 234 5678;Ana\n3007654321;Luis\n", None, "CO")
+
+
+def test_a_title_with_a_number_that_is_not_a_phone_does_no_harm() -> None:
+    for title in ("NIT 900.123.456-7", "27-11-2026", "1295000", "9001234567", "2026-11-27 10:00:00"):
+        assert read(f"{title};\nNombre;Celular\nAna;{ANA}\n", None, "CO").source.startswith("header in row 2")
 
 
 def test_the_phone_column_is_found_by_its_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
 from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.text import plural, timestamp
+
+if TYPE_CHECKING:
+    from msgctl.lists.rows import InvalidRow, Row
 
 app = group(
     """Manage numbers that must not get your messages.
@@ -132,37 +135,44 @@ def import_(
     with opened(source.file, context.stdin.buffer, reading, phones, note=context.note) as people:
         place = find_column("channel", people.columns)
 
-        def channel_of(row: Row) -> str:
+        def checked(row: Row) -> Row | InvalidRow:
+            """Return the row with its channel as its only value, or as an invalid row."""
             text = "" if place is None else row.values[place].strip()
             try:
-                return channel_parser(text) if text else channel
+                return row._replace(values=(channel_parser(text) if text else channel,))
             except UsageError as error:
-                raise error.within(f"Line {row.line} of {name}") from None
-
-        def entries() -> Iterator[tuple[str, str]]:
-            for row in people.valid(faults):
-                yield row.phone, channel_of(row)
-            if faults.number and not source.skip_invalid:
-                raise faults.error("Correct them. To add only the others, add --skip-invalid.")
+                return InvalidRow(row.line, row.phone, error.message)
 
         if context.options.dry_run:
             context.check_fields(IMPORTED)
-            rows = [
-                dict(zip(IMPORTED, (row.line, row.phone, "invalid", row.reason), strict=True))
-                if isinstance(row, InvalidRow)
-                else dict(zip(IMPORTED, (row.line, row.phone, "valid", ""), strict=True))
-                for row in people.rows
-                if row is not None
-            ]
-            return OwnResult(rows, IMPORTED)
+            rows = [checked(row) if isinstance(row, Row) else row for row in people.rows if row is not None]
+            return OwnResult([_listed(row) for row in rows], IMPORTED)
+
+        def entries() -> Iterator[tuple[str, str]]:
+            for person in people.valid(faults):
+                row = checked(person)
+                if isinstance(row, InvalidRow):
+                    faults.add(row)
+                else:
+                    yield row.phone, row.values[0]
+            if faults.number and not source.skip_invalid:
+                raise faults.error("Correct them. To add only the others, add --skip-invalid.")
+
         given, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers of {name}: {people.source}")
     if faults.number:
-        context.note(f"{plural(faults.number, 'invalid row')} left out: they have no number")
+        context.note(f"{plural(faults.number, 'invalid row')} left out")
     if faults.blank:
         context.note(f"{plural(faults.blank, 'blank row')} left out")
     _tell_added(context, given, new)
     return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
+
+
+def _listed(row: Row | InvalidRow) -> dict[str, object]:
+    """Return a row of a file as a dry run lists it."""
+    reason = getattr(row, "reason", "")
+    outcome = "invalid" if reason else "valid"
+    return {"line": row.line, "phone": row.phone, "outcome": outcome, "reason": reason}
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

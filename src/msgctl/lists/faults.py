@@ -42,7 +42,7 @@ class Faults:
         rows = f"{self.without_country:,} of {plural(self.rows, 'row')} of {self.file}"
         return f"{rows} have national numbers, and no country is known"
 
-    def error(self, hint: str, *, consequence: str = "") -> FileError:
+    def error(self, hint: str, list_all: str = LIST_ALL, *, consequence: str = "") -> FileError:
         """Return the error: no country, or the number of invalid rows, and the first with line and reason."""
         if self.need_of_country:
             return FileError(self.need_of_country, GIVE_COUNTRY, consequence=consequence)
@@ -54,4 +54,4 @@ class Faults:
             lines.append(f"  and {more:,} more")
         if self.without_country:
             hint += " National numbers need a country, such as --country-code CO."
-        return FileError("\n".join(lines), f"{hint} {LIST_ALL}", consequence=consequence)
+        return FileError("\n".join(lines), f"{hint} {list_all}", consequence=consequence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -218,7 +219,10 @@ class Bulk:
         with opened(file, context.stdin.buffer, reading, phones, note=context.note) as people:
             importer.exclude((row.phone for row in people.valid(faults)), f"excluded by {name_of(file)}")
         if faults.number:
-            raise faults.error("Correct them: without a number there, a person would get the message.")
+            raise faults.error(
+                "Correct them: without a number there, a person would get the message.",
+                f"To list all of them: msgctl optout import {shlex.quote(file)} --dry-run -o csv",
+            )
         context.note(f"Excluded by {name_of(file)}: {people.source}")
         return people.columns
 
