@@ -43,6 +43,23 @@ class Effect(Enum):
     SENDS = "sends"
 
 
+class Shape(Enum):
+    """The shape of a record, which determines how it is read, shown and imitated.
+
+    A DISPATCH has an entry for each recipient in ``data``. A RECORD is one object, and a LIST has objects in ``data``.
+    STATES are the delivery states of messages. STATISTICS have metrics by category. BALANCE and LINK are one object
+    with the credits left or a short URL.
+    """
+
+    DISPATCH = "dispatch"
+    RECORD = "record"
+    LIST = "list"
+    STATES = "states"
+    STATISTICS = "statistics"
+    BALANCE = "balance"
+    LINK = "link"
+
+
 class Field(NamedTuple):
     """One parameter of an operation.
 
@@ -71,10 +88,11 @@ class ResponseField(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The record in a successful response: its name in the API, and its fields in order."""
+    """The record in a successful response: its name in the API, its fields in order, and its shape."""
 
     name: str
     fields: tuple[ResponseField, ...]
+    shape: Shape = Shape.RECORD
 
     @property
     def entries(self) -> tuple[ResponseField, ...]:
@@ -86,6 +104,8 @@ class Operation(NamedTuple):
     """One operation: method and path under the base URL, effect, fields without the credentials, and response.
 
     ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``.
+    ``advice`` is what to do after an unknown outcome. ``verdict`` is the message after a success, with ``{phone}`` for
+    the number; operations that send messages have their own. It may block a number, or check a code.
     """
 
     name: str
@@ -95,6 +115,20 @@ class Operation(NamedTuple):
     fields: tuple[Field, ...]
     record: Record
     credentials: Place = Place.FORM
+    advice: str = "Before sending again, check the delivery state, the balance, or the phone itself."
+    verdict: str = ""
+    blocks: bool = False
+    verifies: bool = False
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the history has its requests."""
+        return self.effect is Effect.SENDS or self.blocks
+
+    @property
+    def sends_code(self) -> bool:
+        """Whether it sends a verification code."""
+        return self.effect is Effect.SENDS and any(field.name == "app-name" for field in self.fields)
 
     @property
     def channel(self) -> str:
@@ -146,18 +180,23 @@ _CALL_2FA_DATA = ResponseField(
     "data", Kind.ARRAY, _response_fields("id", "state", _CREDITS, ResponseField("phone", Kind.NUMBER), "voice")
 )
 
-RESPONSE_BALANCE = Record("ResponseBalance", (ResponseField("status", Kind.INTEGER),))
+RESPONSE_BALANCE = Record("ResponseBalance", (ResponseField("status", Kind.INTEGER),), Shape.BALANCE)
 RESPONSE_SECURITY = Record("ResponseSecurity", _response_fields("id", "status", "phone", "name"))
-RESPONSE_SMS = Record("ResponseSMS", _response_fields("id", ResponseField("status", Kind.INTEGER), _SMS_DATA))
-RESPONSE_CALL = Record("ResponseCall", _response_fields("status", "id", _CALL_DATA))
+RESPONSE_SMS = Record(
+    "ResponseSMS", _response_fields("id", ResponseField("status", Kind.INTEGER), _SMS_DATA), Shape.DISPATCH
+)
+RESPONSE_CALL = Record("ResponseCall", _response_fields("status", "id", _CALL_DATA), Shape.DISPATCH)
 RESPONSE_STATE = Record(
     "ResponseStatusSMS",
     _response_fields("state", _CREDITS, ResponseField("phone", Kind.INTEGER), "created", "sms", "dispatch_id", "id"),
+    Shape.STATES,
 )
-RESPONSE_SMS_2FA = Record("ResponseSMS2fa", _response_fields("id", "status", _MINUTES, _SMS_DATA))
-RESPONSE_CALL_2FA = Record("ResponseCALL2fa", _response_fields("status", "id", _MINUTES, _CALL_2FA_DATA))
+RESPONSE_SMS_2FA = Record("ResponseSMS2fa", _response_fields("id", "status", _MINUTES, _SMS_DATA), Shape.DISPATCH)
+RESPONSE_CALL_2FA = Record(
+    "ResponseCALL2fa", _response_fields("status", "id", _MINUTES, _CALL_2FA_DATA), Shape.DISPATCH
+)
 RESPONSE_SUCCESS = Record("ResponseSucces", _response_fields("status"))
-RESPONSE_URL_SHORT = Record("ResponseURLShort", _response_fields("urlShort", "urlLong", "msg"))
+RESPONSE_URL_SHORT = Record("ResponseURLShort", _response_fields("urlShort", "urlLong", "msg"), Shape.LINK)
 RESPONSE_STATISTIC = Record(
     "ResponseStatistic",
     _response_fields(
@@ -170,8 +209,9 @@ RESPONSE_STATISTIC = Record(
             tuple(ResponseField(name, Kind.OBJECT, _CLICKS + more) for name, more in _METRICS.items()),
         ),
     ),
+    Shape.STATISTICS,
 )
-RESPONSE_CHATAPP = Record("chat-app record", _response_fields("id", "status", "phone", "name"))
+RESPONSE_CHATAPP = Record("chat-app record", _response_fields("id", "status", "phone", "name"), Shape.DISPATCH)
 
 _COUNTRY_CODE = Field("country-code", "--country-code", "ISO 3166 country code, for example CO.", required=False)
 _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
@@ -189,6 +229,9 @@ BLOCK_PHONE = Operation(
         Field("name", "--name", "Name of the contact.", required=False),
     ),
     RESPONSE_SECURITY,
+    advice="Block the number again: that changes nothing if it is blocked already.",
+    verdict="Blocked {phone}",
+    blocks=True,
 )
 SEND_SMS = Operation(
     "sms send",
@@ -268,6 +311,9 @@ VERIFY_2FA = Operation(
         _COUNTRY_CODE,
     ),
     RESPONSE_SUCCESS,
+    advice="The code may be used up. Ask for a new code.",
+    verdict="{phone} is verified",
+    verifies=True,
 )
 URL_SHORT = Operation(
     "url shorten",
@@ -296,6 +342,8 @@ URL_SHORT = Operation(
         ),
     ),
     RESPONSE_URL_SHORT,
+    advice="Before making it again, check if it exists: msgctl url stats NAME --since today",
+    verdict="Short URL created",
 )
 URL_STATISTIC = Operation(
     "url stats",

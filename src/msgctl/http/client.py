@@ -32,7 +32,7 @@ from msgctl.errors import (
 from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact, redact_body, redact_parameters
 from msgctl.http.request import Request, by_name
-from msgctl.http.response import Response, check, parse, without_response
+from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import LargeBody, NoResponseError, RawResponse, Transport, ascii_url, exchange
 from msgctl.operations import Effect
 from msgctl.outcomes.judge import REFUSED
@@ -283,7 +283,7 @@ def _interrupted(request: Request, *, is_sent: bool) -> Interrupted:
     if not is_sent:
         return Interrupted("Interrupted", consequence="nothing was sent")
     what = "Interrupted after the request was sent"
-    return Interrupted(what, check(request), consequence="it may have been carried out")
+    return Interrupted(what, request.operation.advice, consequence="it may have been carried out")
 
 
 def _limited(lines: Sequence[str]) -> Iterator[str]:

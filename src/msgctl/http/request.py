@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from msgctl import __version__, operations
+from msgctl import __version__
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
-from msgctl.operations import Operation, Place
+from msgctl.operations import Operation, Place, Shape
 from msgctl.outcomes.judge import RequestParts
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 
@@ -78,9 +78,9 @@ class Request(NamedTuple):
             phones,
             frozenset(values),
             frozenset(numbers),
-            is_block=self.operation is operations.BLOCK_PHONE,
-            is_link=self.operation is operations.URL_SHORT,
-            is_call=self.operation is operations.SEND_CALL,
+            is_block=self.operation.blocks,
+            is_link=self.operation.record.shape is Shape.LINK,
+            is_call=any(field.name == "message" for field in self.operation.fields),
             added=added,
         )
 
@@ -91,9 +91,10 @@ class Request(NamedTuple):
         A character takes at most 12 bytes: two escapes such as ``\\ud83d`` (RFC 8259, section 7).
         Reading a response takes up to 25 times as much memory, of which a command may use 256 MiB.
         """
-        if self.operation is operations.URL_STATISTIC or not self.operation.record.fields:
+        shape = self.operation.record.shape
+        if shape in (Shape.STATISTICS, Shape.LIST) or not self.operation.record.fields:
             return MAX_RESPONSE
-        if self.operation is operations.MESSAGES_STATE:
+        if shape is Shape.STATES:
             recipients, length = MAX_SHARED, MAX_SMS
         else:
             recipients = len(self.phones)

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from msgctl import operations
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import (
     MsgctlError,
@@ -26,7 +25,7 @@ from msgctl.errors import (
     UnreadableError,
 )
 from msgctl.jsontext import Number, ShapeError, load_json, pieces
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import judge
 from msgctl.outcomes.judge import (
     EXPLAINED,
@@ -59,13 +58,6 @@ REQUEST_TIMEOUT = 408
 MAX_MISSING = 3
 """Maximum texts that a hint suggests to add to a profile."""
 
-CHECK_BEFORE_RETRYING = {
-    operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
-    operations.URL_SHORT: "Before making it again, check if it exists: msgctl url stats NAME --since today",
-    operations.VERIFY_2FA: "The code may be used up. Ask for a new code.",
-}
-"""Hints for requests with an unknown outcome, by operation; all other operations send."""
-CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
 CHECK_CREDENTIALS = "Check client and key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
@@ -144,7 +136,7 @@ def parse(
     failure = Failure(request, response, document, base_url, is_sandbox, request.parts(added))
     if operation.effect is Effect.READS:
         record = _read(failure, fault)
-    elif operation is operations.VERIFY_2FA:
+    elif operation.verifies:
         record = _verified(failure, fault)
     else:
         return _sent(failure, fault)
@@ -219,8 +211,8 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
     if fault:
         raise failure.unreadable(failure.unusable(fault))
     try:
-        if operation is operations.BALANCE:
-            return _balance(document)
+        if operation.record.shape is Shape.BALANCE:
+            return _balance(operation, document)
         return convert(operation, document, (), dict(failure.request.query).get("id"))
     except ShapeError as error:
         if failure.is_refused:
@@ -228,16 +220,11 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.unreadable(failure.unusable(str(error))) from None
 
 
-def _balance(document: Any) -> Mapping[str, Any]:
+def _balance(operation: Operation, document: Any) -> Mapping[str, Any]:
     left = judge.credits_left(document)
     if left is None:
         raise ShapeError("it does not contain the credits left")
-    return {**convert(operations.BALANCE, document), "status": Number(f"{left:f}")}
-
-
-def check(request: Request) -> str:
-    """Return the advice before a request is made again."""
-    return CHECK_BEFORE_RETRYING.get(request.operation, CHECK_A_SEND)
+    return {**convert(operation, document), "status": Number(f"{left:f}")}
 
 
 def without_response(request: Request, why: str) -> MsgctlError:
@@ -245,7 +232,7 @@ def without_response(request: Request, why: str) -> MsgctlError:
     if request.operation.effect is Effect.READS:
         return TurnedAwayError(f"The request was sent, but {why}", "Try again a little later.", reason="unavailable")
     outcomes: Sequence[Outcome] = ()
-    if request.operation is not operations.VERIFY_2FA:
+    if not request.operation.verifies:
         outcomes = [Outcome(phone, UNKNOWN) for phone in request.parts().phones]
     return outcome_unknown(request, why, outcomes)
 
@@ -256,7 +243,7 @@ def outcome_unknown(
     """Return the error for a request that may have been carried out."""
     return OutcomeUnknownError(
         f"The request was sent, but {why}",
-        check(request),
+        request.operation.advice,
         consequence="it may have been carried out",
         recipients=outcomes,
         details=details,
@@ -402,7 +389,7 @@ class Failure(NamedTuple):
         return error
 
     def _consequence(self) -> str:
-        if self.request.operation is operations.VERIFY_2FA:
+        if self.request.operation.verifies:
             return ""
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         return prevented.get(self.request.operation.effect, "")
@@ -434,7 +421,7 @@ class Failure(NamedTuple):
             return self._redirect()
         if status in (401, 403):
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
-        if self.response.is_success or status in EXPLAINED or self.request.operation is operations.VERIFY_2FA:
+        if self.response.is_success or status in EXPLAINED or self.request.operation.verifies:
             return None
         is_of_service = isinstance(self.document, dict) and any(self.document.get(name) for name in ERROR_TEXTS)
         return "Check the values and the base URL." if is_of_service else CHECK_URL

@@ -14,7 +14,6 @@ from msgctl.jobs.settings import Settings
 from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
-from msgctl.operations import SEND_SMS
 from msgctl.store import recipients
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
@@ -174,7 +173,7 @@ def plan(
         duplicate=numbers["duplicate"],
         excluded=numbers["excluded"],
         messages=tally.messages,
-        segments=tally.credits if settings.performs is SEND_SMS else None,
+        segments=tally.credits if settings.performs.channel == "sms" else None,
         credits=tally.credits,
         countries=dict(tally.countries.most_common()),
         balance=None if balance is None else _number(balance),
@@ -222,7 +221,7 @@ class PlannedRows:
         if left_out is not None:
             outcome, reason = "excluded", left_out.reason
         segments = message = None
-        if row.planned is not None and self._settings.performs is SEND_SMS:
+        if row.planned is not None and self._settings.performs.channel == "sms":
             segments = row.planned.cost
         if row.parameters is not None:
             message = content_as_text(self._settings.fixed, row.parameters)

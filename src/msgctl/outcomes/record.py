@@ -12,7 +12,7 @@ from typing import Any
 
 from msgctl import operations
 from msgctl.jsontext import ShapeError, pieces, values
-from msgctl.operations import Operation
+from msgctl.operations import Operation, Record, Shape
 from msgctl.text import storable
 
 Object = Mapping[str, Any]
@@ -21,6 +21,8 @@ MAX_ENTRIES = 10
 """Maximum entries that are kept for each recipient of a request."""
 MAX_MESSAGES = 1_000
 """Maximum messages of a delivery state that are kept."""
+MAX_LISTED = 20_000
+"""Maximum entries of a list; it would take seconds to print more."""
 MAX_METRICS = 20_000
 """Maximum metrics of click statistics; it would take seconds to print more."""
 MAX_NESTED = 50_000
@@ -46,11 +48,13 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
     ``metrics`` is a list of objects with one category each.
     """
     record, limit = operation.record, _Limit()
-    if record is operations.RESPONSE_STATE:
+    if record.shape is Shape.STATES:
         return {"data": [limit(message) for message in messages_of(document, requested)]}
-    if record is operations.RESPONSE_STATISTIC:
+    if record.shape is Shape.STATISTICS:
         return _statistics(document)
-    if not record.entries and record is not operations.RESPONSE_CHATAPP:
+    if record.shape is Shape.LIST:
+        return _listed(record, document, limit)
+    if record.shape is not Shape.DISPATCH:
         return limit(_single(operation, document))
     outer: dict[str, Any] = {}
     data = document
@@ -127,13 +131,28 @@ def stored(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
 
 
+def _listed(record: Record, document: Any, limit: _Limit) -> Object:
+    outer = {**document} if isinstance(document, dict) else {}
+    data = outer.pop("data", None) if isinstance(document, dict) else document
+    if not isinstance(data, (list, dict)):
+        raise _no_record(record, document)
+    return {**limit(outer), "data": [limit(entry) for entry in entries_of(_whole(data, MAX_LISTED), (), MAX_LISTED)]}
+
+
+def _whole(data: Any, most: int) -> Any:
+    """Return a list, or an object of objects. Raises ShapeError if it is longer than what is kept."""
+    if len(data) > most:
+        raise ShapeError(f"it contains more than {most:,} entries")
+    return data
+
+
 # --- records without entries
 
 
 def _single(operation: Operation, document: Any) -> Object:
     """Return the level with the most fields of a record; of equal levels, the outer one."""
     names: Sequence[str] = [field.name for field in operation.record.fields]
-    if operation is operations.VERIFY_2FA:
+    if operation.verifies:
         names = RESULTS
     return max(levels(document), key=lambda level: sum(is_plain(level.get(name)) for name in names), default={})
 
@@ -148,7 +167,7 @@ def _statistics(document: Any) -> Object:
             limit = _Limit()
             kept = [{category: limit(values) for category, values in metric.items()} for metric in metrics]
             return {**limit({**level, "metrics": None}), "metrics": kept}
-    raise _no_record(operations.URL_STATISTIC, document)
+    raise _no_record(operations.RESPONSE_STATISTIC, document)
 
 
 def _metrics(metrics: Any) -> Iterator[Object]:
@@ -166,10 +185,9 @@ def _metrics(metrics: Any) -> Iterator[Object]:
                     raise ShapeError("its field metrics contains a category that is not an object")
 
 
-def _no_record(operation: Operation, document: Any) -> ShapeError:
+def _no_record(record: Record, document: Any) -> ShapeError:
     if not isinstance(document, dict):
         return ShapeError("it is JSON, but not an object")
-    record = operation.record
     return ShapeError(
         f"it has none of the fields of {record.name} ({', '.join(field.name for field in record.fields)})"
     )
@@ -215,12 +233,12 @@ def _one_column(content: Object, own: str, other: str) -> Object:
 def _messages(document: Any, depth: int = MAX_LEVELS) -> Sequence[Object]:
     """Return the messages in a document, which may be a message itself. Raises ShapeError."""
     if isinstance(document, list):
-        return [message for message in document[:MAX_MESSAGES] if isinstance(message, dict)]
+        return [message for message in _whole(document, MAX_MESSAGES) if isinstance(message, dict)]
     if not isinstance(document, dict):
-        raise _no_record(operations.MESSAGES_STATE, document)
+        raise _no_record(operations.RESPONSE_STATE, document)
     data = document.get("data")
     if isinstance(data, dict) and all(isinstance(value, dict) for value in data.values()):
-        data = entries_of(data, (), MAX_MESSAGES)
+        data = entries_of(_whole(data, MAX_MESSAGES), (), MAX_MESSAGES)
     if depth and isinstance(data, (dict, list)):
         messages = _messages(data, depth - 1)
         if not is_plain(document.get("state")) or any(_has_state(message) for message in messages):
@@ -228,7 +246,7 @@ def _messages(document: Any, depth: int = MAX_LEVELS) -> Sequence[Object]:
     names = [field.name for field in operations.RESPONSE_STATE.fields]
     if _has_state(document) or any(is_plain(document.get(name)) for name in names):
         return [document]
-    raise _no_record(operations.MESSAGES_STATE, document)
+    raise _no_record(operations.RESPONSE_STATE, document)
 
 
 def _has_state(message: Object) -> bool:

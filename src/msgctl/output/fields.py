@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from msgctl import jsontext, operations
+from msgctl import jsontext
 from msgctl.errors import UsageError
 from msgctl.http.response import Response
-from msgctl.operations import Record
+from msgctl.operations import Record, Shape
 from msgctl.output.result import Document
 from msgctl.text import clean, escape, shorten, storable
 
@@ -64,7 +64,7 @@ def flat(document: Document) -> Document:
 
 def of_record(record: Record) -> tuple[str, ...]:
     """Return the columns of an operation's responses: the fields of an entry, then the fields of its dispatch."""
-    if record is operations.RESPONSE_STATISTIC:
+    if record.shape is Shape.STATISTICS:
         return METRIC_FIELDS
     names = [field.name for field in record.fields]
     if not record.entries:
@@ -80,17 +80,19 @@ def rows_of(response: Response) -> Iterator[Row]:
     their own names.
     """
     record, document = response.operation.record, response.document
-    if record is operations.RESPONSE_STATISTIC:
+    if record.shape is Shape.STATISTICS:
         metrics = [{"category": category, **values} for category, values in metrics_of(document)]
         own = {field.name: document[field.name] for field in record.fields if field.name in document}
         yield from ({**own, **metric} for metric in metrics or [{}])
-    elif record is operations.RESPONSE_STATE:
+    elif record.shape is Shape.STATES:
         yield from document.get("data", [document])
     elif not record.entries:
         yield document
     else:
-        status = "state" if any(field.name == "state" for field in record.entries) else "status"
-        entries = document.get("data") or [{"id": document.get("id"), status: document.get("status")}]
+        entries = document.get("data") or ()
+        if record.shape is Shape.DISPATCH and not entries:
+            status = "state" if any(field.name == "state" for field in record.entries) else "status"
+            entries = [{"id": document.get("id"), status: document.get("status")}]
         known = [field.name for field in record.fields]
         others = islice((name for name in document if name not in known), MAX_UNKNOWN)
         names = [name for name in (*known, *others) if name in document and name != "data"]
@@ -125,7 +127,7 @@ def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequenc
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
     columns = chosen or of_record(record)
-    if record is operations.RESPONSE_STATISTIC:  # no row without metrics, unless other fields are chosen
+    if record.shape is Shape.STATISTICS:  # no row without metrics, unless other fields are chosen
         rows = [row for row in rows if any(row.get(name) is not None for name in columns)]
     return columns, rows
 

@@ -8,8 +8,9 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
-from msgctl import jsontext, operations
+from msgctl import jsontext
 from msgctl.jsontext import ShapeError, load_json
+from msgctl.operations import Shape
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output import fields
 from msgctl.output.fields import text_of
@@ -163,7 +164,7 @@ class Printer:
         if self._format is Format.JSON:
             for response in result.responses:
                 self._json(response.body)
-        elif self._is_drawn and (not self._chosen or result.responses[0].operation is operations.BALANCE):
+        elif self._is_drawn and (not self._chosen or result.responses[0].operation.record.shape is Shape.BALANCE):
             self._show(result)  # the only field of a balance has a separate view
         else:
             columns, rows = fields.table(result.responses, self._chosen)

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from msgctl import operations as ops
-from msgctl.operations import Effect
+from msgctl.operations import Effect, Shape
 from msgctl.outcomes.judge import ACCEPTED
 from msgctl.outcomes.words import AddedWords
 from msgctl.output import fields
@@ -196,21 +196,20 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
     response = result.responses[0]
     operation, rows = response.operation, list(fields.rows_of(response))
     phone = cell(rows[0].get("phone"))
-    if operation is ops.BLOCK_PHONE:
+    if operation.verdict:
         number = len(result.responses)
-        return ("ok", f"Blocked {phone if number == 1 else plural(number, 'number')}")
-    if operation is ops.URL_SHORT:
-        return ("ok", "Short URL created")
-    if operation.effect is Effect.SENDS and not _is_code(operation):
+        phones = phone or cell(result.values.get("phone"))
+        if number > 1:
+            phones = plural(number, "number")
+        return ("ok", operation.verdict.format(phone=phones))
+    if operation.effect is Effect.SENDS and not operation.sends_code:
         outcomes = [recipient.outcome for recipient in result.outcomes]
-        noun = "call" if operation.record is ops.RESPONSE_CALL else "message"
+        noun = "call" if operation.channel == "call" else "message"
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
         is_all = accepted == len(outcomes)
         return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
     if result.failures:  # the error reports the outcome
         return ()
-    if operation is ops.VERIFY_2FA:
-        return ("ok", f"{cell(result.values.get('phone'))} is verified")
     if operation.effect is Effect.SENDS:
         to = cell(result.outcomes[0].phone) if result.outcomes else phone
         return ("ok", f"Code sent to {to}", *_validity(response.document, now), *_charged(rows))
@@ -222,16 +221,12 @@ def _hints(result: ServiceResult) -> list[str]:
     operation = result.responses[0].operation
     if result.failures or result.is_tracked:
         return []
-    if operation in (ops.SEND_SMS, ops.SEND_CALL):
+    if operation.record.entries and operation.effect is Effect.SENDS and not operation.sends_code:
         return ["Follow the delivery: msgctl state watch --last"]
-    if operation.effect is Effect.SENDS and _is_code(operation):
+    if operation.effect is Effect.SENDS and operation.sends_code:
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
         return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
     return []
-
-
-def _is_code(operation: ops.Operation) -> bool:
-    return any(field.name == "app-name" for field in operation.fields)
 
 
 def _responses(
@@ -240,7 +235,7 @@ def _responses(
     """Return the responses to one operation as a table, a record, or a chart; without the fields in the verdict."""
     responses = result.responses
     record = responses[0].operation.record
-    if record.entries or record is ops.RESPONSE_STATE:
+    if record.entries or record.shape is Shape.STATES:
         known = [field.name for field in record.entries or record.fields]
         _, rows = fields.table(responses, ())
         of_rows = fields.columns_of(record, rows)
@@ -251,9 +246,9 @@ def _responses(
         return
     for response in responses:
         document = response.document
-        if record is ops.RESPONSE_BALANCE:
+        if record.shape is Shape.BALANCE:
             yield _balance(document)
-        elif record is ops.RESPONSE_STATISTIC:
+        elif record.shape is Shape.STATISTICS:
             period = f"{result.values.get('since')} to {result.values.get('until')}"
             yield from _statistics(document, period, width)
         else:
@@ -305,7 +300,7 @@ def _balance(document: Row) -> Text:
 
 
 def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
-    order = _STATE_ORDER if record is ops.RESPONSE_STATE else _ORDER
+    order = _STATE_ORDER if record.shape is Shape.STATES else _ORDER
     places = {name: place for place, name in enumerate((*order, "", "sms", "message"))}
     return sorted(names, key=lambda name: places.get(name, len(order)))
 
@@ -353,9 +348,9 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
 
 def _is_in_verdict(record: ops.Record, name: str) -> bool:
     """Return whether the verdict already shows a field."""
-    if record is ops.RESPONSE_URL_SHORT:
+    if record.shape is Shape.LINK:
         return name == "msg"
-    return name == "status" and record in (ops.RESPONSE_SECURITY, ops.RESPONSE_SUCCESS)
+    return name == "status" and record.shape is Shape.RECORD
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:

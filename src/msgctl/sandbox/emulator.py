@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 from msgctl import files
 from msgctl.operations import OPERATIONS, Effect, Operation
 from msgctl.sandbox import responses, state
-from msgctl.sandbox.handlers import HANDLERS, Scope
+from msgctl.sandbox.handlers import HANDLERS, Scope, sample
 from msgctl.sandbox.protocol import (
     BASE_PATH,
     CREDENTIALS,
@@ -152,7 +153,8 @@ class Emulator:
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
                 scope = Scope(db, *self.now(db), self.random, self.origin, is_observed)
-                record = HANDLERS[operation.record.name](scope, given)
+                handler = HANDLERS.get(operation.record.name) or partial(sample, operation.record)
+                record = handler(scope, given)
                 if isinstance(record, Refusal):
                     return self.refused(record, operation)
                 if is_observed:

@@ -28,6 +28,7 @@ from msgctl.operations import (
     Kind,
     Record,
     ResponseField,
+    Shape,
 )
 from msgctl.sandbox import responses
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
@@ -49,6 +50,8 @@ DEFAULT_TEMPLATE = "verification-code"
 MISSING_TEMPLATE = "missing"
 """The only name of a template that is refused."""
 ALIAS_LENGTH = 7
+SAMPLES = 12
+"""Elements of an array of sample values."""
 
 _DIGITS = 6
 _ALPHABET = string.ascii_letters + string.digits
@@ -381,6 +384,28 @@ def statistic(scope: Scope, given: Given) -> dict[str, object]:
 
 def _is_taken(scope: Scope, column: str, value: str) -> bool:
     return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
+
+
+def sample(record: Record, scope: Scope, given: Given) -> dict[str, object]:
+    """Return a record of sample values, for an operation that the sandbox does not emulate."""
+    return {field.name: _sample(field, record.shape, scope, given) for field in record.fields}
+
+
+def _sample(field: ResponseField, shape: Shape, scope: Scope, given: Given, number: int = 1) -> object:
+    """Return a sample value; an array of a dispatch has an element for each recipient, any other has `SAMPLES`."""
+    if field.kind is Kind.ARRAY:
+        count = len(given["phone"]) if shape is Shape.DISPATCH else SAMPLES
+        return [
+            {inner.name: _sample(inner, shape, scope, given, place) for inner in field.of}
+            for place in range(1, count + 1)
+        ]
+    if field.kind in (Kind.INTEGER, Kind.NUMBER):
+        return number
+    if field.name in ("status", "state"):
+        return ACCEPTED
+    if field.name == "phone" and shape is Shape.DISPATCH:
+        return given["phone"][number - 1]
+    return new_id(scope.random) if field.name == "id" else f"{field.name} {number}"
 
 
 HANDLERS: Mapping[str, Callable[[Scope, Given], object]] = {

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_plus
 
-from msgctl.operations import OPERATIONS, SEND_CALL, Place
+from msgctl.operations import OPERATIONS, Place
 from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, SandboxRequest, SandboxResponse, without_keys
 from msgctl.text import timestamp
 
@@ -87,9 +87,8 @@ def _rule(path: str, refusal: Reason) -> str:
     if refusal.error in _RULES:
         return _RULES[refusal.error]
     name = refusal.parameter
-    if operation is SEND_CALL and (
-        name == "audio-code" or (refusal.error == "MISSING_PARAMETER" and name in ("message", "voice"))
-    ):
+    has_audio = any(field.name == "audio-code" for field in operation.fields)
+    if has_audio and (name == "audio-code" or (refusal.error == "MISSING_PARAMETER" and name in ("message", "voice"))):
         return "message and voice are required without audio-code, and must not be combined with it."
     field = next((field for field in operation.fields if field.name == name), None)
     if field is None:

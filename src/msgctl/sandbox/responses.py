@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from msgctl.operations import BALANCE, MESSAGES_STATE, VERIFY_2FA, Operation
+from msgctl.operations import Operation, Shape
 from msgctl.sandbox.protocol import UNKNOWN_ERROR, Refusal, SandboxResponse, json_response
 
 DOCUMENTED, OBSERVED = NAMES = ("documented", "observed")
@@ -57,11 +57,12 @@ _ERRORS = {
 def observed(operation: Operation, record: Any, now: float, random: Random) -> SandboxResponse:
     """Return a successful response. ``record`` is the documented record, or a list of records for messages-state."""
     extra = {"created_at": f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S}"}
-    if operation is VERIFY_2FA:
+    if operation.verifies:
         return json_response(random.choice(_VERIFIED) | extra)
-    if operation is BALANCE:
+    shape = operation.record.shape
+    if shape is Shape.BALANCE:
         record = {"status": 1, "balance": record["status"]}
-    elif operation.record.entries:
+    elif shape is Shape.DISPATCH and operation.record.entries:
         record = {**record, "data": _data(record["data"])}
     if isinstance(record, list):
         return json_response([_spelled(element) | extra for element in record])
@@ -75,7 +76,8 @@ def observed_refusal(operation: Operation | None, refusal: Refusal) -> SandboxRe
     documented = refusal.response()
     if refusal.status != UNKNOWN_ERROR:  # the request is not for an operation
         return documented
-    if operation is MESSAGES_STATE and refusal.error == "NOT_FOUND":
+    is_states = operation is not None and operation.record.shape is Shape.STATES
+    if is_states and refusal.error == "NOT_FOUND":
         response = json_response([])
     else:
         number, message = _ERRORS[refusal.error]
@@ -89,11 +91,13 @@ def _data(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         {("state" if name == "status" else name): value for name, value in entry.items() if name != "id"}
         for entry in entries
     ]
-    first = states[0]
-    if any({**state, "phone": first["phone"], "credits": first["credits"]} != first for state in states):
+    alike = [{name: value for name, value in state.items() if name not in ("phone", "credits")} for state in states]
+    if any(other != alike[0] for other in alike):
         return {str(place): state for place, state in enumerate(states)}
-    phones = ",".join(str(state["phone"]) for state in states)
-    return {**first, "credits": sum(state["credits"] for state in states), "phone": phones}
+    entry = {**states[0], "phone": ",".join(str(state["phone"]) for state in states)}
+    if "credits" in entry:
+        entry["credits"] = sum(state["credits"] for state in states)
+    return entry
 
 
 def _spelled(value: Any) -> Any:

@@ -91,7 +91,7 @@ class Bulk:
         )
         self._due = self._due_time()
         self._cells = PhoneCells(
-            numbers.code(context), sms=operation is ops.SEND_SMS, check=not numbers.no_number_check
+            numbers.code(context), sms=operation.channel == "sms", check=not numbers.no_number_check
         )
 
     def run(self) -> Result:
@@ -229,7 +229,7 @@ class Bulk:
     def _send_test(self, phone: str) -> Result:
         """Send the message of the first row to a phone, like a single send that does not count for repeats."""
         context, operation = self._context, self._settings.performs
-        to = self._numbers.one(context, phone, sms=operation is ops.SEND_SMS)
+        to = self._numbers.one(context, phone, sms=operation.channel == "sms")
         message = None
         with self._opened() as (recipients, renderer):
             for row in recipients.rows:  # all of them, because a fault may be anywhere in the file

@@ -15,10 +15,10 @@ from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, Interrupted, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, because_of, check, details_of
+from msgctl.http.response import Response, because_of, details_of
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.outcomes.record import service_message
 from msgctl.output.fields import flat
@@ -98,7 +98,7 @@ def perform(
     same message to these people as a repeat, unless ``may_repeat``.
     """
     operation = request.operation
-    if operation.effect is not Effect.SENDS and operation is not operations.BLOCK_PHONE:
+    if not operation.is_recorded:
         response = context.client.send(request)
         return ServiceResult([response], values=request.values)
     from msgctl.store.sends import Send
@@ -185,7 +185,7 @@ def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
     if context.sent.count == sent_before:
         return _End([], error=Interrupted("Interrupted", consequence="nothing was sent"))
     error = Interrupted(
-        "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
+        "Interrupted after the request was sent", request.operation.advice, consequence="it may have been carried out"
     )
     return _failed(request, error, is_sent=True)
 
@@ -202,7 +202,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
         outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
         error = OutcomeUnknownError(
             f"The response does not show whether {some_of(unknown)} {verb} accepted{because_of(outcomes)}: {text}",
-            check(request),
+            request.operation.advice,
             word=("accepted", response.missing_words),
             recipients=outcomes,
             details=response.details,
@@ -249,7 +249,7 @@ def _single(context: Context, request: Request, channel: str | None, *, may_repe
     message = {name: request.values[name] for name in MESSAGE_PARAMETERS if request.values.get(name)}
     if request.is_own_body and request.json is not None:
         message["own_body"] = request.json.decode()
-    if request.operation is operations.BLOCK_PHONE and request.values.get("name"):
+    if request.operation.blocks and request.values.get("name"):
         message["message"] = request.values["name"]
     return Single(
         account=context.profile.account,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgctl import operations as ops
 from msgctl.cli.runs.tracking import NOT_REACHED, Target, Tracked, Tracker
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError
@@ -28,7 +27,9 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
     accepted = [outcome for outcome in outcomes if outcome.outcome == ACCEPTED]
     tracker = Tracker(context, _targets(accepted), max_wait, until)
     tracker.follow()
-    noun = "call" if context.operation is ops.SEND_CALL else "message"
+    noun = "message"
+    if context.operation and context.operation.channel == "call":
+        noun = "call"
     sent = _sent(accepted, tracker.messages, noun)
     if context.printer.shows_verdicts:
         _show(context, sent)

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from msgctl import jsontext, operations
+from msgctl import jsontext
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
@@ -77,7 +77,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         "reason": error.reason,
         "message": error.message,
         "exit_code": error.exit_code,
-        "nothing_sent": not context.sent.count or context.operation is operations.VERIFY_2FA,
+        "nothing_sent": not context.sent.count or (context.operation is not None and context.operation.verifies),
         "time": timestamp(context.clock()),
         "command": context.command,
     }
