@@ -13,7 +13,7 @@ from msgctl.http.response import missing_words
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.judge import Delivery, classify, reaches
-from msgctl.outcomes.record import MAX_METRICS, MAX_NESTED, convert
+from msgctl.outcomes.record import MAX_LISTED, MAX_NESTED, convert
 
 from .judging import ITEMS, OTHER, PHONE, outcome, outcomes, parsed, request
 
@@ -61,6 +61,12 @@ def test_a_response_has_the_outcome_of_its_line_in_the_tables() -> None:
 )
 def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list[str]) -> None:
     assert outcomes(body, phones=[PHONE, OTHER]) == expected
+
+
+def test_the_eleventh_entry_for_one_recipient_may_contradict_the_others() -> None:
+    entry = {"status": "sent", "phone": PHONE}
+    assert outcomes({"data": [entry] * 10}) == ["accepted"]
+    assert outcomes({"data": [*[entry] * 10, {"status": "rejected", "phone": PHONE}]}) == ["unknown"]
 
 
 def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None:
@@ -201,8 +207,8 @@ def test_arrays_in_the_fields_of_a_response_are_shown_up_to_a_limit() -> None:
 
 
 def test_statistics_have_at_most_20_000_metrics() -> None:
-    metrics = [{"country": {"property": "CO", "clicks": 1}}] * MAX_METRICS
-    assert len(convert(operations.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"]) == MAX_METRICS
+    metrics = [{"country": {"property": "CO", "clicks": 1}}] * MAX_LISTED
+    assert len(convert(operations.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"]) == MAX_LISTED
     with pytest.raises(ShapeError, match=r"more than 20,000 metrics$"):
         convert(operations.URL_STATISTIC, {"urlShort": "s", "metrics": [*metrics, *metrics[:1]]})
 

@@ -17,26 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgctl.credits import millionths, share
 from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
-from msgctl.outcomes.record import RESULTS, Object, entries_of, is_plain, levels, service_message, stored
-from msgctl.outcomes.words import (
-    ALONE,
-    DELIVERED,
-    ERROR,
-    FAILED,
-    GOOD,
-    NEGATION,
-    NO_ANSWER,
-    NO_WORDS,
-    NOT_A_CODE,
-    NOT_A_DELIVERY,
-    OPEN,
-    REASON,
-    SENT,
-    VERIFIED,
-    AddedWords,
-    Text,
-    read,
-)
+from msgctl.outcomes.record import MAX_ENTRIES, RESULTS, Object, entries_of, is_plain, levels, service_message, stored
+from msgctl.outcomes.words import NO_WORDS, AddedWords, Text, read
 from msgctl.phones import MIN_SHARED_DIGITS, Recipients, digits_of
 from msgctl.text import shorten
 
@@ -105,9 +87,9 @@ class Doubt(NamedTuple):
         """The text, if a profile may add it as good: not if it speaks of a failure, or is a number of any field."""
         text = read(self.value).words
         both = (*text, *read(self.field).words)
-        is_bad = FAILED.among(both) or ERROR.among(both) or NEGATION.among(both) or _ERROR_CODE.fullmatch(self.value)
-        is_number = not any(char.isalpha() for char in self.value) and self.field not in ("status", "state")
-        return None if is_bad or is_number or not text else self.value
+        is_bad = any(bad.among(both) for bad in (words.FAILED, words.ERROR, words.NEGATION))
+        is_number = not any(map(str.isalpha, self.value)) and self.field not in ("status", "state")
+        return None if is_bad or is_number or not text or _ERROR_CODE.fullmatch(self.value) else self.value
 
 
 class Outcome(NamedTuple):
@@ -155,7 +137,7 @@ def _is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
     if not isinstance(value, str):
         return False
     is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
-    return is_none or read(value).is_all(GOOD, numbers=numbers)
+    return is_none or read(value).is_all(words.GOOD, numbers=numbers)
 
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0+)?", re.ASCII)
@@ -187,10 +169,8 @@ def _text(value: Any) -> str:
 
 
 _MESSAGES = frozenset(
-    """
-    msg message mensaje mensagem detail detalle description descripcion descricao reason motivo result resultado
-    info note warning mode modo
-    """.split()
+    "msg message mensaje mensagem detail detalle description descripcion descricao reason motivo result resultado info "
+    "note warning mode modo".split()
 )
 """Fields that contain a message in words."""
 _COUNTS = frozenset("recipient count number".split())
@@ -198,10 +178,8 @@ _COUNTS = frozenset("recipient count number".split())
 _WHO = frozenset("to number mobile msisdn recipient destination".split())
 """Fields of who gets the message."""
 _NO_IDS = frozenset(
-    """
-    code codigo error errno statu state request trace fbtrace api count price time timestamp total info instance
-    retcode result
-    """.split()
+    "code codigo error errno statu state request trace fbtrace api count price time timestamp total info instance "
+    "retcode result".split()
 )
 """Words in the name of a field that contains no id of a message."""
 
@@ -216,14 +194,14 @@ class _Name:
         self.words = frozenset(words_of_name)
         self.is_echo = name in ECHOES
         self.is_result = name in RESULTS
-        self.is_failure = FAILED.among(self.words)
-        self.is_error = self.is_failure or ERROR.among(self.words)
+        self.is_failure = words.FAILED.among(self.words)
+        self.is_error = self.is_failure or words.ERROR.among(self.words)
         self.is_status = name in ("status", "state")
-        self.is_good = GOOD.among(self.words)
+        self.is_good = words.GOOD.among(self.words)
         self.is_count = only in _COUNTS
         self.is_who = only in _WHO
         self.is_message = only in _MESSAGES
-        self.is_number_of_people = self.is_good or VERIFIED.among(self.words)
+        self.is_number_of_people = self.is_good or words.VERIFIED.among(self.words)
         self.is_about_people = self.is_count or self.is_who or self.is_number_of_people
         self.is_code = not self.words.isdisjoint({"code", "codigo", "statu"})
         self.may_be_id = self.words.isdisjoint(_NO_IDS)
@@ -302,7 +280,9 @@ def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX
     outer = document if isinstance(document, dict) else {"data": document}
     data = outer.get("data")
     entries = entries_of(data, request.known_phones)
-    if not entries and data is document:  # an array without a record
+    # The rest of too many entries may contradict the others.
+    is_cut = isinstance(data, (dict, list)) and len(entries) == MAX_ENTRIES * len(request.phones) < len(data)
+    if is_cut or (not entries and data is document):  # an array without a record
         return _unknown(request)
     record = _Record(request, {name: value for name, value in outer.items() if name != "data" or not entries})
     verdicts = [record.verdict(entry) for entry in entries or [record.own]]
@@ -359,14 +339,7 @@ def _accepts(request: RequestParts, value: Any) -> bool:
     """Return whether a value means acceptance: 1, or only words of `GOOD`."""
     if _is_one(value) or request.added.has("accepted", _text(value)):
         return True
-    return isinstance(value, str) and read(value, of_block=request.is_block).is_all(GOOD, numbers=request.numbers)
-
-
-def _fails(request: RequestParts, value: Any) -> bool:
-    """Return whether a `status` or `state` means that nothing was done."""
-    if request.added.has("refused", _text(value)):
-        return True
-    return isinstance(value, str) and not _accepts(request, value) and read(value).fails()
+    return isinstance(value, str) and read(value, of_block=request.is_block).is_all(words.GOOD, numbers=request.numbers)
 
 
 _ID = re.compile(r"\S*[1-9]\S*")
@@ -422,10 +395,11 @@ def _is_about_others(request: RequestParts, name: _Name, value: Any) -> bool:
 
 def _is_of_stranger(request: RequestParts, numbers: str) -> bool:
     """Return whether one of the numbers, separated by commas, is of no recipient."""
-    if None in request.phones and _is_echo(request.echoes, numbers):  # the user's own body contains it
-        return False
-    parts = [part for part in numbers.split(",") if len(digits_of(part)) >= MIN_SHARED_DIGITS]
-    return any(not request.recipients.among(part) for part in parts)
+    for number in numbers.split(","):
+        if not request.recipients.among(number) and len(digits_of(number)) >= MIN_SHARED_DIGITS:
+            # The user's own body may contain a number that msgctl does not know as the recipient's.
+            return None not in request.phones or not _is_echo(request.echoes, numbers)
+    return False
 
 
 def _contradiction(request: RequestParts, content: Any) -> _Field | None:
@@ -439,9 +413,7 @@ _USUAL_ID = re.compile(r"(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)
 
 
 def _is_usual(own_id: Any) -> bool:
-    """Return whether an id is a number, a number after a letter, or a UUID: their differences have no influence on the
-    outcome.
-    """
+    """Return whether an id is a number, a number after a letter, or a UUID, which do not influence the outcome."""
     if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.fullmatch(own_id):
         return False
     return "bad" not in own_id and "added" not in own_id  # the only words of a list with such letters
@@ -506,14 +478,13 @@ class _Record:
         request, stated = self.request, _stated(content)
         if any(_accepts(request, value) for value in stated):
             return False
-        is_failed = any(_fails(request, value) for value in stated)
+        is_added = any(request.added.has("refused", _text(value)) for value in stated)
+        is_failed = is_added or any(isinstance(value, str) and read(value).fails() for value in stated)
         may_have_id = is_failed and content is not self.own
         if not may_have_id and _has_id(request, content):
             return False
-        if any(request.added.has("refused", _text(value)) for value in stated):
-            values_ = [field.value for field in _fields(content) if not field.is_echo]
-            if not any(_accepts(request, value) for value in values_):
-                return True
+        if is_added and not any(_accepts(request, field.value) for field in _fields(content) if not field.is_echo):
+            return True
         return _text_of(content, request.echoes).fails(with_reason=not is_failed)
 
     def _doubt(self, entry: Object) -> Doubt | None:
@@ -564,13 +535,13 @@ def is_passing_fault(document: Any) -> bool:
     if not isinstance(document, dict) or _is_too_long(document, NO_RECIPIENTS):
         return True
     text = _text_of(document)
-    return OPEN.among(text.words) and not FAILED.among(text.words) and not REASON.among(text.negated)
+    return words.OPEN.among(text.words) and not words.FAILED.among(text.words) and not words.REASON.among(text.negated)
 
 
 def may_use_up(document: Any) -> bool:
     """Return whether the response to a code, with status 400 or 520, is about a breakdown that may use it up."""
     text = _text_of(document).words
-    return OPEN.among(text) and not any(bad.among(text) for bad in (FAILED, REASON, NEGATION))
+    return words.OPEN.among(text) and not any(bad.among(text) for bad in (words.FAILED, words.REASON, words.NEGATION))
 
 
 # --- who
@@ -633,7 +604,7 @@ def _verifies(request: RequestParts, value: Any) -> bool:
     if not isinstance(value, str):
         return False
     text = read(value)
-    return text.is_all(VERIFIED, numbers=request.numbers) and not NOT_A_CODE.among(text.words)
+    return text.is_all(words.VERIFIED, numbers=request.numbers) and not words.NOT_A_CODE.among(text.words)
 
 
 # Names and values without a meaning for a code.
@@ -650,13 +621,13 @@ def _is_harmless(request: RequestParts, field: _Field) -> bool:
         return True
     if name.is_failure or "error" in name.words:
         return _is_zero(value)
-    is_about_it = not _is_one(value) or VERIFIED.among(name.words)
+    is_about_it = not _is_one(value) or words.VERIFIED.among(name.words)
     if (_verifies(request, value) and is_about_it) or _is_echo(request.echoes, value):
         return True
     if name.words.isdisjoint(_NEUTRAL) or not _NEUTRAL_VALUE.fullmatch(_text(value)):
         return False
     text = read(_text(value)).words
-    return not any(bad.among(text) for bad in (FAILED, OPEN, ERROR, NEGATION))
+    return not any(bad.among(text) for bad in (words.FAILED, words.OPEN, words.ERROR, words.NEGATION))
 
 
 # --- delivery states
@@ -671,21 +642,18 @@ class Delivery(StrEnum):
     DELIVERED = "delivered"
 
 
+@lru_cache(maxsize=256)
 def classify(state: str, added: AddedWords) -> Delivery:
     """Return the class of a delivery state; an unknown state is on its way."""
     if added.has("delivered", state):
         return Delivery.DELIVERED
     if added.has("failed", state):
         return Delivery.FAILED
-    return _classify(words.cut(state))
-
-
-@lru_cache(maxsize=256)
-def _classify(state: str) -> Delivery:
     text = read(state)
-    if text.is_all(DELIVERED, VERIFIED) and not NOT_A_DELIVERY.among(text.words):
+    if text.is_all(words.DELIVERED, words.VERIFIED) and not words.NOT_A_DELIVERY.among(text.words):
         return Delivery.DELIVERED
-    if text.is_all(NO_ANSWER, NEGATION) and (ALONE.among(text.plain) or NO_ANSWER.among(text.negated)):
+    is_unanswered = words.ALONE.among(text.plain) or words.NO_ANSWER.among(text.negated)
+    if is_unanswered and text.is_all(words.NO_ANSWER, words.NEGATION):
         return Delivery.NOT_ANSWERED
     return Delivery.FAILED if text.fails() else Delivery.ON_ITS_WAY
 
@@ -697,10 +665,10 @@ def is_final(state: str, added: AddedWords) -> bool:
 
 def reaches(state: str, goal: str, added: AddedWords) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
+    if classify(state, added) is Delivery.DELIVERED:
+        return True
     text = read(state)
-    return classify(state, added) is Delivery.DELIVERED or (
-        goal == "sent" and text.is_all(GOOD) and SENT.among(text.words)
-    )
+    return goal == "sent" and text.is_all(words.GOOD) and words.SENT.among(text.words)
 
 
 def state_of(message: Object, added: AddedWords) -> str | None:
@@ -718,10 +686,9 @@ def _denial(message: Object) -> Doubt | None:
     """Return a field beside a state which says that the message was not delivered."""
     for name, value in message.items():
         meaning = _name(words.cut(name), False)
-        is_error = ERROR.among(meaning.words) and not _is_nothing(value)
-        if is_error or (meaning.is_good and _is_zero(value)):
-            return Doubt(name, _text(value))
-        if name == "answered_by" and value not in ("human", "", None):
+        is_error = words.ERROR.among(meaning.words) and not _is_nothing(value)
+        is_machine = name == "answered_by" and value not in ("human", "", None)
+        if is_error or is_machine or (meaning.is_good and _is_zero(value)):
             return Doubt(name, _text(value))
     return None
 
@@ -733,23 +700,15 @@ def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords)
     of one recipient count only if they agree.
     """
     numbers = Recipients(phones)
-    of_phone: dict[str, list[str]] = {}
-    of_id: list[str] = []
+    of_phone: dict[str | None, list[str]] = {}
     for message in messages:
         state = state_of(message, added)
-        if state is None:
-            continue
-        named = numbers.among(message.get("phone"))
-        if not named:
-            of_id.append(state)
-        for phone in named:
-            of_phone.setdefault(phone, []).append(state)
-    result: list[str | None] = []
-    for phone in phones:
-        texts = of_phone.get(phone, of_id)
-        is_certain = len({classify(text, added) for text in texts}) == 1
-        result.append(texts[-1] if is_certain else None)
-    return result
+        if state is not None:
+            named: Sequence[str | None] = numbers.among(message.get("phone")) or [None]
+            for phone in named:
+                of_phone.setdefault(phone, []).append(state)
+    result = [of_phone.get(phone) or of_phone.get(None, []) for phone in phones]
+    return [texts[-1] if len({classify(text, added) for text in texts}) == 1 else None for texts in result]
 
 
 # --- credits

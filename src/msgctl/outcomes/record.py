@@ -22,9 +22,7 @@ MAX_ENTRIES = 10
 MAX_MESSAGES = 1_000
 """Maximum messages of a delivery state that are kept."""
 MAX_LISTED = 20_000
-"""Maximum entries of a list; it would take seconds to print more."""
-MAX_METRICS = 20_000
-"""Maximum metrics of click statistics; it would take seconds to print more."""
+"""Maximum entries of a list, and metrics of click statistics; it would take seconds to print more."""
 MAX_NESTED = 50_000
 """Maximum values, and characters of texts, in arrays and objects that are kept as fields of a record."""
 MAX_STORED = 4096
@@ -161,9 +159,9 @@ def _statistics(document: Any) -> Object:
     names = [field.name for field in operations.RESPONSE_STATISTIC.fields]
     for level in levels(document):
         if any(level.get(name) is not None for name in names):
-            metrics = list(islice(_metrics(level.get("metrics")), MAX_METRICS + 1))
-            if len(metrics) > MAX_METRICS:
-                raise ShapeError(f"it contains more than {MAX_METRICS:,} metrics")
+            metrics = list(islice(_metrics(level.get("metrics")), MAX_LISTED + 1))
+            if len(metrics) > MAX_LISTED:
+                raise ShapeError(f"it contains more than {MAX_LISTED:,} metrics")
             limit = _Limit()
             kept = [{category: limit(values) for category, values in metric.items()} for metric in metrics]
             return {**limit({**level, "metrics": None}), "metrics": kept}

@@ -59,88 +59,71 @@ GOOD = WordList(_ACCEPTED + _DELIVERED)
 DELIVERED = WordList(_DELIVERED)
 """Words of a message that arrived, or of a call that was answered."""
 VERIFIED = WordList(
-    """
-    ok success successful successfully exito exitoso exitosamente correctamente sucesso verified verificado valid
-    valido validated validado correct correcto correto approved aprobado aprovado confirmed confirmado matched
-    """
+    "ok success successful successfully exito exitoso exitosamente correctamente sucesso verified verificado valid "
+    "valido validated validado correct correcto correto approved aprobado aprovado confirmed confirmado matched"
 )
 """Words of a correct code."""
 FILLER = WordList(
-    """
-    message mensaje mensagem msg sms call llamada chamada otp pin token code codigo verification verificacion
-    verificacao number numero phone telefono request requisicao solicitud operation operacion operacao template
-    plantilla delivery entrega envio handset recipient destinatario user usuario cliente end final operator operador
-    operadora carrier telco telefonica platform plataforma api movil mobile celular telefonia device dispositivo
-    destination destino new nuevo just recien voice voz terminal human added peticion a al ao and by com con de del e
-    el em en es esta foi for fue ha has have been fully in is la na nossa on our session sesion las los para por pronto
-    s se sido su the to tu was with y your
-    """
+    "message mensaje mensagem msg sms call llamada chamada otp pin token code codigo verification verificacion "
+    "verificacao number numero phone telefono request requisicao solicitud operation operacion operacao template "
+    "plantilla delivery entrega envio handset recipient destinatario user usuario cliente end final operator "
+    "operador operadora carrier telco telefonica platform plataforma api movil mobile celular telefonia device "
+    "dispositivo destination destino new nuevo just recien voice voz terminal human added peticion a al ao and by "
+    "com con de del e el em en es esta foi for fue ha has have been fully in is la na nossa on our session sesion "
+    "las los para por pronto s se sido su the to tu was with y your"
 )
 """Words without a meaning for the outcome."""
 FAILED = WordList(
-    """
-    fail- fall- falh- reject- rechaz- rejeit- undeliv undelivered undeliverable unreachable noroute inacces- inalcanz-
-    expired expirad- vencid- caduc- cancelled canceled cancelad- anulad- delet- eliminad- deni- deneg- refused blocked
-    bloquead- black- blist negra barred inval- insuf- unauthor- unsupported forbidden prohib- restrict- restring- wrong
-    incorrect- incomplete inexist- devuelto missing falta- required requerid- obligator- exced- exceed- too empty vaci-
-    blank suspend- disabled inactiv- desactiv- deshabil- locked agotad- esgotad- mismatch unverified unregistered bad
-    notallowed dnd optout opted unsubscribed undvbl notdelivered incapable unprovisioned violation mora throttl-
-    overdue
-    """
+    "fail- fall- falh- reject- rechaz- rejeit- undeliv undelivered undeliverable unreachable noroute inacces- "
+    "inalcanz- expired expirad- vencid- caduc- cancelled canceled cancelad- anulad- delet- eliminad- deni- deneg- "
+    "refused blocked bloquead- black- blist negra barred inval- insuf- unauthor- unsupported forbidden prohib- "
+    "restrict- restring- wrong incorrect- incomplete inexist- devuelto missing falta- required requerid- obligator- "
+    "exced- exceed- too empty vaci- blank suspend- disabled inactiv- desactiv- deshabil- locked agotad- esgotad- "
+    "mismatch unverified unregistered bad notallowed dnd optout opted unsubscribed undvbl notdelivered incapable "
+    "unprovisioned violation mora throttl- overdue"
 )
 """Words of something that was not done."""
 REASON = WordList(
-    """
-    param- auth- autent- creden- autor- credit- saldo- balanc- fund- dinero cupo limit- max- permi- allow- format-
-    valid- exist- regist- support- enabled habilit- whitelist ip enough route template activ- acces- approv- aprob-
-    defin- numeric cadastr- sent enviado delivered entregado entregue recipient present right coverage configur-
-    correct
-    """
+    "param- auth- autent- creden- autor- credit- saldo- balanc- fund- dinero cupo limit- max- permi- allow- format- "
+    "valid- exist- regist- support- enabled habilit- whitelist ip enough route template activ- acces- approv- aprob- "
+    "defin- numeric cadastr- sent enviado delivered entregado entregue recipient present right coverage configur- "
+    "correct"
 )
 """Words that mean a failure after a negation: "no credit"."""
 OPEN = WordList(
-    """
-    time- tiempo tempo- transi- partial- parcial- retry- retri- reint- intent- attempt- excep- connect- conex- conect-
-    gateway unavail- indispon- disponib- avail- yet aun todavia ainda will sera waiting espera- pending pendiente
-    pendente unknown desconocido unexpected inesperado internal interno system sistema server servidor network red
-    platform plataforma provider proveedor application general fatal tecnico technical database maintenance mantenim-
-    manuten- overload- congest- hold held review revision paused test prueba confirm- already ya duplic- would
-    something over after of sql- sqlstat- undefin- index offset warning argument foreach log callback webhook billing
-    record column constraint null write disk json encod- decod- pars- syntax header- php line stack trac- second-
-    segund- first primer ssl certific- deadlock transac- file firewall proxy next proximo remitio remitido cursado
-    mandado mandamos despachamos despacho salio saiu relayed forwarded handed charged cobro cobrado enviaron enviamos
-    entrego ?
-    """
+    "time- tiempo tempo- transi- partial- parcial- retry- retri- reint- intent- attempt- excep- connect- conex- "
+    "conect- gateway unavail- indispon- disponib- avail- yet aun todavia ainda will sera waiting espera- pending "
+    "pendiente pendente unknown desconocido unexpected inesperado internal interno system sistema server servidor "
+    "network red platform plataforma provider proveedor application general fatal tecnico technical database "
+    "maintenance mantenim- manuten- overload- congest- hold held review revision paused test prueba confirm- already "
+    "ya duplic- would something over after of sql- sqlstat- undefin- index offset warning argument foreach log "
+    "callback webhook billing record column constraint null write disk json encod- decod- pars- syntax header- php "
+    "line stack trac- second- segund- first primer ssl certific- deadlock transac- file firewall proxy next proximo "
+    "remitio remitido cursado mandado mandamos despachamos despacho salio saiu relayed forwarded handed charged "
+    "cobro cobrado enviaron enviamos entrego ?"
 )
 """Words of a breakdown, a delay or a doubt: the outcome may still change."""
 NO_ANSWER = WordList(
-    """
-    busy ocupado voicemail buzon machine contestador unanswered noanswer answer- contest- respon- respues- atend-
-    """
+    "busy ocupado voicemail buzon machine contestador unanswered noanswer answer- contest- respon- respues- atend-"
 )
 """Words of an unanswered call, by themselves or after a negation."""
 NEGATION = WordList(
-    """
-    no not never sin without cannot nao sem nunca ningun ninguno none unable don doesn didn isn aren wasn couldn hasn
-    haven
-    """
+    "no not never sin without cannot nao sem nunca ningun ninguno none unable don doesn didn isn aren wasn couldn "
+    "hasn haven"
 )
 """Words that negate the rest of their phrase."""
 SENT = WordList("sent enviado submitted transmitted transmitido dispatched despachado")
 """Words of a message that has left the service, for ``--until sent``."""
 NOT_A_DELIVERY = WordList(
-    """
-    operator operador operadora carrier telco telefonica platform plataforma api request requisicao solicitud peticion
-    operation operacion operacao template plantilla envio session sesion verification verificacion verificacao code
-    codigo token otp pin
-    """
+    "operator operador operadora carrier telco telefonica platform plataforma api request requisicao solicitud "
+    "peticion operation operacion operacao template plantilla envio session sesion verification verificacion "
+    "verificacao code codigo token otp pin"
 )
 """Words of a state that is not about the person's phone: "delivered to the operator", "request completed"."""
 NOT_A_CODE = WordList(
-    """
-    number numero phone telefono call llamada message mensaje msg sms request requisicao solicitud peticion operation
-    operacion operacao template plantilla delivery entrega envio handset recipient destinatario user usuario cliente
-    """
+    "number numero phone telefono call llamada message mensaje msg sms request requisicao solicitud peticion "
+    "operation operacion operacao template plantilla delivery entrega envio handset recipient destinatario user "
+    "usuario cliente"
 )
 """Words of a result that is not about the code: "request successful"."""
 NO_REASON = WordList("fail- fall- falh-")
