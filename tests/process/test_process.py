@@ -82,7 +82,7 @@ def test_a_closed_stream_does_not_change_the_request_or_the_exit_code(
 @pytest.mark.parametrize(
     ("line", "response", "code", "shown"),
     [
-        (SEND, respond(RECORD), 5, "was carried out"),
+        (SEND, respond(RECORD), 5, "The request was sent"),
         ("url shorten https://example.com --name launch", CREATED, 5, "Do not repeat the command"),
         ("profile list", None, 3, ""),
         ("sms send --help", None, 3, ""),
