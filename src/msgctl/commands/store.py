@@ -56,11 +56,11 @@ def move(
     """
     location, timeout = context.store_place, context.options.timeout
     place = without_password(str(location_of(to)))
-    context.note(f"Moving to {place}. Nothing can be sent meanwhile.")
     with (
         closing(open_store(location, timeout=timeout, clock=context.clock, is_moving=True)) as old,
         closing(open_store(location_of(to), timeout=timeout, clock=context.clock, is_moving=True)) as new,
     ):
+        context.note(f"Moving to {place}. Nothing can be sent meanwhile.")
         moves.move(old, new, place)
         contents, old_place = moves.contents(new), old.db.place
     use = _commands(context, place)
