@@ -44,6 +44,7 @@ INSERTED = {
 """The text that a pattern contains at run time, by its place."""
 BUILT: dict[str, Callable[[], list[str]]] = {
     "phones.py:_compiled": lambda: [phones.Reader(country)._match.__self__.pattern for country in ("CO", "AR", None)],  # type: ignore[attr-defined]
+    "phones.py:_mobile_today": lambda: [pattern for pattern, *_ in phones.OLD_FORMS.values()],
     "sandbox/protocol.py:fits": lambda: [form.pattern for form in protocol.FORMATS.values()],
     "http/redaction.py:_pattern": lambda: [
         redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "\\+ %2" * 12, "1234567890")

@@ -18,8 +18,8 @@ from msgctl.text import clean, shorten
 
 Document = dict[str, Any]
 
-_STRING = re.compile(r'"{3}(?:\\.|.)*?"{3}|' + r"'{3}.*?'{3}|" + r'"(?:\\.|[^"\\])*"|' + r"'[^']*'", re.DOTALL)
-"""A string of TOML, which may contain a number sign."""
+_TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#]""", re.DOTALL)
+"""An escape, the beginning or end of a string, or the beginning of a comment in TOML."""
 _HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^][:@/?#,]*)(?::[0-9]*)?"
 _STORE_URL = re.compile(
     rf"[^:/?#@]*://(?:[^:@/?#]*(?P<password>:[^@/?#]*)?@)?(?P<place>{_HOST}(?:,{_HOST})*(?:/[^@?#]*)?)"
@@ -60,7 +60,7 @@ def load(path: Path) -> ConfigFile:
                 status, content = os.fstat(file.fileno()), file.read()
         except FileNotFoundError:
             return ConfigFile(path, {})
-    config = ConfigFile(path, _parse(files.shown(path), content), has_comments="#" in _STRING.sub("", content.decode()))
+    config = ConfigFile(path, _parse(files.shown(path), content), has_comments=_has_comments(content.decode()))
     if any("key_command" in profile for profile in config.profiles.values()) and status.st_uid not in (0, os.geteuid()):
         raise ConfigurationError(
             f"{files.shown(path)} contains a key_command and belongs to another user",
@@ -70,6 +70,21 @@ def load(path: Path) -> ConfigFile:
     if any(_has_secret(profile) for profile in config.profiles.values()):
         _check_private(path, status)
     return config
+
+
+def _has_comments(toml: str) -> bool:
+    """Return whether valid TOML contains a comment."""
+    quote = ""
+    for sign in _TOKEN.findall(toml):
+        if quote.startswith("'"):
+            sign = sign.removeprefix("\\")  # noqa: PLW2901 (literal strings have no escapes)
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign == "#":
+            return True
+        else:
+            quote = sign
+    return False
 
 
 def refuse_unsafe(environ: Mapping[str, str]) -> None:

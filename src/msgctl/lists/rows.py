@@ -23,7 +23,7 @@ MAX_SEARCHED = 200
 _WHOLE = re.compile(r"(\+?[0-9]{5,})\.0+", re.ASCII)
 """A whole number as programs write it that keep numbers with decimals."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
-_SCIENTIFIC = re.compile(r"[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
+_SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _TOTALS = re.compile(r"\s*(?:sub|gran |grand )?(?:total|totales|totals|totais|suma|soma|sum|summe)\b", re.IGNORECASE)
