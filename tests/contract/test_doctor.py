@@ -81,7 +81,7 @@ def paused(tool: Tool, _service: Service, home: Path) -> None:
 def overdue(tool: Tool, _service: Service, home: Path) -> None:
     people = of_phones(home, [ANA])
     assert tool("sms", "bulk", people, "-m", "x", "--yes", "--at", "16:00", "--name", "later").code == 0
-    tool.clock.now += 86_400
+    tool.clock.now += 7_200
 
 
 def failing(tool: Tool, service: Service, home: Path) -> None:
