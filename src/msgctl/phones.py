@@ -348,7 +348,7 @@ def digits_of(text: str) -> str:
     return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
 
 
-class Recipients:
+class RecipientFinder:
     """The recipients of a request, found by their numbers in a response, which may lack the country code."""
 
     def __init__(self, phones: Sequence[str | None]) -> None:

@@ -19,7 +19,7 @@ from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.record import MAX_ENTRIES, RESULTS, Object, entries_of, is_plain, levels, service_message, stored
 from msgctl.outcomes.words import NO_WORDS, AddedWords, Text, read
-from msgctl.phones import MIN_SHARED_DIGITS, Recipients, digits_of
+from msgctl.phones import MIN_SHARED_DIGITS, RecipientFinder, digits_of
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class RequestParts:
         return [phone for phone in self.phones if phone]
 
     @cached_property
-    def recipients(self) -> Recipients:
+    def recipients(self) -> RecipientFinder:
         """The recipients, to be found by a number in a response."""
-        return Recipients(self.phones)
+        return RecipientFinder(self.phones)
 
 
 NO_RECIPIENTS = RequestParts()
@@ -96,8 +96,8 @@ class Outcome(NamedTuple):
     """The outcome of one recipient: accepted, refused or unknown.
 
     ``phone`` is the number in the request, or in the entry if the request has none. ``id``, ``status`` and ``error``
-    are text as the service sent it. ``credits`` are millionths; those of an entry with several recipients are divided
-    among them. ``doubt`` is the field that made the outcome unknown.
+    are text as the service sent it. ``credits`` are millionths; several recipients of one entry share its
+    credits. ``doubt`` is the field that made the outcome unknown.
     """
 
     phone: str | None
@@ -385,7 +385,7 @@ def _contradicts(request: RequestParts, field: _Field) -> bool:
 
 
 def _is_about_others(request: RequestParts, name: _Name, value: Any) -> bool:
-    """Return whether a field says that nobody, somebody else, or not everybody gets the message."""
+    """Return whether a field reports no recipients, another recipient, or only a part of them."""
     if name.is_count and (value == [] or _is_zero(value)):
         return True
     if name.is_who and isinstance(value, str) and _is_of_stranger(request, value):
@@ -699,7 +699,7 @@ def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords)
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states
     of one recipient count only if they agree.
     """
-    numbers = Recipients(phones)
+    numbers = RecipientFinder(phones)
     of_phone: dict[str | None, list[str]] = {}
     for message in messages:
         state = state_of(message, added)
