@@ -18,7 +18,7 @@ GOOD = ["Enviado", "Message queued", "ok", "Entregado", "en cola", "Verificado",
 LISTS = (words.GOOD, words.VERIFIED, words.FILLER, words.FAILED, words.OPEN, words.NO_ANSWER, words.NEGATION)
 
 unknown_words = st.from_regex(r"[a-z]{2,12}", fullmatch=True).filter(
-    lambda word: not any(part in each for part in words.read(word).words for each in LISTS)
+    lambda word: not any(part in each for part in words.tokenize(word).words for each in LISTS)
 )
 plain_values = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text(max_size=20) | st.sampled_from(GOOD)
 messages = st.text(max_size=30) | st.sampled_from(

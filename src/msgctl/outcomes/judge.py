@@ -18,7 +18,7 @@ from msgctl.credits import millionths, share
 from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.record import MAX_ENTRIES, RESULTS, Object, entries_of, is_plain, levels, service_message, stored
-from msgctl.outcomes.words import NO_WORDS, AddedWords, Text, read
+from msgctl.outcomes.words import NO_WORDS, AddedWords, Text, tokenize
 from msgctl.phones import MIN_SHARED_DIGITS, RecipientFinder, digits_of
 from msgctl.text import shorten
 
@@ -85,8 +85,8 @@ class Doubt(NamedTuple):
     @property
     def word(self) -> str | None:
         """The text, if a profile may add it as good: not if it speaks of a failure, or is a number of any field."""
-        text = read(self.value).words
-        both = (*text, *read(self.field).words)
+        text = tokenize(self.value).words
+        both = (*text, *tokenize(self.field).words)
         is_bad = any(bad.among(both) for bad in (words.FAILED, words.ERROR, words.NEGATION))
         is_number = not any(map(str.isalpha, self.value)) and self.field not in ("status", "state")
         return None if is_bad or is_number or not text or _ERROR_CODE.fullmatch(self.value) else self.value
@@ -137,7 +137,7 @@ def _is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
     if not isinstance(value, str):
         return False
     is_none = not value.strip("0 ") or value.lower() in ("none", "null", "ninguno")
-    return is_none or read(value).is_all(words.GOOD, numbers=numbers)
+    return is_none or tokenize(value).is_all(words.GOOD, numbers=numbers)
 
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0+)?", re.ASCII)
@@ -188,7 +188,7 @@ class _Name:
     """The meaning of a field's name."""
 
     def __init__(self, name: str, of_block: bool) -> None:
-        words_of_name = read(name, of_block=of_block).words
+        words_of_name = tokenize(name, of_block=of_block).words
         only = words_of_name[0] if len(words_of_name) == 1 else ""
         self.text = name
         self.words = frozenset(words_of_name)
@@ -244,7 +244,7 @@ def _fields(content: Any, *, of_block: bool = False) -> list[_Field]:
 def _text_of(content: Any, echoes: frozenset[str] = frozenset()) -> Text:
     """Return the words of all texts at any depth, read together."""
     return words.together(
-        read(field.value)
+        tokenize(field.value)
         for field in _fields(content)
         if isinstance(field.value, str) and not field.is_echo and not _is_echo(echoes, field.value)
     )
@@ -339,7 +339,9 @@ def _accepts(request: RequestParts, value: Any) -> bool:
     """Return whether a value means acceptance: 1, or only words of `GOOD`."""
     if _is_one(value) or request.added.has("accepted", _text(value)):
         return True
-    return isinstance(value, str) and read(value, of_block=request.is_block).is_all(words.GOOD, numbers=request.numbers)
+    return isinstance(value, str) and tokenize(value, of_block=request.is_block).is_all(
+        words.GOOD, numbers=request.numbers
+    )
 
 
 _ID = re.compile(r"\S*[1-9]\S*")
@@ -381,7 +383,7 @@ def _contradicts(request: RequestParts, field: _Field) -> bool:
     if isinstance(value, Number) or _accepts(request, value):
         return False
     is_message = name.is_message and not request.is_link
-    return read(value).is_doubtful or (is_message and not read(value, of_block=request.is_block).is_known)
+    return tokenize(value).is_doubtful or (is_message and not tokenize(value, of_block=request.is_block).is_known)
 
 
 def _is_about_others(request: RequestParts, name: _Name, value: Any) -> bool:
@@ -479,7 +481,7 @@ class _Record:
         if any(_accepts(request, value) for value in stated):
             return False
         is_added = any(request.added.has("refused", _text(value)) for value in stated)
-        is_failed = is_added or any(isinstance(value, str) and read(value).fails() for value in stated)
+        is_failed = is_added or any(isinstance(value, str) and tokenize(value).fails() for value in stated)
         may_have_id = is_failed and content is not self.own
         if not may_have_id and _has_id(request, content):
             return False
@@ -603,7 +605,7 @@ def _verifies(request: RequestParts, value: Any) -> bool:
         return True
     if not isinstance(value, str):
         return False
-    text = read(value)
+    text = tokenize(value)
     return text.is_all(words.VERIFIED, numbers=request.numbers) and not words.NOT_A_CODE.among(text.words)
 
 
@@ -626,7 +628,7 @@ def _is_harmless(request: RequestParts, field: _Field) -> bool:
         return True
     if name.words.isdisjoint(_NEUTRAL) or not _NEUTRAL_VALUE.fullmatch(_text(value)):
         return False
-    text = read(_text(value)).words
+    text = tokenize(_text(value)).words
     return not any(bad.among(text) for bad in (words.FAILED, words.OPEN, words.ERROR, words.NEGATION))
 
 
@@ -649,7 +651,7 @@ def classify(state: str, added: AddedWords) -> Delivery:
         return Delivery.DELIVERED
     if added.has("failed", state):
         return Delivery.FAILED
-    text = read(state)
+    text = tokenize(state)
     if text.is_all(words.DELIVERED, words.VERIFIED) and not words.NOT_A_DELIVERY.among(text.words):
         return Delivery.DELIVERED
     is_unanswered = words.ALONE.among(text.plain) or words.NO_ANSWER.among(text.negated)
@@ -667,7 +669,7 @@ def reaches(state: str, goal: str, added: AddedWords) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
     if classify(state, added) is Delivery.DELIVERED:
         return True
-    text = read(state)
+    text = tokenize(state)
     return goal == "sent" and text.is_all(words.GOOD) and words.SENT.among(text.words)
 
 

@@ -191,9 +191,9 @@ def together(texts: Iterable[Text]) -> Text:
     )
 
 
-def read(text: str, *, of_block: bool = False) -> Text:
+def tokenize(text: str, *, of_block: bool = False) -> Text:
     """Return a text. With ``of_block``, words such as "blocked" mean "accepted"."""
-    return _read(cut(text), of_block)
+    return _tokenize(cut(text), of_block)
 
 
 def cut(text: str) -> str:
@@ -202,7 +202,7 @@ def cut(text: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _read(text: str, of_block: bool) -> Text:
+def _tokenize(text: str, of_block: bool) -> Text:
     folded = _folded(text)
     if of_block:
         folded = _BLOCKED.sub("accepted", folded)
@@ -234,11 +234,11 @@ class AddedWords:
 
     def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
         self._texts = texts
-        self._words = {kind: frozenset(filter(None, (read(text).words for text in texts[kind]))) for kind in texts}
+        self._words = {kind: frozenset(filter(None, (tokenize(text).words for text in texts[kind]))) for kind in texts}
 
     def has(self, kind: str, text: str) -> bool:
         """Return whether the profile adds a text."""
-        return kind in self._words and read(text).words in self._words[kind]
+        return kind in self._words and tokenize(text).words in self._words[kind]
 
     def plus(self, kind: str, texts: Sequence[str]) -> AddedWords:
         """Return these words and more texts of one kind."""
