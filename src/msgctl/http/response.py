@@ -104,7 +104,7 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
     return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
-def read(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
+def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     document = load_json(body)
     parts = request.parts(added)

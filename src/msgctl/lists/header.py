@@ -110,7 +110,7 @@ def _key(name: str) -> str:
     return shown(normalized(name)).casefold()
 
 
-def listed(columns: Sequence[str]) -> str:
+def in_words(columns: Sequence[str]) -> str:
     """Return the names of columns for a message: ``Columns: phone, name``."""
     return f"Columns: {shorten(', '.join(filter(None, map(shown, columns)))) or 'none'}"
 

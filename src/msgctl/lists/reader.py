@@ -372,7 +372,7 @@ class _Table:
             what = "\n".join([what, "Columns with phones:", *lines])
             hints.insert(0, "Choose the phone column with --phone-column.")
         else:
-            what += f". {header.listed(self.columns)}"
+            what += f". {header.in_words(self.columns)}"
             hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
         if self._header_row is not None and sum(map(bool, self.columns)) < 2:  # perhaps it is a title
             hints.append(f"If row {self._header_row} is not the header, use --header-row N.")

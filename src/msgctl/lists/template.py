@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgctl import segments
 from msgctl.errors import UsageError
 from msgctl.lists.formats import Nested
-from msgctl.lists.header import find_column, listed
+from msgctl.lists.header import find_column, in_words
 from msgctl.lists.reader import Recipients
 from msgctl.lists.rows import Row, is_error_value
 from msgctl.text import plural, shorten
@@ -195,7 +195,7 @@ def _placeholder(inside: str, columns: Sequence[str], what: str) -> Placeholder:
     if index is None:
         raise UsageError(
             f"{what[0].upper()}{what[1:]} uses {{{shorten(name, 40)}}}, but the file has no such column. "
-            f"{listed(columns)}",
+            f"{in_words(columns)}",
             f"Use one of these columns. {_LITERAL_BRACES}",
         )
     return Placeholder(index, columns[index], fallback if bar else None)

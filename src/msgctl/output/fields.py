@@ -145,7 +145,7 @@ def _beside_entries(name: str) -> str:
     return f"dispatch.{name}" if name in ("id", "status") else name
 
 
-def check(fields: Sequence[str], columns: Iterable[str]) -> None:
+def check_names(fields: Sequence[str], columns: Iterable[str]) -> None:
     """Check that the chosen fields are columns. Raises UsageError."""
     known = list(dict.fromkeys(columns))
     if not known:

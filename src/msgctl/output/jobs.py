@@ -51,7 +51,7 @@ def _state(job: Summary, now: datetime) -> Text:
     return state(job.state)
 
 
-def listed(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[RenderableType]:
+def jobs_table(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[RenderableType]:
     """Return jobs as a table; columns without any value are omitted first."""
     columns = [
         Column("job", kind="strong"),

@@ -34,7 +34,7 @@ _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", 
 Row = Mapping[str, Any]
 
 
-def check(path: Path) -> None:
+def check_target(path: Path) -> None:
     """Check that a file can be written to a path. Raises UsageError and ConfigurationError."""
     if path.suffix.lower() not in (".xlsx", ".csv"):
         raise UsageError(f'--save must end in .xlsx or .csv, not "{shorten(str(path))}"')
@@ -66,7 +66,7 @@ def save(
     The times of a workbook are in ``zone``; None is this machine's time zone. A new file has the default permissions
     (umask); a file that is replaced keeps its permissions. Raises UsageError and ConfigurationError.
     """
-    check(path)
+    check_target(path)
     with files.explained("write", path, "nothing was changed"), _replacing(path) as file:
         if is_workbook(path):
             return _workbook(file, columns, rows, header, zone)

@@ -140,7 +140,7 @@ def own_view(result: OwnResult, now: datetime, width: int, words: AddedWords, *,
     if layout is Layout.JOBS:
         from msgctl.output import jobs
 
-        return View(jobs.listed(cast("Sequence[Summary]", content), now, width))
+        return View(jobs.jobs_table(cast("Sequence[Summary]", content), now, width))
     if isinstance(content, Mapping):
         return View([_own_record(content, result, now)])
     documents = cast("Iterable[Document]", content)

@@ -15,8 +15,7 @@ from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, Interrupted, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, because_of, details_of
-from msgctl.http.response import read as read_response
+from msgctl.http.response import Response, because_of, details_of, stored_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
@@ -318,7 +317,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
-        result = judged(request, read_response(request, content, earlier.http_status, context.words))
+        result = judged(request, stored_response(request, content, earlier.http_status, context.words))
         for failure in result.failures:
             failure.replayed = True
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):

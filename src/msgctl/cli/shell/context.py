@@ -315,7 +315,7 @@ class Context:
         if self.options.fields:
             from msgctl.output import fields
 
-            fields.check(self.options.fields, columns)
+            fields.check_names(self.options.fields, columns)
 
     # --- standard error
 

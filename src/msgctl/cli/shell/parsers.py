@@ -120,7 +120,7 @@ def _path(text: str) -> Path:
     from msgctl.output import spreadsheet
 
     path = Path(text)
-    spreadsheet.check(path)
+    spreadsheet.check_target(path)
     return path
 
 
