@@ -299,7 +299,7 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
         return None
     return ConditionError(
         "; ".join([*parts, *filter(None, [what])]),
-        hint,
+        hint if poller.missing else None,
         reason="not_delivered" if poller.ended_otherwise else "state_not_reached",
         details=failure.details if failure else None,
     )
