@@ -106,6 +106,13 @@ def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service,
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
 
 
+def test_jsonl_keeps_each_type_and_digit(service: Service, tool: Tool) -> None:
+    entry = b'{"id":7,"status":true,"credits":1.10,"sms":{"a":[1e400]},"phone":""}'
+    service.always(respond(b'{"id":"d1","status":12345678901234567890123,"data":[%s]}' % entry))
+    line = '{"id":7,"status":true,"credits":1.10,"sms":{"a":[1e400]},"phone":null,"dispatch.id":"d1","dispatch.status":'
+    assert tool(*SMS, "-o", "jsonl").out == line + "12345678901234567890123}\n"
+
+
 @pytest.mark.parametrize("form", ["tsv", "json", "csv", "jsonl"])
 def test_a_report_is_printed_row_by_row(form: str) -> None:
     alive: WeakSet[Row] = WeakSet()
