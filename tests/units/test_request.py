@@ -21,9 +21,9 @@ def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> 
     assert build(ops.URL_STATISTIC, {"name-url": "n", "since": "1", "until": "2"}).max_response == 4 * kib * kib
 
 
-def test_the_limit_of_a_response_to_many_recipients_is_8_mib() -> None:
+def test_the_limit_of_a_response_to_many_recipients_is_5_mib() -> None:
     phones = [str(573_000_000_000 + number) for number in range(300)]
-    assert build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 30_000}).max_response == 8 * 1024 * 1024
+    assert build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 30_000}).max_response == 5 * 1024 * 1024
 
 
 def test_a_missing_or_empty_value_is_never_sent() -> None:

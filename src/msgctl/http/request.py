@@ -29,7 +29,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 KIB = 1024
 MAX_RESPONSE = 4096 * KIB
 """The largest response to `url stats`, `api` and the sandbox's own endpoints, in bytes."""
-MAX_SHARED_RESPONSE = 8 * 1024 * KIB
+MAX_SHARED_RESPONSE = 5 * 1024 * KIB
 """The largest response to any other request, in bytes."""
 MAX_SHARED = 100
 """Recipients of one dispatch that are matched with its states."""
@@ -89,7 +89,7 @@ class Request(NamedTuple):
         """The largest response that is read, in bytes: it may repeat the message for each recipient.
 
         A character takes at most 12 bytes: two escapes such as ``\\ud83d`` (RFC 8259, section 7).
-        Reading a response takes up to 25 times as much memory, of which a command may use 256 MiB.
+        Drawing a response as a table takes up to 42 times as much memory, of which a command may use 256 MiB.
         """
         shape = self.operation.record.shape
         if shape in (Shape.STATISTICS, Shape.LIST) or not self.operation.record.fields:
