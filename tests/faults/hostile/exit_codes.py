@@ -23,7 +23,7 @@ _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 
 @dataclass(frozen=True)
 class Codes:
-    """The exit codes after a response: of a read, of a send or change, and of `2fa verify`.
+    """The exit codes after a response: of a read, of a send or change, of `2fa verify`, and of a job.
 
     ``api``, ``balance`` and ``state`` are given if they differ from ``read``. ``clicks`` means that the response has a
     number of clicks.
@@ -35,13 +35,16 @@ class Codes:
     api: int | None = None
     balance: int | None = None
     state: int | None = None
+    job: int = 6
     clicks: bool = False
 
     def of(self, line: Line) -> int:
         """Return the exit code of a command."""
         if line.path.startswith("sandbox "):  # the server is not a sandbox
             return 3
-        if line.sends_a_job or line.path == "url bulk":
+        if line.sends_a_job:
+            return self.job
+        if line.path == "url bulk":
             return 6
         if line.path == "url clicks":
             return 0 if self.clicks else 6
@@ -87,6 +90,8 @@ UNAVAILABLE = NO_RESPONSE
 """408 and 5xx."""
 REFUSED = Codes(read=1, send=1, verify=5)
 """A status that means a refusal, without JSON."""
+REDIRECTED = Codes(read=1, send=1, verify=5, job=1)
+"""A refusal that is not about recipients: a job pauses at once."""
 REFUSED_AND_ACCEPTED = Codes(read=1, send=5, verify=1)
 TOO_MANY_AND_ACCEPTED = Codes(read=4, send=5, verify=4)
 UNREADABLE = REFUSED_AND_ACCEPTED

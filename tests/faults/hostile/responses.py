@@ -17,7 +17,7 @@ from faults.hostile.exit_codes import (
     NO_RESPONSE,
     NOT_JSON,
     RECORD,
-    REFUSED,
+    REDIRECTED,
     REFUSED_AND_ACCEPTED,
     TEXTS,
     TOO_MANY_AND_ACCEPTED,
@@ -125,7 +125,7 @@ STATUSES = {
     503: UNAVAILABLE,
     999: UNREADABLE,
 }
-REDIRECTS = {301: REFUSED, 302: INCOMPLETE, 303: INCOMPLETE, 308: REFUSED}
+REDIRECTS = {301: REDIRECTED, 302: INCOMPLETE, 303: INCOMPLETE, 308: REDIRECTED}
 
 # Heads that clients read differently, before a body that is complete (RFC 9112, sections 2, 6 and 7).
 LENGTHS = ("2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", "")
