@@ -154,6 +154,8 @@ INVARIANTS = {
     "a person who did not opt out of the channel was left out": """SELECT job, phone FROM result
         WHERE outcome = 'excluded' AND error = 'opted out' AND NOT EXISTS
         (SELECT 1 FROM event WHERE what = 'opts out' AND event.phone = result.phone)""",
+    "a refusal that is not about recipients refused them": """SELECT job, line FROM result
+        WHERE outcome = 'refused' AND error = 'wrong key'""",
     "one bad number cost others their message": """SELECT result.job, result.phone FROM result
         JOIN job ON job.number = result.job JOIN plan ON plan.job = result.job
         WHERE job.state = 'done' AND job.removed IS NULL AND result.outcome = 'refused' AND at_most < 0

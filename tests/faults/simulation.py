@@ -147,6 +147,7 @@ class History:
         """Play the history. Raises WrongError, and what msgctl lets through."""
         commands = {
             self._resume: 6,
+            self._repeat: 2,
             self._run_due: 3,
             self._resend: 3,
             self._opt_out: 2,
@@ -260,6 +261,12 @@ class History:
 
     def _resume(self, store: Store) -> None:
         self._send(store, self._choose(store), "active", is_resumed=True)
+
+    def _repeat(self, store: Store) -> None:
+        """Run the command of a job again, as a script does."""
+        number = self._choose(store)
+        if jobs.get(store, number).shown_state == "paused":
+            self._send(store, number, "active")
 
     def _run_due(self, store: Store) -> None:
         for job in jobs.listed(store, states=("scheduled",), due_before=store.now()):

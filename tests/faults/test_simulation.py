@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from unittest import mock
 
@@ -12,14 +12,18 @@ import pytest
 from faults.sessions import PostgreSQLStores
 from faults.simulation import Simulation, simulating
 from msgctl.errors import NotReachedError, OutcomeUnknownError
+from msgctl.jobs.limits import canary_left
 from msgctl.jobs.requests import RequestResult, send
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
 from msgctl.store.batches import Sending
 from msgctl.store.database import Database
+from msgctl.store.jobs import Job
+from msgctl.store.people import opted_out
 from msgctl.store.postgresql import PostgreSQL
-from msgctl.store.results import NEWEST, add_to_counts
+from msgctl.store.results import NEWEST, Charges, add_to_counts, charges
 from msgctl.store.schema import STATES
+from msgctl.store.store import Store
 from support.postgres import Cluster
 
 HISTORIES = 50
@@ -75,6 +79,19 @@ def _unknown_is_not_sent(*given: object) -> RequestResult:
     return outcome
 
 
+def _canary_of_a_run(store: Store, settings: Settings, job: Job) -> int | None:
+    """Return what the canary allows, but forget it if its people were sent to, whatever happened then."""
+    return canary_left(store, settings, job) or None
+
+
+def _free_is_free(store: Store, job: int) -> Charges:
+    return charges(store, job)._replace(uncharged=0)
+
+
+def _opted_out_of_anything(store: Store, phones: Collection[str], channel: str) -> set[str]:
+    return {phone for name in (channel, "call") for phone in opted_out(store, phones, name)}
+
+
 _real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
 
 FAULTS = {
@@ -83,10 +100,16 @@ FAULTS = {
     "requests in flight are forgotten": ("msgctl.store.results.lose", lambda *_: None),
     "a lost response is not sent": ("msgctl.jobs.sending.send", _unknown_is_not_sent),
     "intents do not expire": ("msgctl.store.batches.INTENT_LIFE", 1e9),
+    "a slow commit stops a job": ("msgctl.store.batches.OLD", 1e9),
+    "an opt-out of calls counts for SMS": ("msgctl.store.people.opted_out", _opted_out_of_anything),
+    "a resend repeats a refused request": ("msgctl.store.results.was_refused", lambda *_: False),
+    "free messages cost nothing after a resume": ("msgctl.store.results.charges", _free_is_free),
+    "a wrong key refuses recipients": ("msgctl.jobs.requests.NOT_FOR_RECIPIENTS", frozenset()),
     "opt-outs are ignored": ("msgctl.store.people.opted_out", lambda *_: set()),
     "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: set()),
     "--at-most is ignored": ("msgctl.store.people.messages_since", lambda *_: {}),
     "credits are ignored": ("msgctl.jobs.limits.Budget.allows", lambda _, size, cost: size),
+    "a canary that was killed is forgotten": ("msgctl.jobs.sending.canary_left", _canary_of_a_run),
     "the canary is ignored": (
         "msgctl.jobs.settings.Settings.load",
         lambda text: replace(_real_load(text), canary=None),

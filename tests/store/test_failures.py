@@ -22,7 +22,7 @@ from msgctl.store import jobs, upgrades
 from msgctl.store.owners import take
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.store import Store, open_store
-from store.campaigns import ANA, LUIS, published
+from store.campaigns import ANA, LUIS, published, sent
 from store.processes import before_lock, child, status_of
 from support import PATIENCE
 from support.commands import ALL, PHONE
@@ -33,7 +33,7 @@ from support.postgres import SUPERUSER, USER, Cluster
 from support.service import Service, respond
 from support.tool import Tool
 
-RELEASED: tuple[str, ...] = ()
+RELEASED = ("d2b77ab589131819",)
 """The beginning of the SHA-256 of each released step, which must never change. A release adds its steps here."""
 
 TO_PEOPLE = ("sms send", "call send", "chatapp send", "chatapp order")
@@ -104,6 +104,19 @@ def test_a_store_that_is_lost_after_a_send_reports_the_outcome_and_keeps_the_key
 def test_released_steps_never_change() -> None:
     digests = [hashlib.sha256(step.encode()).hexdigest()[:16] for step in upgrades.STEPS]
     assert digests[: len(RELEASED)] == [*RELEASED]
+
+
+def test_a_store_of_the_first_release_is_upgraded_and_keeps_its_jobs(opened: Callable[[], Store], store: Store) -> None:
+    job = published(store, [ANA], name="today")
+    (removed,) = (text for text in upgrades.statements(upgrades.STEPS[0]) if text.startswith("CREATE TABLE response"))
+    store.db.create(removed)
+    store.db.change("INSERT INTO response (job, request, body) VALUES (1, 1, '{}')")
+    store.db.change("UPDATE meta SET value = '1' WHERE name = 'version'")
+    upgraded = opened()
+    assert upgraded.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION)
+    assert sent(upgraded, job.number) == [ANA]
+    with pytest.raises(ConfigurationError):
+        upgraded.db.value("SELECT count(*) FROM response")
 
 
 def test_an_upgrade_is_applied_and_recorded_once_or_not_at_all(store: Store, opened: Callable[[], Store]) -> None:
