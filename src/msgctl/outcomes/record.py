@@ -235,9 +235,9 @@ def _messages(document: Any, depth: int = MAX_LEVELS) -> Sequence[Object]:
     if not isinstance(document, dict):
         raise _no_record(operations.RESPONSE_STATE, document)
     data = document.get("data")
-    if isinstance(data, dict) and all(isinstance(value, dict) for value in data.values()):
+    if isinstance(data, dict) and data and all(isinstance(value, dict) for value in data.values()):
         data = entries_of(_whole(data, MAX_MESSAGES), (), MAX_MESSAGES)
-    if depth and isinstance(data, (dict, list)):
+    if depth and data != {} and isinstance(data, (dict, list)):
         messages = _messages(data, depth - 1)
         if not is_plain(document.get("state")) or any(_has_state(message) for message in messages):
             return messages
