@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 import pytest
 
@@ -197,3 +198,14 @@ def test_a_removed_job_cannot_be_taken_paused_or_sent_again(store: Store) -> Non
         with pytest.raises(ConditionError) as error:
             change()
         assert error.value.reason == "job_removed"
+
+
+def test_settings_of_a_removed_job_are_not_stored_again(store: Store) -> None:
+    job = published(store, [ANA])
+    owners.ask_to_stop(store, job.number, "cancelled")
+    removal.remove(store, [job.number])
+    for change in (owners.change_settings, partial(owners.schedule, due=1)):
+        with pytest.raises(ConditionError) as error:
+            change(store, job.number, '{"file": "people.csv"}')
+        assert error.value.reason == "job_removed"
+    assert store.db.value("SELECT settings FROM job") == "{}"

@@ -9,7 +9,7 @@ Credits and prices are millionths.
 
 1. Import: `jobs.create` (an invisible job), `recipients.add` for 1,000 rows at a time, perhaps `recipients.exclude`,
    then `jobs.publish` or `removal.discard`. `publish` returns the earlier job if the name is in use.
-2. Own: `owners.take` returns a `sending.Sending`. It increases the epoch of the job, and marks as unknown what an
+2. Own: `owners.take` returns a `batches.Sending`. It increases the epoch of the job, and marks as unknown what an
    owner that died has left in flight. A live owner is an error (``running_elsewhere``).
 3. Send: the thread that owns the store repeats one transaction::
 
@@ -18,6 +18,7 @@ Credits and prices are millionths.
            sending.give_back(unsent)             # expired, window closed, 429, not reached
            while sending.upcoming(100):          # how many recipients, and the segments of each
                intents.append(sending.intend(100))
+       intents = sending.renewed(intents, "sms") # reads opt-outs and the epoch again, if the commit was slow
        # Now, and only now, the intents may be sent, each until intent.expires (boot_time).
 
    `upcoming` leaves out people who have opted out, repeats, and people who have reached --at-most; no other

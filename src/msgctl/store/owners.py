@@ -188,6 +188,7 @@ def _selected(outcomes: Collection[str], states: Collection[str] | None) -> tupl
 def change_settings(store: Store, number: int, settings: str, *, due: int | None = None) -> None:
     """Replace the settings (JSON) and the due time of a job that is not running. Raises ConditionError."""
     with _changing(store, number) as job:
+        _check_exists(job)
         if job.is_running:
             raise running_elsewhere(job)
         store.db.change("UPDATE job SET settings = ?, due = ? WHERE number = ?", (settings, due, number))
@@ -196,6 +197,7 @@ def change_settings(store: Store, number: int, settings: str, *, due: int | None
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
     """Schedule a job that is not running, with its settings (JSON). Raises ConditionError."""
     with _changing(store, number) as job:
+        _check_exists(job)
         if job.is_running:
             raise running_elsewhere(job)
         store.db.change(
