@@ -21,6 +21,17 @@ def test_a_job_may_have_more_rows_than_a_statement_has_parameters(home: Path, to
     assert tool("job", "report", job, "--only", "delivered", "--json").document == []
 
 
+def test_empty_cells_at_the_end_of_a_row_are_not_stored(home: Path, tool: Tool, service: Service) -> None:
+    service.always(accepting(service))
+    people = home / "people.csv"
+    names = ",".join(["phone", *(f"c{number}" for number in range(999))])
+    people.write_text(names + "".join(f"\n{phone},{phone}{',' * 998}" for phone in numbers(300)))
+    job = sent(tool, str(people))
+    assert sum(file.stat().st_size for file in home.rglob("store.sqlite3*")) < 2**20
+    [row, *_] = tool("job", "report", job, "--json").document
+    assert (row["c0"], row["c1"], row["c998"]) == (row["phone"], "", "")
+
+
 def test_url_bulk_and_url_clicks_do_not_change_the_cells_of_a_file(sandbox: Sandbox, home: Path) -> None:
     people, links = home / "people.csv", home / "links.csv"
     cells = ["\u202a+57 300 123 4567\u202c", "Mar\xad\u200bía\tJosé", "=1+1", "one\r\ntwo\rthree\n", "\t@", "a\\b"]

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,32 @@ def test_the_header_is_found_below_titles(content: str, source: str) -> None:
     outcome = read(content, None)
     assert outcome.source.startswith(source)
     assert [row.phone for row in outcome.rows] == [ANA]
+
+
+def test_the_columns_may_have_any_order() -> None:
+    people = {"Nombre": "Ana", "Celular": ANA, "Cédula": "1020304050", "Nota": "llamar al celular 3009999999"}
+    for names in permutations(people):
+        outcome = read(f"{';'.join(names)}\n{';'.join(people[name] for name in names)}\n", None, "CO")
+        assert (outcome.phone_column, [row.phone for row in outcome.rows]) == ("Celular", [ANA])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"%PDF-1.7\n", "is a PDF"),
+        (b"\x89PNG\r\n\x1a\n", "is a picture"),
+        (b"\xff\xd8\xff\xe0", "is a picture"),
+        (b"\xef\xbb\xbf <!DOCTYPE html><table>", "is a web page (HTML)"),
+        ("<html>".encode("utf-16"), "is a web page (HTML)"),
+        (b"<?xml version='1.0'?><Workbook/>", "is an XML file"),
+        (b"BEGIN:VCARD\r\n", "is a file of contacts"),
+        (b"{\\rtf1", "is a text document"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 .doc", "is an old Office file"),
+    ],
+)
+def test_a_file_that_is_not_a_list_is_recognised_by_its_content(content: bytes, expected: str) -> None:
+    assert expected in refused(content)
+    assert "CSV" not in refused(content)
 
 
 def test_no_person_is_above_the_header_or_is_the_header() -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Collection
 from pathlib import Path
 from subprocess import PIPE
@@ -70,9 +71,27 @@ def test_a_damaged_workbook_or_one_without_recipients_is_refused(content: bytes,
     assert expected in refused(content)
 
 
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (["xl/workbook.bin"], "a binary Excel workbook (.xlsb) Open it in Excel or LibreOffice and save it as"),
+        (["mimetype", "content.xml"], "an OpenDocument spreadsheet (.ods) Open it in Excel or LibreOffice"),
+        (["Index/Document.iwa"], "a file of Apple Numbers (.numbers) In Numbers, export it to Excel (.xlsx)."),
+        (["word/document.xml"], "an Office document, not a workbook"),
+        (["people.csv"], "a compressed file (ZIP), not a workbook Extract it first."),
+    ],
+)
+def test_an_archive_of_another_kind_gets_its_own_fix(parts: list[str], expected: str) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for part in parts:
+            archive.writestr(part, "")
+    assert f"standard input is {expected}" in refused(content.getvalue())
+
+
 def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    assert "[campaigns]'" in refused(workbook(["phone"], [ANA]))
+    assert "the package python-calamine, which reads them, is not installed" in refused(workbook(["phone"], [ANA]))
 
 
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
@@ -161,6 +180,12 @@ def test_a_failed_read_refuses_the_workbook() -> None:
         read_from(io.BufferedReader(Broken(workbook(["phone"], [ANA]) + bytes(MIB), 10_000)))
 
 
+def test_an_error_value_keeps_its_name() -> None:
+    names = "".join(f"<c r='{at}' t='inlineStr'><is><t>{at}</t></is></c>" for at in ("C3", "D3"))
+    error = f"<row r='4'>{cell('C4')}<c r='D4' t='e'><f>1/0</f><v>#DIV/0!</v></c></row>"
+    assert read(of_rows(f"<row r='3'>{names}</row>{error}"), "C3").rows == [(4, ANA, (ANA, "#DIV/0!"))]
+
+
 PACKAGE = """
 import sys
 
@@ -174,6 +199,8 @@ class CalamineWorkbook:
     def from_filelike(content):
         assert content.read(2) == b"PK"
         return CalamineWorkbook()
+
+    start = (0, 0)
 
     def get_sheet_by_index(self, index):
         return [self, None][index]

@@ -130,8 +130,8 @@ class PhoneCells:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
             reason = error.message
-            if not cells[phone].strip() and any(map(_TOTALS.match, cells)):
-                reason = "no phone number; it seems to be a row of totals"
+            if any(map(_TOTALS.match, cells)):
+                reason += "; it seems to be a row of totals"
             return InvalidRow(line, shorten(cells[phone], MAX_SHOWN), reason, tuple(cells))
 
     def people(self, line: int, cells: list[str], columns: Sequence[int]) -> Iterator[Row | InvalidRow]:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import datetime, time, timedelta
 from itertools import islice
 from string import ascii_letters
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
 from msgctl.lists import kinds
@@ -46,7 +46,7 @@ _CHUNK = 2**20
 _ROWS = 500
 """The rows in a line, because a line for each row takes twice as long."""
 _LONGEST_ATTRIBUTE = 30
-_HIDDEN = re.compile(rb"hidden\s*=\s*[\"'](?:1|true)")
+_SCANNED = re.compile(rb"""hidden\s*=\s*["'](?:1|true)|\bt\s*=\s*["']e["']""")
 
 
 class WorkbookError(Exception):
@@ -92,19 +92,23 @@ def read(content: BinaryIO) -> Iterator[object]:
     try:
         with zipfile.ZipFile(content) as archive:
             _refuse_other_kinds(archive)
-            parts, with_hidden = checked(archive)
+            parts, to_scan = checked(archive)
             content.seek(0)
             book = CalamineWorkbook.from_filelike(content)
             for index, sheet in enumerate(_sheet_parts(archive, parts, book.sheet_names)):
                 if not sheet.is_visible:
                     continue
                 hidden: set[int] = set()
-                if sheet.path in with_hidden:
-                    hidden = HiddenRows(archive, parts[sheet.path]).numbers
+                errors: dict[int, dict[int, str]] = {}
+                if sheet.path in to_scan:
+                    scan = Scan(archive, parts[sheet.path])
+                    hidden, errors = scan.hidden, scan.errors
                 yield {"sheet": sheet.name, "hidden": sorted(hidden)}
-                rows = enumerate(book.get_sheet_by_index(index).iter_rows(), 1)
-                while some := [_texts(row, number) for number, row in islice(rows, _ROWS)]:
-                    yield some
+                content_of = book.get_sheet_by_index(index)
+                first_column = content_of.start[1] + 1 if content_of.start else 1
+                rows = enumerate(content_of.iter_rows(), 1)
+                while some := [*islice(rows, _ROWS)]:
+                    yield [_texts(_with_errors(row, errors.get(number), first_column), number) for number, row in some]
     except (MemoryError, WorkbookError, GeneratorExit):
         raise
     except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
@@ -123,7 +127,7 @@ Parts = dict[str, zipfile.ZipInfo]
 
 
 def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
-    """Return the parts of a workbook after checking their sizes, and those that may have hidden rows.
+    """Return the parts of a workbook after checking their sizes, and those that may have hidden rows or error values.
 
     Raises WorkbookError.
     """
@@ -132,7 +136,7 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
         # Of two parts with the same name, some readers use the first and others the last.
         raise WorkbookError(UNREADABLE)
     _check_size(sum(part.file_size for part in parts.values()))
-    with_hidden = set()
+    to_scan = set()
     size = 0
     for name, part in parts.items():
         part.file_size = sys.maxsize  # the stated size may be wrong, so read to the end
@@ -152,10 +156,10 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     without[bracket] = len(chunk) - place if place >= 0 else before + len(chunk)
                 if max(without.values()) > MAX_TAG:
                     raise WorkbookError(f"has a tag or cell of more than {MAX_TAG // 2**20} MiB, the limit")
-                if name not in with_hidden and _HIDDEN.search(end + chunk):
-                    with_hidden.add(name)
+                if name not in to_scan and _SCANNED.search(end + chunk):
+                    to_scan.add(name)
                 end = chunk[-_LONGEST_ATTRIBUTE:]
-    return parts, with_hidden
+    return parts, to_scan
 
 
 def _check_size(size: int) -> None:
@@ -204,27 +208,55 @@ def _path(target: str) -> str:
     return path if path.startswith("xl/") else f"xl/{path}"
 
 
-class HiddenRows:
-    """The numbers of the rows of a sheet that are hidden and have content."""
+class Scan:
+    """What python-calamine does not report: the hidden rows of a sheet that have content, and its error values.
+
+    ``errors`` are by row, and then by column, both from 1. python-calamine returns an empty cell for them.
+    """
 
     def __init__(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
-        self.numbers: set[int] = set()
-        self._row = 0
-        self._is_hidden = False
-        _parse(archive, part, self._start)
+        self.hidden: set[int] = set()
+        self.errors: dict[int, dict[int, str]] = {}
+        self._row = self._column = 0
+        self._is_hidden = self._is_error = self._is_value = False
+        _parse(archive, part, self._start, self._text)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._is_value = name == "v"
         if name == "row":
-            self._row = int(attributes.get("r", self._row + 1))
+            self._row, self._column = int(attributes.get("r", self._row + 1)), 0
             self._is_hidden = attributes.get("hidden") in ("1", "true")
-        elif name == "c" and (number := attributes.get("r", "").lstrip(ascii_letters)):
-            self._row = int(number)  # python-calamine believes the cell
+        elif name == "c":
+            reference = attributes.get("r", "")
+            self._is_error = attributes.get("t") == "e"
+            self._column += 1
+            if number := reference.lstrip(ascii_letters):
+                self._row = int(number)  # python-calamine believes the cell
+                self._column = _number(reference.removesuffix(number))
         elif name in ("v", "is") and self._is_hidden:  # a value, or text in the cell; other cells only have a format
-            self.numbers.add(self._row)
+            self.hidden.add(self._row)
+
+    def _text(self, text: str) -> None:
+        if self._is_error and self._is_value:
+            cells = self.errors.setdefault(self._row, {})
+            cells[self._column] = cells.get(self._column, "") + text
 
 
-def _parse(archive: zipfile.ZipFile, part: zipfile.ZipInfo, start: Callable[[str, dict[str, str]], None]) -> None:
-    """Parse XML, and call ``start`` with the name, without its prefix, and the attributes of each element."""
+def _number(column: str) -> int:
+    """Return the number of a column: 1 for A, 28 for AB."""
+    number = 0
+    for letter in column.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+def _parse(
+    archive: zipfile.ZipFile,
+    part: zipfile.ZipInfo,
+    start: Callable[[str, dict[str, str]], None],
+    text: Callable[[str], None] | None = None,
+) -> None:
+    """Parse XML. Call ``start`` with the name, without its prefix, and the attributes of each element, and ``text``."""
     parser = expat.ParserCreate()
 
     def start_element(name: str, attributes: dict[str, str]) -> None:
@@ -235,8 +267,17 @@ def _parse(archive: zipfile.ZipFile, part: zipfile.ZipInfo, start: Callable[[str
 
     parser.StartElementHandler = start_element
     parser.StartDoctypeDeclHandler = doctype
+    parser.CharacterDataHandler = text
     with archive.open(part) as stream:
         parser.ParseFile(stream)
+
+
+def _with_errors(row: list[Any], errors: dict[int, str] | None, first_column: int) -> list[Any]:
+    """Return a row with its error values."""
+    for column, text in (errors or {}).items():
+        if 0 <= column - first_column < len(row):
+            row[column - first_column] = text
+    return row
 
 
 def _texts(row: Sequence[object], number: int) -> list[str] | str:
