@@ -89,7 +89,7 @@ def _character(char: str) -> str:
     percent = "".join(f"%{byte:02x}" for byte in char.encode(errors="replace"))
     units = char.encode("utf-16-be", "surrogatepass").hex()
     escaped = r"\\*+".join(f"u{units[start : start + 4]}" for start in range(0, len(units), 4))
-    spellings = [re.escape(char), f"%(?i:{percent[1:]})", f"u(?i:{escaped[1:]})"]
+    spellings = [f"%(?i:{percent[1:]})", f"u(?i:{escaped[1:]})", re.escape(char)]  # the longest first
     if char == " ":
         spellings.append(r"\+")
     return f"(?:{'|'.join(spellings)})"
