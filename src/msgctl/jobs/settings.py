@@ -101,7 +101,7 @@ class Settings:
         int | None,
         Option(
             "--canary",
-            "Pause after N recipients; `msgctl job resume` continues.",
+            "Pause after N recipients, whatever happens; only `msgctl job resume` continues.",
             "Safety",
             "N",
             _whole("--canary", 1, MAX_CANARY),

@@ -329,7 +329,7 @@ class PostgreSQL(Database):
             self.refuse_moved(*row)
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
-        """Execute a statement after those of `later`, in one round trip if libpq can do that (14 or later)."""
+        """Execute a statement after the statements of `later`, in one round trip with libpq 14 or later."""
         given, self._later = [*self._later, _Later(statement, values)], []
         is_piped = len(given) > 1 and psycopg.Pipeline.is_supported()
         try:

@@ -100,7 +100,7 @@ class SQLite(Database):
         try:
             new.touch(0o600, exist_ok=False)
             with closing(self._connect(new)):
-                self.change("PRAGMA synchronous = OFF")  # one sync at the end is enough: nobody sees the file before
+                self.change("PRAGMA synchronous = OFF")  # the file is synced once, before it is linked into place
                 self.change("PRAGMA auto_vacuum = INCREMENTAL")  # only possible before anything is written
                 self.change(f"PRAGMA application_id = {APPLICATION}")
                 self.change(f"PRAGMA user_version = {secrets.randbelow(2**30)}")  # see `_check_log`
