@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
+import trustme
 
 from msgctl.reference import manual
+from msgctl.testing import sandbox
 from support import PATIENCE
 from support.disks import mounted
-from support.service import Service, respond
+from support.service import certified, respond, running
 from support.shell import Shell
 
 PAGE = manual.part("recipes")
 PHONES = "msgctl sandbox inbox -o csv --fields phone"
 READ_CODE = "msgctl sandbox inbox -o tsv --fields code"
 NO_WRITES = "trap '' XFSZ; ulimit -f 0"
+"""Prevents writes, where no disk can be mounted and filled."""
 
 
 def recipe(title: str) -> str:
@@ -32,30 +34,68 @@ def recipe(title: str) -> str:
     return textwrap.dedent("\n".join(lines)) + "\n"
 
 
-BALANCE = recipe("AN ALARM FOR LOW CREDITS")
+def daily_job() -> str:
+    """Return the command of the job on Kubernetes, with a file in this directory."""
+    command = recipe("A JOB EVERY DAY ON KUBERNETES").partition("[sh, -c, '")[2].partition("']")[0]
+    return " ".join(command.split()).replace("/data", ".") + "\n"
+
+
+BALANCE = recipe("AN ALARM FOR LOW CREDITS").removeprefix("0 8 * * * ")
 DISK = recipe("AN ALARM FOR A FULL DISK")
-PROMETHEUS = recipe("CREDITS IN PROMETHEUS")
-NAGIOS = recipe("CREDITS IN NAGIOS")
+LOGIN = recipe("A LOGIN WITH A CODE")
 CRON = re.findall(r"\$HOME/.local/bin/(.*)", recipe("SCHEDULED JOBS AND OLD RECORDS"))[:2]
+SCRIPTS = {
+    "balance": BALANCE,
+    "disk": DISK,
+    "prometheus": recipe("CREDITS IN PROMETHEUS") + "cat msgctl.prom",
+    "nagios": recipe("CREDITS IN NAGIOS"),
+    "daily job": daily_job(),
+    "login": f"printf '573001234567\\n' | {{ {LOGIN} }}",
+}
 
 
-def alarms(shell: Shell, before: str = ":") -> tuple[str, int, str, tuple[int, str]]:
-    """Run the recipes that raise an alarm, each after a line of shell code.
+SHOWN = r"^(?:Phone number: )?((?:Error|[A-Z]+): .*|slept|If no.*|Access.*|msgctl_.*)$"
+RETRY = "If no SMS arrived, run this script with --resend-unknown"
+UNAUTHORIZED = "The service refused the request (401): 1: Unauthorized"
+TURNED_AWAY = "The service turned the request away for now (429): 1: Busy"
+NO_CONNECTION = "No connection to HOST: Connection refused; nothing was sent"
+NO_TRUST = "The certificate of 127.0.0.1 cannot be trusted: unable to get local issuer certificate; nothing was sent"
+STATUS_503 = "response has status 503 without a message"
+CUT = "connection was closed before the end of the response, or the response is not HTTP"
+UNKNOWN = "0 of 1 recipient accepted, 1 unknown"
+PENDING = "0 of 1 recipient accepted, 1 pending"
+SENT = "The request was sent, but the"
+MAYBE = "it may have been carried out"
 
-    Return the output about the balance, the exit code for Nagios, the metrics, and the result of the disk alarm.
-    """
-    balance, nagios, _, disk = (shell.run(f"{before}\n{each}", "sh") for each in (BALANCE, NAGIOS, PROMETHEUS, DISK))
-    metrics = shell.run("cat msgctl.prom 2> /dev/null || true")[1]
-    return balance[1], nagios[0], metrics, disk
-
-
-def prepared(directory: Path) -> Shell:
-    """Return a shell in which the disk seems almost full, and ``sleep`` returns immediately."""
-    shell = Shell(directory)
-    shell.variables["XDG_STATE_HOME"] = str(directory / "state")
-    shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
-    shell.program("sleep", "echo slept")
-    return shell
+FAULTS = {
+    "refused": (
+        respond({"error": 1, "msg": "Unauthorized"}, 401),
+        (1, UNAUTHORIZED),
+        (1, f"{UNAUTHORIZED}; nothing was sent"),
+        (1, f"{UNAUTHORIZED}. {PENDING}"),
+    ),
+    "429": (
+        respond({"error": 1, "msg": "Busy"}, 429, {"Retry-After": "900"}),
+        (4, TURNED_AWAY),
+        (4, f"{TURNED_AWAY}; nothing was sent"),
+        (4, f"{TURNED_AWAY}. {PENDING}"),
+    ),
+    "503": (
+        respond(status=503),
+        (4, f"The {STATUS_503}"),
+        (5, f"{SENT} {STATUS_503}; {MAYBE}"),
+        (6, UNKNOWN),
+    ),
+    "lost response": (
+        lambda _connection: None,
+        (4, f"{SENT} {CUT}"),
+        (5, f"{SENT} {CUT}; {MAYBE}"),
+        (6, UNKNOWN),
+    ),
+    "no connection": (None, (4, NO_CONNECTION), (4, NO_CONNECTION), (4, f"{NO_CONNECTION}, and no job was created")),
+    "bad TLS": (None, (4, NO_TRUST), (4, NO_TRUST), (4, f"{NO_TRUST}, and no job was created")),
+}
+"""For each fault: the behaviour of the service, and the exit code and error of a read, a send and a job."""
 
 
 @pytest.fixture
@@ -63,63 +103,114 @@ def shell(tmp_path: Path) -> Shell:
     return prepared(tmp_path)
 
 
-@pytest.fixture
-def on_full_disk(tmp_path: Path) -> Iterator[tuple[Shell, str]]:
-    """A shell on a full disk; if none can be mounted, a shell with a line of code that prevents writes."""
-    with ExitStack() as stack:
+def prepared(directory: Path) -> Shell:
+    """Return a shell in which the disk seems almost full, and ``sleep`` returns immediately."""
+    shell = Shell(directory)
+    shell.variables |= {"HOME": str(directory), "XDG_STATE_HOME": str(directory / "state")}
+    shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
+    shell.program("sleep", "echo slept")
+    (directory / "today.csv").write_text("phone,name\n573001234567,Ana\n", encoding="utf-8")
+    return shell
+
+
+def results(shell: Shell, before: str = ":") -> dict[str, tuple[int, list[str]]]:
+    """Run every recipe after a line of shell code. Return its exit code, and the lines of cron's mail except hints."""
+    done = {}
+    for name, script in SCRIPTS.items():
+        code, printed = shell.run(f"{before}\n{script}", "sh")
+        lines = re.findall(SHOWN, printed, re.MULTILINE)
+        done[name] = (code, [re.sub(r"127\.0\.0\.1:\d+", "HOST", line) for line in lines])
+    return done
+
+
+@contextmanager
+def faulty_service(shell: Shell, fault: str) -> Iterator[None]:
+    tls = None
+    if fault == "bad TLS":
+        tls = certified(trustme.CA(), "other.example")
+    with running(tls) as service:
+        shell.unreachable()
+        behaviour = FAULTS[fault][0]
+        if behaviour is not None:
+            service.always(behaviour)
+        if fault != "no connection":
+            shell.variables["MSGCTL_BASE_URL"] = service.base_url
+        yield
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_recipes_report_every_fault_with_the_right_exit_code(shell: Shell, fault: str) -> None:
+    _, (read, unread), (sent, send), (job, ended) = FAULTS[fault]
+    disk = [f"Error: {send}"]
+    if sent == 4:
+        disk = [f"Error: {send}", "slept"] * 3
+    elif sent == 5:
+        disk.append(RETRY)
+    with faulty_service(shell, fault):
+        assert results(shell) == {
+            "balance": (read, [f"Error: {unread}"]),
+            "disk": (sent, disk),
+            "prometheus": (0, [f"Error: {unread}", "msgctl_up 0"]),
+            "nagios": (3, ["UNKNOWN: the balance was not read"]),
+            "daily job": (job, [f"Error: {ended}"]),
+            "login": (1, [f"Error: {send}", "Access denied"]),
+        }
+
+
+def test_recipes_report_a_full_disk_and_delete_old_metrics(tmp_path: Path) -> None:
+    with sandbox(credits=99) as service, ExitStack() as stack:
         before = ":"
         try:
             disk = stack.enter_context(mounted(tmp_path / "disk", "1m"))
         except pytest.skip.Exception:
             before = NO_WRITES
         shell = prepared(tmp_path / "disk")
+        del shell.variables["MSGCTL_PROFILE"]
+        shell.variables |= {**service.variables, "MSGCTL_STORE": str(tmp_path / "disk" / "store.sqlite3")}
         (tmp_path / "disk" / "msgctl.prom").write_text("msgctl_up 1\n")
-        if before != NO_WRITES:
+        if before == ":":
             disk.fill()
-        yield shell, before
+        done = results(shell, before)
+        no_space = "Error: Cannot use the store {}: database or disk is full; nothing was sent"
+        if before != ":":
+            no_space = no_space.replace("database or disk is full", "disk I/O error")
+        assert done == {
+            "balance": (6, ["Error: 99 credits left, fewer than 100"]),
+            "disk": (3, [no_space.format("~/.local/state/msgctl/alarms.sqlite3")]),
+            "prometheus": (1, []),
+            "nagios": (2, ["CRITICAL: fewer than 100 credits"]),
+            "daily job": (3, [no_space.format("~/store.sqlite3")]),
+            "login": (1, ["Error: --code is missing; nothing was changed", "Access denied"]),
+        }
+        assert list((tmp_path / "disk").glob("*.prom*")) == []
 
 
 def test_alarms_report_a_low_balance_even_without_a_home(shell: Shell) -> None:
-    assert alarms(shell) == ("", 0, "msgctl_up 1\nmsgctl_credits 1000\n", (0, ""))
+    def alarms() -> list[tuple[int, str]]:
+        return [shell.run(f"unset HOME\n{SCRIPTS[name]}", "sh") for name in ("balance", "prometheus", "nagios")]
+
+    good = (0, "OK: at least 100 credits\n")
+    assert alarms() == [(0, ""), (0, "msgctl_up 1\nmsgctl_credits 1000\n"), good]
     shell.run("msgctl sandbox credit 99")
-    shown = "msgctl_up 1\nmsgctl_credits 99\n"
-    assert alarms(shell, "unset HOME") == ("Credits are running low\n", 2, shown, (0, ""))
-
-
-def test_alarms_report_a_service_that_is_not_reached_differently_from_a_low_balance(shell: Shell) -> None:
-    shell.unreachable()
-    balance, nagios, metrics, (code, printed) = alarms(shell)
-    assert (balance, nagios, metrics) == ("", 3, "msgctl_up 0\n")
-    assert (code, printed.count("slept")) == (4, 3)
-
-
-def test_alarms_report_a_refused_key(shell: Shell, service: Service) -> None:
-    service.always(respond({"error": 1, "msg": "Unauthorized"}, 401))
-    shell.unreachable()
-    shell.variables["MSGCTL_BASE_URL"] = service.base_url
-    balance, nagios, metrics, (code, printed) = alarms(shell)
-    assert "The balance is not known: Error" in balance
-    assert (nagios, metrics) == (3, "msgctl_up 0\n")
-    assert (code, "Error" in printed, "slept" in printed) == (1, True, False)
+    error = "Error: 99 credits left, fewer than 100\nTop up before you send more.\n"
+    low = (2, "CRITICAL: fewer than 100 credits\n")
+    assert alarms() == [(6, error), (0, "msgctl_up 1\nmsgctl_credits 99\n"), low]
 
 
 def test_alarms_report_a_missing_command(shell: Shell) -> None:
     shell.program("msgctl", "echo 'msgctl: not found' >&2; exit 127")
-    balance, nagios, metrics, disk = alarms(shell)
-    assert balance == "The balance is not known: msgctl: not found\n"
-    assert (nagios, metrics) == (3, "msgctl_up 0\n")
-    assert disk == (127, "msgctl: not found\n")
+    assert shell.run(BALANCE, "sh") == (127, "msgctl: not found\n")
+    assert shell.run(DISK, "sh") == (127, "msgctl: not found\n")
+    assert shell.run(SCRIPTS["prometheus"], "sh") == (0, "msgctl: not found\nmsgctl_up 0\n")
+    assert shell.run(SCRIPTS["nagios"], "sh")[0] == 3
 
 
-def test_alarms_work_on_a_full_disk_and_delete_old_metrics(on_full_disk: tuple[Shell, str], service: Service) -> None:
-    shell, before = on_full_disk
-    service.always(respond({"status": "99"}))
-    shell.unreachable()
-    shell.variables["MSGCTL_BASE_URL"] = service.base_url
-    balance, nagios, metrics, (code, printed) = alarms(shell, before)
-    assert (balance, nagios, metrics) == ("Credits are running low\n", 2, "")
-    assert shell.run("ls *.prom* 2> /dev/null || true")[1] == ""
-    assert (code, "nothing was sent" in printed) == (3, True)
+def test_the_disk_alarm_is_sent_if_the_database_of_other_machines_is_down(shell: Shell) -> None:
+    del shell.variables["MSGCTL_PROFILE"]
+    with sandbox() as service:
+        shell.variables |= {**service.variables, "MSGCTL_STORE": "postgresql://msgctl@127.0.0.1:9/msgctl"}
+        assert [shell.run(DISK, "sh") for _ in range(2)] == [(0, "")] * 2
+        assert len(service.inbox()) == 1
 
 
 def test_the_disk_alarm_is_sent_once_a_day_by_each_host(shell: Shell) -> None:
@@ -129,12 +220,14 @@ def test_the_disk_alarm_is_sent_once_a_day_by_each_host(shell: Shell) -> None:
     assert shell.run(PHONES)[1] == "phone\n" + "573001234567\n" * 2
 
 
-def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None:
+def test_the_disk_alarm_whose_response_is_lost_is_repeated_only_on_request(shell: Shell) -> None:
     shell.run("msgctl sandbox fault drop:next=1:/send-sms")
     for _ in range(2):
         code, printed = shell.run(DISK, "sh")
-        assert (code, "slept" in printed) == (5, False)
+        assert (code, RETRY in printed, "slept" in printed) == (5, True, False)
     assert shell.run(PHONES)[1] == "phone\n573001234567\n"
+    assert shell.run(f"set -- --resend-unknown\n{DISK}", "sh") == (0, "")
+    assert shell.run(PHONES)[1] == "phone\n" + "573001234567\n" * 2
 
 
 def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shell) -> None:
@@ -154,19 +247,15 @@ def test_tests_run_beside_a_sandbox(shell: Shell) -> None:
     assert (code, printed.startswith("http://127.0.0.1:")) == (0, True)
 
 
-def test_the_daily_job_can_be_repeated(shell: Shell, tmp_path: Path) -> None:
-    _, _, command = recipe("A JOB EVERY DAY ON KUBERNETES").partition("[sh, -c, '")
-    command = command.partition("']")[0].replace("/data", shlex.quote(str(tmp_path)))
-    (tmp_path / "today.csv").write_text("phone,name\n573001234567,Ana\n", encoding="utf-8")
-    assert [shell.run(" ".join(command.split()))[0] for _ in range(2)] == [0, 0]
+def test_the_daily_job_can_be_repeated(shell: Shell) -> None:
+    assert [shell.run(SCRIPTS["daily job"])[0] for _ in range(2)] == [0, 0]
     received = json.loads(shell.run("msgctl -q sandbox inbox --json")[1])
-    assert [each["text"] for each in received] == ["Hello Ana"]
+    assert [message["text"] for message in received] == ["Hello Ana"]
 
 
 def test_the_login_accepts_the_right_code(shell: Shell) -> None:
     for code, verdict in (("", "Welcome"), ("1", "Access denied")):
-        script = recipe("A LOGIN WITH A CODE")
-        child = pexpect.spawn("sh", ["-c", script], env=shell.environment, timeout=PATIENCE, encoding="utf-8")
+        child = pexpect.spawn("sh", ["-c", LOGIN], env=shell.environment, timeout=PATIENCE, encoding="utf-8")
         child.expect_exact("Phone number: ")
         child.sendline("573001234567")
         child.expect_exact("Code: ")
@@ -174,9 +263,3 @@ def test_the_login_accepts_the_right_code(shell: Shell) -> None:
         child.expect_exact(verdict)
         child.expect(pexpect.EOF)
         child.close()
-
-
-def test_the_login_denies_access_if_the_service_is_not_reached(shell: Shell) -> None:
-    shell.unreachable()
-    script = f"printf '573001234567\\n' | {{ {recipe('A LOGIN WITH A CODE')} }}"
-    assert shell.run(script, "sh")[1].endswith("Access denied\n")
