@@ -49,7 +49,7 @@ ERROR_VALUES = frozenset(
         "#NULLO!", "#VALORE!", "#RIF!", "#ESPANSIONE!",
     )
 )  # fmt: skip
-"""The error values of Excel and of Google Sheets; those of LibreOffice are also ``Err:502``."""
+"""The error values of Excel and Google Sheets. LibreOffice also writes ``Err:502``."""
 _LIBREOFFICE_ERROR = re.compile(r"(?:Err|Fehler|Erro|Erreur)[.: ]{1,2}5[0-9]{2}", re.IGNORECASE | re.ASCII)
 
 

@@ -209,7 +209,7 @@ def _path(target: str) -> str:
 
 
 class Scan:
-    """What python-calamine does not report: the hidden rows of a sheet that have content, and its error values.
+    """The hidden rows of a sheet that have content, and its error values: python-calamine reports neither.
 
     ``errors`` are by row, and then by column, both from 1. python-calamine returns an empty cell for them.
     """
