@@ -16,7 +16,7 @@ from msgctl.output.result import Document
 from msgctl.text import clean, escape, shorten, storable
 
 MAX_UNKNOWN = 64
-"""Maximum undocumented fields that get a column; a hostile response could have a new field in every entry."""
+"""Maximum undocumented fields of a record that a terminal shows."""
 MAX_REPEATED = 200
 """Maximum characters of a dispatch's field, which is repeated in the row of each entry."""
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
@@ -93,9 +93,7 @@ def rows_of(response: Response) -> Iterator[Row]:
         if record.shape is Shape.DISPATCH and not entries:
             status = "state" if any(field.name == "state" for field in record.entries) else "status"
             entries = [{"id": document.get("id"), status: document.get("status")}]
-        known = [field.name for field in record.fields]
-        others = islice((name for name in document if name not in known), MAX_UNKNOWN)
-        names = [name for name in (*known, *others) if name in document and name != "data"]
+        names = [field.name for field in record.fields if field.name in document and field.name != "data"]
         dispatch = {_beside_entries(name): _short(document[name]) for name in names}
         for entry in entries:
             yield {**dispatch, **entry}
@@ -107,16 +105,11 @@ def _short(value: Any) -> Any:
     return value if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
 
 
-def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
-    """Return the columns of rows, with undocumented fields last."""
+def of_document(record: Record, document: Row) -> tuple[str, ...]:
+    """Return the fields of a record without entries: the documented ones, then those that the service adds."""
     known = of_record(record)
-    hidden = {"data", "metrics", "urlShort", "urlLong", "clicksNumber"}
-    unknown: dict[str, None] = {}
-    for row in rows:
-        for name in row:
-            if name not in known and name not in hidden and len(unknown) < MAX_UNKNOWN:
-                unknown[name] = None
-    return (*known, *unknown)
+    others = (name for name in document if name not in known and name not in ("data", "metrics"))
+    return (*known, *islice(others, MAX_UNKNOWN))
 
 
 def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:

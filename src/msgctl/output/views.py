@@ -69,7 +69,7 @@ MAX_TEXT = 200_000
 MIN_TEXT = 200
 
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
-"""The first fields of responses. Undocumented fields follow, then the texts."""
+"""The first fields of responses. The undocumented fields of a record follow, then the texts."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
 _DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4}
 _OWN = {
@@ -236,13 +236,10 @@ def _responses(
     responses = result.responses
     record = responses[0].operation.record
     if record.entries or record.shape is Shape.STATES:
-        known = [field.name for field in record.entries or record.fields]
-        _, rows = fields.table(responses, ())
-        of_rows = fields.columns_of(record, rows)
-        rows = list(_shortened(rows))
-        names = _in_order([*known, *of_rows[len(fields.of_record(record)) :]], record)
+        names = _in_order([field.name for field in record.entries or record.fields], record)
         columns = [Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names]
-        yield from listing(columns, rows, now, width, words)
+        _, rows = fields.table(responses, ())
+        yield from listing(columns, list(_shortened(rows)), now, width, words)
         return
     for response in responses:
         document = response.document
@@ -252,7 +249,7 @@ def _responses(
             period = f"{result.values.get('since')} to {result.values.get('until')}"
             yield from _statistics(document, period, width)
         else:
-            names = _in_order(fields.columns_of(record, [document]), record)
+            names = _in_order(fields.of_document(record, document), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
             if remaining := [name for name in filled if not (with_verdict and _is_in_verdict(record, name))]:
                 yield _record(document, remaining, now)
