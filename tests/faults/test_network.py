@@ -16,6 +16,7 @@ import trustme
 from conftest import KEY
 from msgctl.http.network import proxy_for
 from msgctl.http.transport import ascii_url
+from support import PATIENCE
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
 from support.service import Service, certified, proxying, raw, respond, running
@@ -200,7 +201,7 @@ def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: p
     released = threading.Event()
 
     def slow(*arguments: Any, **more: Any) -> Any:
-        released.wait(20)
+        released.wait(PATIENCE)
         return lookup(*arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
@@ -210,7 +211,7 @@ def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: p
     assert time.monotonic() - begun < 10, "the time limit applies to a lookup"
     released.set()
     for thread in set(threading.enumerate()) - before:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert (outcome.error["reason"], outcome.error["nothing_sent"]) == ("not_reached", True)
     assert service.received == []
 

@@ -110,7 +110,7 @@ def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
     os.close(write_end)
     with open(read_end, "rb") as pipe:  # noqa: PTH123 (a descriptor has no path)
         assert json.loads(pipe.read()) == LONG
-    assert child.wait(60) == 0
+    assert child.wait(PATIENCE) == 0
 
 
 def test_a_key_command_reads_nothing_from_the_standard_input_of_msgctl(service: Service) -> None:
@@ -182,7 +182,7 @@ def test_ctrl_c_before_the_request_is_sent_reports_that_nothing_was_sent(
         monkeypatch.setenv("MSGCTL_BASE_URL", mute.base_url.replace("http:", "https:"))
         mute.always(then(lambda _: reached.set(), silent))  # the TLS handshake has begun, and never ends
         with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
-            assert reached.wait(30)
+            assert reached.wait(PATIENCE)
             interrupted(child)
 
 

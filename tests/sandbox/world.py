@@ -18,11 +18,10 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import respond
+from support import PATIENCE
 
 NOON = 1_795_262_400.0
 """2026-11-21T12:00:00Z."""
-PATIENCE = 20.0
-"""Seconds after which a socket gives up, so that a broken test ends."""
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 JSON = {"content-type": "application/json"}

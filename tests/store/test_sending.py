@@ -442,7 +442,7 @@ def test_a_job_waits_while_the_service_is_not_reached(tmp_path: Path, monkeypatc
         settings, client = replace(SETTINGS, concurrency=1), cast(Client, UnreachableClient(tmp_path / "sends"))
         threads = Sender(store, owners.take(store, job), settings, lambda: client)
         threads.start()
-        assert threads.wait(60)
+        assert threads.wait(PATIENCE)
         assert threads.finish()[0].state == "done"
     waits = [later - earlier for earlier, later in pairwise(UnreachableClient.times)][:MAX_WAITS]
     assert all(wait >= 0.05 for wait in waits)
@@ -538,7 +538,7 @@ def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_en
         settings = replace(SETTINGS, concurrency=2)
         threads = Sender(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
         threads.start()
-        assert threads.wait(60)
+        assert threads.wait(PATIENCE)
         assert threads.finish()[0].accepted == 4
     assert len(later) == 3  # the transaction that failed, and two at the end: the outcomes, and the job's state
 

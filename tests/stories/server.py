@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 
+from support import PATIENCE
 from support.service import Behaviour, Received, Service, accepted, hang_up, respond, silent
 
 READS = ("/balance", "/messages-state", "/url/short-statistic")
@@ -80,7 +81,7 @@ class Server(Service):
 
     def _wait(self, connection: socket.socket) -> None:
         request = self.received[-1]
-        self.released.wait(20)
+        self.released.wait(PATIENCE)
         respond(accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})(connection)
 
 
