@@ -327,7 +327,7 @@ def _first_version(log: Path) -> tuple[int | None, int]:
 
     It is None if SQLite ignores the log, or if it has no page 1. (https://www.sqlite.org/fileformat2.html#walformat)
     """
-    with suppress(FileNotFoundError, struct.error), log.open("rb") as file:  # there is none, or it is cut
+    with suppress(FileNotFoundError, struct.error), log.open("rb") as file:  # no log, or a short one
         header = file.read(32)
         magic, _, page_size, _, *salts = struct.unpack(">6I", header[:24])
         order = {0x377F0682: "<", 0x377F0683: ">"}.get(magic, "")
