@@ -231,8 +231,8 @@ class History:
         settings = Settings.load(job.settings)
         if is_resumed and canary_left(store, settings, job) == 0:
             settings = replace(settings, is_past_canary=True)
+            self._happened("continued", number)  # before it is stored, because the process may be stopped in between
             owners.change_settings(store, number, settings.dump(), due=job.due)
-            self._happened("continued", number)
         sending = owners.take(store, number, state=state)
         self._happened("taken", number, str(sending.job.epoch))
         if "cancelled" in (job.state, job.stopping):

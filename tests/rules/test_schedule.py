@@ -183,12 +183,6 @@ def test_a_time_without_a_date_is_on_the_next_day_that_has_this_time() -> None:
     assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
 
 
-def test_at_is_later_than_now() -> None:
-    assert parse_at(f"{NOW + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}Z", None, NOW) == NOW + timedelta(seconds=1)
-    with pytest.raises(UsageError, match="in the past"):
-        parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
-
-
 def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with monkeypatch.context() as patch:

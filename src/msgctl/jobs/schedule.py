@@ -155,16 +155,14 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """Return the instant of ``--at``.
 
     Without an offset, the time is in ``local_zone``; None is this machine's time zone. If the clocks go back, it is the
-    first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or is
-    in the past, and ConfigurationError if the zone does not exist.
+    first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist, and
+    ConfigurationError if the zone does not exist.
     """
     written = " ".join(text.split())
     moment = _named(written, local_zone, now) if ":" in text else None
     if moment is None:
         hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
         raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
-    if moment <= now:
-        raise UsageError(f"--at {quote(text)} is in the past", "Leave out --at to send now.")
     return moment
 
 

@@ -89,7 +89,7 @@ class Bulk:
             timezone=profile.timezone,
             **options.values(),
         )
-        self._due = self._due_time()
+        self._begins, self._due = self._times()
         self._cells = PhoneCells(
             numbers.code(context), sms=operation.channel == "sms", check=not numbers.no_number_check
         )
@@ -105,6 +105,7 @@ class Bulk:
         if not self._lists_rows:
             context.check_fields(plans.COLUMNS if context.options.dry_run else JOB_FIELDS)
         if self._rules.test_to is not None:
+            self._check_time()
             return self._send_test(self._rules.test_to)
         store, account = context.store, context.profile.account
         removal.tidy(store)
@@ -114,6 +115,7 @@ class Bulk:
             importer = self._import(number)
             job = self._namesake(importer)
             if job is None:
+                self._check_time()
                 if (dry_run := self._approve(number, importer)) is not None:
                     is_listed = self._lists_rows
                     return dry_run
@@ -156,19 +158,26 @@ class Bulk:
 
     # --- the file
 
-    def _due_time(self) -> float | None:
-        """Return when the job will begin, in seconds since 1970; None for now. Raises UsageError."""
+    def _times(self) -> tuple[float | None, float | None]:
+        """Return --at, and when the job will begin, in seconds since 1970; None for now. Raises UsageError."""
         settings = self._settings
         if settings.days is not None and settings.window is None:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
         if settings.at is None and settings.window is None:
-            return None
+            return None, None
         clock, begins = self._context.store.clock, None
         now = clock()
         if settings.at is not None:
             begins = parse_at(settings.at, settings.zone, datetime.fromtimestamp(now, UTC)).timestamp()
         opens = settings.hours(clock).closed_until(begins or now)
-        return begins if opens is None else opens
+        return begins, begins if opens is None else opens
+
+    def _check_time(self) -> None:
+        """Raise UsageError if --at is in the past. For the job of an earlier run of this command, it is no error."""
+        if self._begins is not None and self._begins <= self._context.store.clock():
+            raise UsageError(
+                f"--at {values.quote(self._settings.at or '')} is in the past", "Leave out --at to send now."
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
