@@ -20,4 +20,4 @@ One run, ``msgctl sms send 573001234567 -m Hola``:
 5. The store commits the outcomes. ``output.printer`` prints the result, or ``cli.shell.errors`` the error.
 """
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

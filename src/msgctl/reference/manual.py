@@ -28,7 +28,7 @@ from msgctl import __version__
 from msgctl.operations import Effect
 from msgctl.reference.description import Node, Parameter
 
-DATE = "2026-11-24"
+DATE = "2026-11-27"
 """The date on the pages, fixed so that every run writes the same files."""
 
 PAGES = Path(__file__).parent / "pages"
