@@ -359,6 +359,13 @@ def without_frames(error: MsgctlError) -> MsgctlError:
     return error
 
 
+def of_thread(error: Exception) -> MsgctlError:
+    """Return the error that a thread reports for an exception, without its traceback."""
+    if not isinstance(error, MsgctlError):
+        error = unexpected(error, is_sent=False)
+    return without_frames(error)
+
+
 def unexpected(error: Exception, *, is_sent: bool) -> MsgctlError:
     """Return the error for a bug in msgctl, or for a system resource that is used up.
 

@@ -13,7 +13,7 @@ from faults.sessions import PostgreSQLStores
 from faults.simulation import Simulation, simulating
 from msgctl.errors import NotReachedError, OutcomeUnknownError
 from msgctl.jobs.limits import canary_left
-from msgctl.jobs.requests import RequestResult, send
+from msgctl.jobs.requests import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
 from msgctl.store.batches import Sending
@@ -21,7 +21,7 @@ from msgctl.store.database import Database
 from msgctl.store.jobs import Job
 from msgctl.store.people import opted_out
 from msgctl.store.postgresql import PostgreSQL
-from msgctl.store.results import NEWEST, Charges, add_to_counts, charges
+from msgctl.store.results import NEWEST, Charges, RequestOutcome, add_to_counts, charges
 from msgctl.store.schema import STATES
 from msgctl.store.store import Store
 from support.postgres import Cluster
@@ -72,10 +72,10 @@ def _retried(db: Database, job: int) -> None:
     add_to_counts(db, job, Counter(sending=-lost, pending=lost))
 
 
-def _unknown_is_not_sent(*given: object) -> RequestResult:
-    outcome = send(*given)  # type: ignore[arg-type]
+def _unknown_is_not_sent(*given: object) -> RequestOutcome:
+    outcome = make(*given)  # type: ignore[arg-type]
     if isinstance(outcome.error, OutcomeUnknownError):
-        return RequestResult(outcome.intent, outcome.started, error=NotReachedError("no response"))
+        return outcome._replace(rows=(), error=NotReachedError("no response"))
     return outcome
 
 
@@ -98,7 +98,7 @@ FAULTS = {
     "no fence": ("msgctl.store.batches.Sending._fence", _no_fence),
     "requests in flight are retried": ("msgctl.store.results.lose", _retried),
     "requests in flight are forgotten": ("msgctl.store.results.lose", lambda *_: None),
-    "a lost response is not sent": ("msgctl.jobs.sending.send", _unknown_is_not_sent),
+    "a lost response is not sent": ("msgctl.jobs.sending.make", _unknown_is_not_sent),
     "intents do not expire": ("msgctl.store.batches.INTENT_LIFE", 1e9),
     "a slow commit stops a job": ("msgctl.store.batches.OLD", 1e9),
     "an opt-out of calls counts for SMS": ("msgctl.store.people.opted_out", _opted_out_of_anything),

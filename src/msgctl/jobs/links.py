@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from msgctl import operations, values
-from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, unexpected, without_frames
+from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, of_thread
 from msgctl.http.client import Client
 from msgctl.http.request import Request, build
 from msgctl.jsontext import Number
@@ -139,10 +139,8 @@ def in_order(
     def value_of(link: Link) -> Value | MsgctlError:
         try:
             return find(thread.client, link)
-        except MsgctlError as error:
-            return without_frames(error)
         except Exception as error:  # noqa: BLE001 (one link must not end the others)
-            return without_frames(unexpected(error, is_sent=False))
+            return of_thread(error)
 
     pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
     try:

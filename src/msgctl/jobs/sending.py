@@ -38,12 +38,12 @@ from msgctl.errors import (
     StoreNotReachedError,
     TurnedAwayError,
     no_more,
-    unexpected,
+    of_thread,
 )
 from msgctl.http.client import Client
 from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, canary_left, limits_of
-from msgctl.jobs.requests import RequestResult, completed, send
+from msgctl.jobs.requests import make
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
@@ -68,7 +68,7 @@ MAX_LATE = 4
 class _Message(NamedTuple):
     """A sender's message to the writer: an outcome, its queue for the next intent, or its end."""
 
-    outcome: RequestResult | None = None
+    outcome: RequestOutcome | None = None
     turn: SimpleQueue[Intent | None] | None = None
     ended: int = 0
 
@@ -191,17 +191,17 @@ class Sender:
             finally:
                 client.close()
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
-            self.stop(Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error, is_sent=False))
+            self.stop(Why.CONFIGURATION, of_thread(error))
         finally:
             self._messages.put(_Message(ended=1))
 
-    def _send(self, client: Client, intent: Intent) -> RequestResult:
+    def _send(self, client: Client, intent: Intent) -> RequestOutcome:
         started = self._monotonic()
         if boot_time() > intent.expires:
-            return RequestResult(intent, started, error=self._too_slow())
+            return RequestOutcome(intent, (), started, self._too_slow())
         if self._stopping.is_set() or self._backoff.delay(started) or not self._hours.is_open():
-            return RequestResult(intent, started)
-        return send(client, self._operation, self._settings, intent, started)
+            return RequestOutcome(intent, (), started)
+        return make(client, self._operation, self._settings, intent, started)
 
     def _too_slow(self) -> StoreNotReachedError:
         return StoreNotReachedError(
@@ -223,9 +223,7 @@ class Sender:
                     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
                     self._abandon(why, error)
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
-            self._abandon(
-                Why.CONFIGURATION, error if isinstance(error, MsgctlError) else unexpected(error, is_sent=False)
-            )
+            self._abandon(Why.CONFIGURATION, of_thread(error))
         finally:
             self._ended.set()
 
@@ -235,15 +233,15 @@ class Sender:
         self._timeout = None
         self._serve([None] * len(self._waiting))
 
-    def _keep(self, outcomes: Sequence[RequestResult]) -> None:
+    def _keep(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Keep outcomes for `finish`: the store is lost, or another process has taken the job over."""
         self._is_lost = True
-        self._unwritten += completed(outcomes)
+        self._unwritten += _sent(outcomes)
         self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
 
-    def _received(self) -> list[RequestResult]:
+    def _received(self) -> list[RequestOutcome]:
         """Wait for outcomes, or until waiting senders may get work; return the outcomes."""
-        outcomes: list[RequestResult] = []
+        outcomes: list[RequestOutcome] = []
         timeout, end = self._timeout, None
         with suppress(Empty):
             for _ in range(MAX_TOGETHER):
@@ -260,7 +258,7 @@ class Sender:
                     timeout = max(0.0, end - now)
         return outcomes
 
-    def _commit(self, outcomes: Sequence[RequestResult]) -> None:
+    def _commit(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
         for outcome in outcomes:
             self._count(outcome)
@@ -272,7 +270,7 @@ class Sender:
         began = self._monotonic()
         try:
             with self._sending.batch(self._rules(), wanted=len(self._waiting)):
-                self._sending.record(completed(outcomes))
+                self._sending.record(_sent(outcomes))
                 self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
                 self._intend(intents)
             ready = self._sending.renewed(intents, self._operation.channel)
@@ -288,7 +286,7 @@ class Sender:
             requests = {intent.request for intent in ready}
             for intent in intents:
                 if intent.request not in requests:
-                    self._messages.put(_Message(RequestResult(intent, began)))
+                    self._messages.put(_Message(RequestOutcome(intent, (), began)))
         if not self._in_flight and (self._stopping.is_set() or self._is_done):
             self._serve([None] * len(self._waiting))
 
@@ -301,7 +299,7 @@ class Sender:
         """Return the rules that leave out recipients of the next requests."""
         return limits_of(self._settings, self._frequency, self._store.clock())
 
-    def _count(self, outcome: RequestResult) -> None:
+    def _count(self, outcome: RequestOutcome) -> None:
         """Count the outcome of a request: failures in a row, waits after 429, and credits."""
         intent, error = self._in_flight.pop(outcome.intent.request), outcome.error
         if self._budget:
@@ -385,3 +383,8 @@ class Sender:
         """Stop unless a request is in flight: if it is not sent, its recipients are pending again."""
         if not (intents or self._in_flight):
             self.stop(why)
+
+
+def _sent(outcomes: Sequence[RequestOutcome]) -> list[RequestOutcome]:
+    """Return the outcomes of requests that were sent."""
+    return [outcome for outcome in outcomes if outcome.rows]

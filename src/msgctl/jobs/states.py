@@ -11,7 +11,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from msgctl import operations
-from msgctl.errors import MsgctlError, unexpected, without_frames
+from msgctl.errors import MsgctlError, of_thread
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
@@ -135,10 +135,8 @@ class Poller:
         try:
             document = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document
             return _Polled(group, states(document["data"], [sent.phone or "" for sent in group], self._added))
-        except MsgctlError as error:
-            return _Polled(group, error=without_frames(error))
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return _Polled(group, error=without_frames(unexpected(error, is_sent=False)))
+            return _Polled(group, error=of_thread(error))
         finally:
             self._clients.put(client)
 

@@ -127,10 +127,11 @@ class Sending:
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store the outcomes of requests that were intended in an earlier batch."""
         self._changes.update(results.record(self._db, self.job.number, outcomes))
-        for intent, rows in outcomes:
-            for row in rows:
-                if row.outcome == "accepted" and row.credits and intent.cost:
-                    self._highest_price = max(self._highest_price, -(-row.credits // intent.cost))
+        for outcome in outcomes:
+            cost = outcome.intent.cost
+            for row in outcome.rows:
+                if row.outcome == "accepted" and row.credits and cost:
+                    self._highest_price = max(self._highest_price, -(-row.credits // cost))
 
     def record_late(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes after LostJobError, each only if its row still has that request. Not in a batch."""
@@ -190,7 +191,8 @@ class Sending:
         try:
             with self.batch(Limits("")):
                 self.give_back(unsent)
-                self.record([each for each in outcomes if results.is_sending(self._db, self.job.number, each.intent)])
+                number = self.job.number
+                self.record([request for request in outcomes if results.is_sending(self._db, number, request.intent)])
         except LostJobError:
             self.record_late(outcomes)
             raise

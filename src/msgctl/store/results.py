@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgctl.errors import MsgctlError
 from msgctl.outcomes.judge import Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
@@ -50,10 +51,23 @@ class Intent(NamedTuple):
 
 
 class RequestOutcome(NamedTuple):
-    """The outcomes of a request in the order of its lines."""
+    """The outcomes of a request in the order of its lines. Without ``rows``, it was not sent.
+
+    ``error`` is its error, which the store does not keep. ``started`` is when it began, on the monotonic clock.
+    """
 
     intent: Intent
-    rows: Sequence[Outcome]
+    rows: Sequence[Outcome] = ()
+    started: float = 0.0
+    error: MsgctlError | None = None
+
+    @property
+    def failure(self) -> str:
+        """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
+        outcomes = {row.outcome for row in self.rows}
+        if len(outcomes) != 1 or "accepted" in outcomes:
+            return ""
+        return outcomes.pop()
 
 
 def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:
@@ -113,8 +127,8 @@ def add_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
 
 def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
     """Store the late outcome of one recipient, unless another process has stored it."""
-    intent, (row,) = result
-    (line,) = intent.lines
+    intent = result.intent
+    (row,), (line,) = result.rows, intent.lines
     changed = db.change(
         """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
         WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown' AND error = ?""",
@@ -201,9 +215,10 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
 def add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
     """Add the messages and credits of new outcomes to the sums of a job. Called in the transaction that stores them."""
     sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for intent, rows in results:
+    for result in results:
+        intent = result.intent
         time = intent.time // QUARTER * QUARTER
-        for phone, row in zip(intent.phones, rows, strict=True):
+        for phone, row in zip(intent.phones, result.rows, strict=True):
             if row.outcome == "accepted" or row.credits:
                 total = sums[time, country_of(phone) or ""]
                 total[0] += row.outcome == "accepted"
