@@ -84,7 +84,7 @@ def test_a_key_command_that_prints_without_end_exits_with_3(tool: Tool, server: 
 @in_a_terminal
 def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     with_command(server, "printf 'Passphrase? ' >&2; read -r phrase; echo key-of-$phrase")
-    terminal = Terminal("balance", "-p", "main")
-    terminal.answer("Passphrase? ", b"ana\n")
-    assert terminal.end() == 0
-    assert credentials(server) == ("1", "key-of-ana")
+    with Terminal("balance", "-p", "main") as terminal:
+        terminal.answer("Passphrase? ", b"ana\n")
+        assert terminal.end() == 0
+        assert credentials(server) == ("1", "key-of-ana")

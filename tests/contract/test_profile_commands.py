@@ -65,23 +65,23 @@ def test_no_option_takes_the_key(tool: Tool) -> None:
 
 @in_a_terminal
 def test_on_a_terminal_missing_values_are_prompted_for_until_they_are_valid() -> None:
-    terminal = Terminal("profile", "add", "main")
-    terminal.answer("Base URL: ", b"service.example\n")
-    terminal.answer("Base URL: ", URL.encode() + b"\n")
-    terminal.answer("Client: ", b"twelve\n")
-    terminal.answer("Client: ", b"12\n")
-    terminal.answer("Key: ", KEY.encode() + b"\n")
-    assert terminal.end() == 0
-    assert not shows_key(terminal.shown)
-    assert written()["profiles"]["main"] == {**SAVED, "client": 12}
+    with Terminal("profile", "add", "main") as terminal:
+        terminal.answer("Base URL: ", b"service.example\n")
+        terminal.answer("Base URL: ", URL.encode() + b"\n")
+        terminal.answer("Client: ", b"twelve\n")
+        terminal.answer("Client: ", b"12\n")
+        terminal.answer("Key: ", KEY.encode() + b"\n")
+        assert terminal.end() == 0
+        assert not shows_key(terminal.shown)
+        assert written()["profiles"]["main"] == {**SAVED, "client": 12}
 
 
 @in_a_terminal
 def test_without_a_key_nothing_is_saved() -> None:
-    terminal = Terminal("profile", "add", "main", *ACCOUNT)
-    terminal.answer("Key: ", b"\n")
-    assert terminal.end() == 2
-    assert not config_file().exists()
+    with Terminal("profile", "add", "main", *ACCOUNT) as terminal:
+        terminal.answer("Key: ", b"\n")
+        assert terminal.end() == 2
+        assert not config_file().exists()
 
 
 # --- profile set

@@ -39,10 +39,10 @@ def test_no_control_character_of_a_response_reaches_the_terminal(
     body: bytes, flags: tuple[str, ...], service: Service
 ) -> None:
     service.will(of_controls(body))
-    terminal = Terminal("--no-color", *flags, "balance")
-    assert terminal.end() == 1
-    assert unsafe(terminal.shown.decode().replace("\r\n", "\n")) == set()
-    assert (b"X-Odd: \\" in terminal.shown) == ("-vv" in flags)
+    with Terminal("--no-color", *flags, "balance") as terminal:
+        assert terminal.end() == 1
+        assert unsafe(terminal.shown.decode().replace("\r\n", "\n")) == set()
+        assert (b"X-Odd: \\" in terminal.shown) == ("-vv" in flags)
 
 
 @in_a_terminal
@@ -51,10 +51,10 @@ def test_no_control_character_of_a_request_reaches_the_terminal(service: Service
     above_ascii = "".join(char for char in CONTROLS if char > "\x7f")
     body.write_text(json.dumps({"phone": "1", "body": [above_ascii]}, ensure_ascii=False), encoding="utf-8")
     service.will(respond({"id": "d1", "status": "sent"}))
-    terminal = Terminal("--no-color", "-vv", "chatapp", "send", "--template", "t", "--body", str(body))
-    assert terminal.end() == 0
-    assert unsafe(terminal.shown.decode().replace("\r\n", "\n")) == set()
-    assert b"\\u202e" in terminal.shown
+    with Terminal("--no-color", "-vv", "chatapp", "send", "--template", "t", "--body", str(body)) as terminal:
+        assert terminal.end() == 0
+        assert unsafe(terminal.shown.decode().replace("\r\n", "\n")) == set()
+        assert b"\\u202e" in terminal.shown
 
 
 PLAIN = {f"X-{number}": "v" for number in range(150)}

@@ -21,7 +21,7 @@ from support import PATIENCE
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Behaviour, Service, respond, running, silent, then
-from support.tool import Outcome, process
+from support.tool import Outcome, process, started
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
 RECORD = SENDS["sms send"].record
@@ -106,11 +106,11 @@ def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
     service.will(respond(LONG))
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    child = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split(), "--json"], stdout=write_end)
-    os.close(write_end)
-    with open(read_end, "rb") as pipe:  # noqa: PTH123 (a descriptor has no path)
-        assert json.loads(pipe.read()) == LONG
-    assert child.wait(PATIENCE) == 0
+    with started([sys.executable, "-m", "msgctl", *SEND.split(), "--json"], stdout=write_end) as child:
+        os.close(write_end)
+        with open(read_end, "rb") as pipe:  # noqa: PTH123 (a descriptor has no path)
+            assert json.loads(pipe.read()) == LONG
+        assert child.wait(PATIENCE) == 0
 
 
 def test_a_key_command_reads_nothing_from_the_standard_input_of_msgctl(service: Service) -> None:
@@ -137,7 +137,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     os.write(write_end, pieces[0])
-    with subprocess.Popen([sys.executable, "-m", "msgctl", *line.split()], stdin=read_end):
+    with started([sys.executable, "-m", "msgctl", *line.split()], stdin=read_end):
         while fcntl.ioctl(read_end, termios.FIONREAD, bytes(4)) != bytes(4):  # until the first piece was read
             time.sleep(0.005)
         os.close(read_end)
@@ -160,7 +160,7 @@ def test_ctrl_c_while_a_key_command_runs_reports_that_nothing_was_sent(server: S
     os.mkfifo(tmp_path / "started")
     command = f"key_command = 'echo > {tmp_path}/started; exec sleep 30 2>&-'"
     write_config(f'default_profile = "main"\n{table("main", command, base_url=server.base_url, key=None)}')
-    with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
+    with started([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
         (tmp_path / "started").read_bytes()
         interrupted(child)
     assert server.connections == 0
@@ -170,7 +170,7 @@ def test_ctrl_c_while_the_message_is_read_reports_that_nothing_was_sent(service:
     message = tmp_path / "message"
     os.mkfifo(message)
     command = [sys.executable, "-m", "msgctl", "sms", "send", PHONE, "--message-file", str(message)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as child, message.open("w"):  # as soon as it is read
+    with started(command, stderr=subprocess.PIPE) as child, message.open("w"):  # as soon as it is read
         interrupted(child)
 
 
@@ -181,7 +181,7 @@ def test_ctrl_c_before_the_request_is_sent_reports_that_nothing_was_sent(
     with running(blind=True) as mute:
         monkeypatch.setenv("MSGCTL_BASE_URL", mute.base_url.replace("http:", "https:"))
         mute.always(then(lambda _: reached.set(), silent))  # the TLS handshake has begun, and never ends
-        with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
+        with started([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
             assert reached.wait(PATIENCE)
             interrupted(child)
 

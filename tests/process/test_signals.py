@@ -25,7 +25,7 @@ from support.files import config_file, table, write_config
 from support.runs import DOCUMENTED, NEVER_PRINTED, ended_well
 from support.service import Service, respond, silent
 from support.terminal import RUN, Terminal, in_a_terminal
-from support.tool import Tool
+from support.tool import Tool, started
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SEND = SENDS["sms send"].line
@@ -57,7 +57,7 @@ def moments(example: Example) -> list[tuple[signal.Signals, int]]:
 @pytest.mark.parametrize("module", ["gc", "typer"])
 def test_ctrl_c_while_modules_load_ends_with_130(module: str) -> None:
     command = [sys.executable, "-v", "-m", "msgctl", "balance"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
+    with started(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
         assert child.stderr is not None
         loaded = next(line for line in child.stderr if re.match(rf"import '{re.escape(module)}' ", line))
         child.send_signal(signal.SIGINT)
@@ -70,7 +70,7 @@ def test_ctrl_c_while_modules_load_ends_with_130(module: str) -> None:
 def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Example) -> None:
     for number, lines in moments(example):
         command = [RUN[0], "-v", *RUN[1:], *example.arguments]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
+        with started(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
             assert child.stdout is not None
             assert child.stderr is not None
             # Before msgctl's first import, Python itself handles a signal.
@@ -93,17 +93,17 @@ def signalled_at_its_request(
 ) -> tuple[int, str]:
     """Run a command, and send it a signal when its first request has arrived, before the response."""
     children: list[subprocess.Popen[bytes]] = []
-    started = threading.Event()
+    has_child = threading.Event()
 
     def stop(connection: socket.socket) -> None:
-        assert started.wait(PATIENCE)
+        assert has_child.wait(PATIENCE)
         children[0].send_signal(number)
         READABLE(connection)
 
     world.always(stop)
-    with subprocess.Popen(command, stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
+    with started(command, stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
         children.append(child)
-        started.set()
+        has_child.set()
         _, stderr_text = child.communicate(stdin, PATIENCE)
     return child.returncode, stderr_text.decode()
 
@@ -141,31 +141,37 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(ignored: signal.Signals,
 
 # --- on a terminal
 
+ADD = "profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1"
+
 
 @in_a_terminal
 @each_signal
 def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> None:
     before = config_file().read_bytes()
-    tty = Terminal("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20)
-    assert tty.read_until(b"Key: $")
-    tty.process.send_signal(number)
-    assert tty.end() == 130
-    assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
-    assert config_file().read_bytes() == before
+    with Terminal(
+        "profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20
+    ) as tty:
+        assert tty.read_until(b"Key: $")
+        tty.process.send_signal(number)
+        assert tty.end() == 130
+        assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
+        assert config_file().read_bytes() == before
 
 
 @in_a_terminal
 def test_ctrl_z_is_ignored_while_a_key_is_typed() -> None:
     """A shell would turn the echo on again after Ctrl-Z."""
-    tty = Terminal("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20)
-    assert tty.read_until(b"Key: $")
-    status = Path(f"/proc/{tty.process.pid}/status").read_text(encoding="ascii")
-    (ignored,) = re.findall("SigIgn:\\s*([0-9a-f]+)", status)
-    assert int(ignored, 16) >> (signal.SIGTSTP - 1) & 1
-    tty.write(b"\x1aa-new-key\n")
-    assert tty.end() == 0
-    assert b"a-new-key" not in tty.shown
-    assert "a-new-key" in config_file().read_text(encoding="utf-8")
+    with Terminal(
+        "profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20
+    ) as tty:
+        assert tty.read_until(b"Key: $")
+        status = Path(f"/proc/{tty.process.pid}/status").read_text(encoding="ascii")
+        (ignored,) = re.findall("SigIgn:\\s*([0-9a-f]+)", status)
+        assert int(ignored, 16) >> (signal.SIGTSTP - 1) & 1
+        tty.write(b"\x1aa-new-key\n")
+        assert tty.end() == 0
+        assert b"a-new-key" not in tty.shown
+        assert "a-new-key" in config_file().read_text(encoding="utf-8")
 
 
 @in_a_terminal
@@ -178,13 +184,13 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: s
         silent(connection)
 
     world.will(READABLE, hold)
-    tty = Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", columns=20)
-    assert arrived.wait(PATIENCE)
-    tty.process.send_signal(number)
-    assert tty.read_until(b"Stopping")
-    tty.process.send_signal(number)
-    assert tty.end() == 130, tty.shown
-    assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
+    with Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", columns=20) as tty:
+        assert arrived.wait(PATIENCE)
+        tty.process.send_signal(number)
+        assert tty.read_until(b"Stopping")
+        tty.process.send_signal(number)
+        assert tty.end() == 130, tty.shown
+        assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
 
 
 @in_a_terminal
@@ -198,8 +204,10 @@ def test_closing_the_terminal_interrupts(arguments: tuple[str, ...], world: Serv
         READABLE(connection)
 
     world.always(hold)
-    with (tmp_path / "stderr").open("w+b") as stderr_text:
-        tty = Terminal(*arguments, stderr=stderr_text.fileno(), columns=20)
+    with (
+        (tmp_path / "stderr").open("w+b") as stderr_text,
+        Terminal(*arguments, stderr=stderr_text.fileno(), columns=20) as tty,
+    ):
         assert arrived.wait(PATIENCE)
         tty.hang_up()
         closed.set()

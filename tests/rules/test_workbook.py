@@ -24,7 +24,7 @@ from support.jobs import accepting, sends
 from support.runs import ended_well
 from support.service import Service
 from support.terminal import RUN
-from support.tool import Tool
+from support.tool import Tool, started
 from support.workbooks import Sheet, bomb, of_rows, of_sheets, of_xml, workbook
 
 pytest.importorskip("python_calamine")
@@ -281,7 +281,7 @@ def child_that_ignores_sigint(pid: int) -> Path | None:
 
 def test_ctrl_c_ends_the_child_process_of_a_workbook() -> None:
     command = [*RUN, "-p", "sandbox", "sms", "bulk", "-", "-m", "x", "--yes"]
-    with subprocess.Popen(command, stdin=PIPE, stderr=PIPE, start_new_session=True) as tool:
+    with started(command, stdin=PIPE, stderr=PIPE, start_new_session=True) as tool:
         assert tool.stdin is not None
         tool.stdin.write(workbook(["phone"], [ANA]))
         tool.stdin.flush()

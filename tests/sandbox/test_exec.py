@@ -12,7 +12,7 @@ import pytest
 
 from support.files import write_config
 from support.terminal import in_a_terminal
-from support.tool import process
+from support.tool import process, started
 
 MSGCTL = f"{sys.executable} -m msgctl"
 PATIENCE = 60.0
@@ -51,7 +51,7 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
 def test_a_signal_reaches_the_command_and_its_exit_code_is_returned(number: int, then: str, code: int) -> None:
     script = f"{then}\necho ready; while :; do sleep 0.05; done"
     command = [sys.executable, "-m", "msgctl", "sandbox", "exec", "--", "sh", "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+    with started(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         child.send_signal(number)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.shell import Shell
+from support.tool import started
 
 from .test_page import in_browser
 
@@ -143,7 +144,7 @@ def test_the_command_of_a_container_starts_a_sandbox(heading: str, host: str, sh
     if heading != "A Dockerfile":
         command += json.loads(re.findall(r"command: (.*)", guide)[0])
     command += ["--port", "0", "--json", "-q"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=shell.environment) as server:
+    with started(command, stdout=subprocess.PIPE, env=shell.environment) as server:
         assert server.stdout is not None
         about = json.loads(server.stdout.readline())
         connection = http.client.HTTPConnection("127.0.0.1", int(about["base_url"].split(":")[2].split("/")[0]))

@@ -18,7 +18,7 @@ import pytest
 
 from msgctl import text
 from msgctl.sandbox.protocol import SandboxRequest
-from support.tool import Tool
+from support.tool import Tool, started
 
 from .world import FORM, as_http, raw
 
@@ -45,7 +45,7 @@ def test_a_shell_can_evaluate_the_exports_and_a_signal_ends_the_server_even_if_a
     number: int, code: int
 ) -> None:
     command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--key", "a'b c"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         page, *lines = [process.stdout.readline().strip() for _ in range(4)]
         exported = dict(shlex.split(line)[1].split("=", 1) for line in lines)

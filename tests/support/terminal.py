@@ -13,6 +13,7 @@ import sys
 import termios
 from contextlib import suppress
 from functools import partial
+from typing import Self
 
 import pytest
 
@@ -25,7 +26,7 @@ in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:Deprecatio
 
 
 class Terminal:
-    """A command in a separate terminal; ``shown`` is everything it printed."""
+    """A command in a separate terminal; ``shown`` is everything it printed. It is killed if a test fails."""
 
     def __init__(self, *arguments: str, columns: int = 80, stderr: int | None = None) -> None:
         self._outer, self._inner = pty.openpty()
@@ -41,7 +42,17 @@ class Terminal:
             preexec_fn=partial(fcntl.ioctl, self._inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (it takes no lock)
         )
         self._end = os.pidfd_open(self.process.pid)
+        self._is_open = True
         self.shown = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self._is_open:
+            self.hang_up()
 
     def read_until(self, pattern: bytes) -> bool:
         """Read until something is shown. Return whether it was, before the command ended."""
@@ -73,5 +84,6 @@ class Terminal:
 
     def hang_up(self) -> None:
         """Close the terminal, as a window is closed."""
+        self._is_open = False
         for descriptor in (self._inner, self._outer, self._end):
             os.close(descriptor)

@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,17 @@ class Tool:
         )
         code = cli.run(arguments, app)
         return Outcome(code, out.bytes(), err.bytes(), bytes(source.buffer.read()))
+
+
+@contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Start a process, and wait for its end after the block. If the block fails, kill it: it may wait for the test."""
+    with subprocess.Popen(command, **options) as child:
+        try:
+            yield child
+        except BaseException:
+            child.kill()
+            raise
 
 
 def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | None = None) -> Outcome:
