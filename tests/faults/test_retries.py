@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +14,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+from stories.server import Server
+from support import PATIENCE
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
-from support.jobs import accepting, numbers, of_phones, sent
+from support.jobs import accepting, numbers, of_phones, sent, shown
 from support.service import Behaviour, Service, certified, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
 
@@ -172,3 +177,44 @@ def test_a_job_pauses_after_each_request_that_did_not_leave(tool: Tool, home: Pa
         begun = time.monotonic()
         assert tool("job", "resume", "day", "--yes", "--json").error["reason"] == "not_reached"
         assert time.monotonic() - begun > 4.0, "five failures in a row stop a job"
+
+
+# --- a service that is away, or refuses a request for one number
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    server = Server(observed=False)
+    monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
+    monkeypatch.setenv("MSGCTL_CLIENT", "1")
+    monkeypatch.setenv("MSGCTL_KEY", "a-key")
+    yield server
+    server.stop()
+
+
+def test_one_bad_number_costs_nobody_else_the_message(server: Server, home: Path, tool: Tool) -> None:
+    phones = numbers(300)
+    server.script("responds", 520, "", f"to {phones[150]}", '{"error": "1001", "msg": "Parametros invalidos"}')
+    job = sent(tool, of_phones(home, phones), "--batch-size", "100", code=6)
+    assert [shown(tool, job)[name] for name in ("accepted", "refused", "requests")] == [200, 100, 3]
+    done = tool("job", "resend", job, "--only", "refused", "--yes", "--json")
+    assert (done.code, done.document["accepted"], done.document["refused"]) == (6, 299, 1)
+    resent = [request.phones for request in server.requests(None)[3:]]
+    assert sorted(resent) == [[phone] for phone in phones[100:200]]
+
+
+def test_a_job_waits_for_a_service_that_is_away(server: Server, home: Path) -> None:
+    server.script("waits", 200, "", None, "")
+    options = ("-m", "Hello", "--batch-size", "1", "--concurrency", "1", "--yes", "--json")
+    command = [sys.executable, "-m", "msgctl", "-v", "sms", "bulk", of_phones(home, numbers(3)), *options]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stderr is not None
+        assert server.wait_for(1, None, PATIENCE)
+        server.go_down()  # the request in flight gets its response
+        for _ in range(2):
+            assert any(line.startswith("< not sent POST") for line in process.stderr)
+        server.come_back()
+        out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert json.loads(out)["accepted"] == 3
+    assert sorted(phone for request in server.requests(None) for phone in request.phones) == numbers(3)

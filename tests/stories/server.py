@@ -43,7 +43,7 @@ class Server(Service):
         self._acceptor.start()
 
     def go_down(self) -> None:
-        """Refuse connections, but keep the port, which another process could take."""
+        """Refuse connections, end those that are kept, but keep the port, which another process could take."""
         address = self._listener.getsockname()
         self.stop()
         self._listener = socket.socket()

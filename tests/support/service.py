@@ -191,6 +191,7 @@ class Service:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._threads: list[threading.Thread] = []
+        self._connections: list[socket.socket] = []
         self._hang_ups = 0
         self.received: list[Received] = []
         self.connections = 0
@@ -231,6 +232,9 @@ class Service:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._acceptor.join(timeout=PATIENCE)
         self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # it is closed
+                connection.shutdown(socket.SHUT_RD)
         for thread in self._threads:
             thread.join(timeout=PATIENCE)
 
@@ -250,6 +254,7 @@ class Service:
                 continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             self._threads.append(thread)
+            self._connections.append(connection)
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
