@@ -20,7 +20,7 @@ from support.disks import mounted
 from support.service import certified, respond, running
 from support.shell import Shell
 
-PAGE = manual.part("recipes")
+PAGES = manual.part("recipes") + manual.part("servers")
 PHONES = "msgctl sandbox inbox -o csv --fields phone"
 READ_CODE = "msgctl sandbox inbox -o tsv --fields code"
 NO_WRITES = "trap '' XFSZ; ulimit -f 0"
@@ -29,7 +29,7 @@ NO_WRITES = "trap '' XFSZ; ulimit -f 0"
 
 def recipe(title: str) -> str:
     """Return the script of a section."""
-    section = PAGE.partition(f"# {title}\n")[2].partition("\n# ")[0]
+    section = re.split(r"\n#+ ", PAGES.partition(f"# {title}\n")[2])[0]
     lines = [line for line in section.splitlines() if line.startswith("    ")]
     return textwrap.dedent("\n".join(lines)) + "\n"
 
@@ -44,11 +44,12 @@ BALANCE = recipe("AN ALARM FOR LOW CREDITS").removeprefix("0 8 * * * ")
 DISK = recipe("AN ALARM FOR A FULL DISK")
 LOGIN = recipe("A LOGIN WITH A CODE")
 CRON = re.findall(r"\$HOME/.local/bin/(.*)", recipe("SCHEDULED JOBS AND OLD RECORDS"))[:2]
+METRICS = "test ! -f msgctl.prom || grep -E '_(up|credits) ' msgctl.prom"
 SCRIPTS = {
     "balance": BALANCE,
     "disk": DISK,
-    "prometheus": recipe("CREDITS IN PROMETHEUS") + "cat msgctl.prom",
-    "nagios": recipe("CREDITS IN NAGIOS"),
+    "prometheus": recipe("Prometheus").replace("/var/lib/prometheus/node-exporter/", "") + METRICS,
+    "nagios": recipe("Nagios"),
     "daily job": daily_job(),
     "login": f"printf '573001234567\\n' | {{ {LOGIN} }}",
 }
@@ -174,12 +175,13 @@ def test_recipes_report_a_full_disk_and_delete_old_metrics(tmp_path: Path) -> No
         no_space = "Error: Cannot use the store {}: database or disk is full; nothing was sent"
         if before != ":":
             no_space = no_space.replace("database or disk is full", "disk I/O error")
+        no_store = no_space.format("~/store.sqlite3")
         assert done == {
             "balance": (6, ["Error: 99 credits left, fewer than 100"]),
             "disk": (3, [no_space.format("~/.local/state/msgctl/alarms.sqlite3")]),
-            "prometheus": (1, []),
-            "nagios": (2, ["CRITICAL: fewer than 100 credits"]),
-            "daily job": (3, [no_space.format("~/store.sqlite3")]),
+            "prometheus": (0, [no_store, "Error: 1 check failed: store"]),
+            "nagios": (2, ["CRITICAL: 99 credits | credits=99;;100:"]),
+            "daily job": (3, [no_store]),
             "login": (1, ["Error: --code is missing; nothing was changed", "Access denied"]),
         }
         assert list((tmp_path / "disk").glob("*.prom*")) == []
@@ -189,11 +191,11 @@ def test_alarms_report_a_low_balance_even_without_a_home(shell: Shell) -> None:
     def alarms() -> list[tuple[int, str]]:
         return [shell.run(f"unset HOME\n{SCRIPTS[name]}", "sh") for name in ("balance", "prometheus", "nagios")]
 
-    good = (0, "OK: at least 100 credits\n")
+    good = (0, "OK: 1000 credits | credits=1000;;100:\n")
     assert alarms() == [(0, ""), (0, "msgctl_up 1\nmsgctl_credits 1000\n"), good]
     shell.run("msgctl sandbox credit 99")
     error = "Error: 99 credits left, fewer than 100\nTop up before you send more.\n"
-    low = (2, "CRITICAL: fewer than 100 credits\n")
+    low = (2, "CRITICAL: 99 credits | credits=99;;100:\n")
     assert alarms() == [(6, error), (0, "msgctl_up 1\nmsgctl_credits 99\n"), low]
 
 
@@ -201,7 +203,7 @@ def test_alarms_report_a_missing_command(shell: Shell) -> None:
     shell.program("msgctl", "echo 'msgctl: not found' >&2; exit 127")
     assert shell.run(BALANCE, "sh") == (127, "msgctl: not found\n")
     assert shell.run(DISK, "sh") == (127, "msgctl: not found\n")
-    assert shell.run(SCRIPTS["prometheus"], "sh") == (0, "msgctl: not found\nmsgctl_up 0\n")
+    assert shell.run(SCRIPTS["prometheus"], "sh") == (0, "msgctl: not found\n" * 3 + "msgctl_up 0\n")
     assert shell.run(SCRIPTS["nagios"], "sh")[0] == 3
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
-import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +16,6 @@ from msgctl.errors import REASONS
 from msgctl.lists.header import WORDS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
-from support import PATIENCE
 from support.programs import program
 from support.tree import NODES, Node
 
@@ -158,23 +155,6 @@ def test_pages_fit_80_columns(tmp_path: Path) -> None:
     lines = re.sub(".\b", "", mandoc(tmp_path, "-T", "utf8", "-O", "width=80").stdout).splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert any("á" in line for line in lines)
-
-
-def test_systemd_accepts_the_units_of_the_manual(tmp_path: Path) -> None:
-    command = tmp_path / ".local" / "bin" / "msgctl"
-    command.parent.mkdir(parents=True)
-    command.write_text("#!/bin/sh\n", encoding="utf-8")
-    command.chmod(0o755)
-    page = (Path(manual.__file__).parent / "pages" / "recipes.txt").read_text(encoding="utf-8")
-    units = []
-    for name, text in re.findall(r"`~/\.config/systemd/user/(msgctl-[\w.-]+)`:\n\n((?:    .*\n|\n)+)", page):
-        units.append(tmp_path / name)
-        units[-1].write_text(textwrap.dedent(text), encoding="utf-8")
-    assert len(units) == 2
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
-    checker = [program("systemd-analyze"), "--user", "verify", *map(str, units)]
-    done = subprocess.run(checker, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_manual_lists_the_words_for_phones() -> None:

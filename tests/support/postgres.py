@@ -23,8 +23,8 @@ import trustme
 from conftest import KEY
 from support import PATIENCE, programs
 
-SUPERUSER, USER, TLS_USER, README_USER = "admin", "app", "secure", "msgctl"
-ACCESS = f"""host all {SUPERUSER},{USER},{README_USER} 127.0.0.1/32 scram-sha-256
+SUPERUSER, USER, TLS_USER, README_USER, FLEET_USER = "admin", "app", "secure", "msgctl", "shop1"
+ACCESS = f"""host all {SUPERUSER},{USER},{README_USER},{FLEET_USER} 127.0.0.1/32 scram-sha-256
 hostssl all {TLS_USER} 127.0.0.1/32 scram-sha-256
 """
 SETTINGS = (

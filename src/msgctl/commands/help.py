@@ -40,7 +40,7 @@ def help(  # noqa: A001
         list[str] | None,
         typer.Argument(
             metavar="[COMMAND]...",
-            help="A command, such as sms send, or a topic: config, exit-codes, guarantees, recipes or security.",
+            help="A command, such as sms send, or a topic: config, exit-codes, guarantees, recipes, security, servers.",
             autocompletion=_subjects,
         ),
     ] = None,
