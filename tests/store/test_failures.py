@@ -416,6 +416,10 @@ def test_a_host_that_cannot_exist_is_a_configuration_error(host: str) -> None:
     assert "cannot exist" in fault(f"postgresql://bob@{host}/db").message
 
 
+def test_a_port_that_cannot_exist_is_a_configuration_error() -> None:
+    assert fault("postgresql://bob@127.0.0.1:99999/db").exit_code == 3
+
+
 def test_an_old_postgresql_or_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
     with proxied(postgres.port, version="13.14") as port:
         assert "PostgreSQL 13 is too old for the store; nothing was sent" in fault(postgres.url(port=port)).message

@@ -221,16 +221,19 @@ class Bulk:
 
     def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
-        context = self._context
-        reading = Reading(phone_column=self._source.phone_column, is_optional=True, leaves_out=True)
+        context, asked = self._context, self._source.phone_column
+        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True)
         phones = PhoneCells(self._numbers.code(context), check=not self._numbers.no_number_check)
         faults = Faults(name_of(file))
         with opened(file, context.stdin.buffer, reading, phones, note=context.note) as people:
             importer.exclude((row.phone for row in people.valid(faults)), f"excluded by {name_of(file)}")
         if faults.number:
+            listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
+            if asked is not None and find_column(asked, people.columns) is not None:
+                listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
                 "Correct them: without a number there, a person would get the message.",
-                f"To list all of them: msgctl optout import {shlex.quote(file)} --dry-run -o csv",
+                f"To list all of them: {listing}",
             )
         context.note(f"Excluded by {name_of(file)}: {people.source}")
         return people.columns
