@@ -152,9 +152,9 @@ CHANNELS = {"sms": "SMS", "call": "calls", "chatapp": "chat-app messages"}
 """The channels that a person can opt out of, and their names in messages."""
 
 
-def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:
+def _response_fields(*fields: str | ResponseField) -> tuple[ResponseField, ...]:
     """Return the fields of a response; a field without a type is a string."""
-    return tuple(ResponseField(one) if isinstance(one, str) else one for one in each)
+    return tuple(ResponseField(field) if isinstance(field, str) else field for field in fields)
 
 
 _CREDITS = ResponseField("credits", Kind.INTEGER)

@@ -70,7 +70,7 @@ class Phone(NamedTuple):
     abroad: str = ""
 
 
-def read(text: str, country: str | None = None, *, sms: bool = False, unchecked: str = "") -> Phone:
+def parse_number(text: str, country: str | None = None, *, sms: bool = False, unchecked: str = "") -> Phone:
     """Return the international number for a text.
 
     An international number begins with ``+`` or ``00``. Without either, the number is national if ``country`` (ISO
@@ -152,7 +152,7 @@ def _mobile_today(number: PhoneNumber | None) -> str:
 
 
 class Reader:
-    """Reads many numbers like `read`, but is ten times faster for the usual spellings of mobile numbers.
+    """Reads many numbers like `parse_number`, but is ten times faster for the usual spellings of mobile numbers.
 
     It matches them with libphonenumber's own patterns, for ``country`` and for the countries of earlier numbers.
     """
@@ -175,7 +175,7 @@ class Reader:
         digits = self.quick(text)
         if digits is not None:
             return Phone(digits)
-        phone = read(text, self._country, sms=self._sms)
+        phone = parse_number(text, self._country, sms=self._sms)
         self._learn(phone.digits)
         return phone
 

@@ -78,13 +78,12 @@ def plural(number: float, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def timestamp(seconds: float, precision: str = "seconds") -> str:
+def timestamp(seconds: float) -> str:
     """Return seconds since 1970 as ``YYYY-MM-DDTHH:MM:SSZ``, in UTC (ISO 8601, RFC 3339).
 
-    Another ``precision`` (see `datetime.isoformat`) adds a fraction. Raises ValueError and OverflowError for a time
-    outside the calendar.
+    Raises ValueError and OverflowError for a time outside the calendar.
     """
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:

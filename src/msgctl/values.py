@@ -46,12 +46,12 @@ SAME_VOICE = {"marian": "mariana", "mariana": "marian"}
 def choice(text: str, choices: Sequence[str], what: str) -> str:
     """Return the choice that equals ``text`` in any case, in the spelling of ``choices``."""
     by_lowered = {name.lower(): name for name in choices}
-    found = by_lowered.get(text.lower()) or by_lowered.get(SAME_VOICE.get(text.lower(), ""))
-    if found is None:
+    chosen = by_lowered.get(text.lower()) or by_lowered.get(SAME_VOICE.get(text.lower(), ""))
+    if chosen is None:
         near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=MIN_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", suggestion)
-    return found
+    return chosen
 
 
 def whole_number(text: str, name: str, least: int = 0, most: int | None = None) -> int:
@@ -186,6 +186,6 @@ def _printable(text: str, name: str, allowed: str, hint: str | None) -> str:
             wrong = len(text[: position - 1].encode()) + 1
             raise UsageError(f"{name} is not valid UTF-8 text at position {wrong:,}: {quote(text)}")
         if char < " " or "\x7f" <= char <= "\x9f":
-            found = f"the control character U+{ord(char):04X} at position {position}"
-            raise UsageError(f"{name} contains {found}: {quote(text)}", "Remove it.")
+            control = f"the control character U+{ord(char):04X} at position {position}"
+            raise UsageError(f"{name} contains {control}: {quote(text)}", "Remove it.")
     return text

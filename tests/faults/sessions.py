@@ -115,7 +115,7 @@ class SQLiteSession(SQLite):
         self.owners.add(owner)
         self.locks.add(owner)
 
-    def held(self, owners: Collection[int]) -> set[int]:
+    def alive(self, owners: Collection[int]) -> set[int]:
         return {*owners} & self.locks
 
     def reconnect(self) -> None:

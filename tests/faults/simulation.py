@@ -329,13 +329,13 @@ class History:
         try:
             outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
-            send.end([Outcome(None, "unknown", error=error.message)], sends.Result(5))
+            send.end([Outcome(None, "unknown", error=error.message)], sends.StoredResult(5))
         except RefusedError:
             send.end([Outcome(None, "refused")])
         except MsgctlError:
             send.end([])
         else:
-            send.end([outcome], sends.Result(0))
+            send.end([outcome], sends.StoredResult(0))
 
     def _finish(self, store: Store) -> None:
         """Send all jobs to the end: first within their credits, then without a limit."""

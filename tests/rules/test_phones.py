@@ -42,7 +42,7 @@ def digits(number: phonenumbers.PhoneNumber) -> str:
     ],
 )
 def test_one_number_is_read_in_every_spelling(text: str, country: str | None) -> None:
-    assert phones.read(text, country) == ("573001234567", "")
+    assert phones.parse_number(text, country) == ("573001234567", "")
 
 
 def test_an_example_number_of_every_region_is_read_in_national_and_international_form() -> None:
@@ -51,16 +51,16 @@ def test_an_example_number_of_every_region_is_read_in_national_and_international
         if number is None or phonenumbers.number_type(number) == PhoneNumberType.FIXED_LINE:
             continue  # libphonenumber has no example of a mobile number there
         international = phonenumbers.format_number(number, PhoneNumberFormat.INTERNATIONAL)
-        assert phones.read(international, sms=True).digits == digits(number)
-        assert phones.read("00" + digits(number)).digits == digits(number)
+        assert phones.parse_number(international, sms=True).digits == digits(number)
+        assert phones.parse_number("00" + digits(number)).digits == digits(number)
         national = phonenumbers.format_number(number, PhoneNumberFormat.NATIONAL)
-        assert phones.read(national, region, sms=True) == (digits(number), "")
+        assert phones.parse_number(national, region, sms=True) == (digits(number), "")
 
 
 def test_a_number_of_another_country_is_read_with_the_name_of_that_country() -> None:
-    assert phones.read("12025550123", "CO") == ("12025550123", "the United States")
-    assert phones.read("+12025550123", "CO") == ("12025550123", "")
-    assert phones.read("12025550123") == ("12025550123", "")
+    assert phones.parse_number("12025550123", "CO") == ("12025550123", "the United States")
+    assert phones.parse_number("+12025550123", "CO") == ("12025550123", "")
+    assert phones.parse_number("12025550123") == ("12025550123", "")
 
 
 @pytest.mark.parametrize(
@@ -81,21 +81,25 @@ def test_a_number_of_another_country_is_read_with_the_name_of_that_country() -> 
 )
 def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:
     with pytest.raises(InvalidPhoneError) as caught:
-        phones.read(text, country)
+        phones.parse_number(text, country)
     assert caught.value.problem == reason
 
 
 def test_a_number_of_7_to_11_digits_may_only_lack_its_country() -> None:
     for length, is_hint, needs_country in ((6, True, False), (7, True, True), (11, True, True), (12, False, False)):
         with pytest.raises(InvalidPhoneError) as caught:
-            phones.read("9" * length)
+            phones.parse_number("9" * length)
         assert ("--country-code" in (caught.value.hint or ""), caught.value.needs_country) == (is_hint, needs_country)
 
 
 def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
-    assert phones.read("+57 601 2345678").digits == phones.Reader("CO").read("601 2345678").digits == "576012345678"
+    assert (
+        phones.parse_number("+57 601 2345678").digits
+        == phones.Reader("CO").read("601 2345678").digits
+        == "576012345678"
+    )
     with pytest.raises(InvalidPhoneError, match="fixed line") as caught:
-        phones.read("601 2345678", "CO", sms=True, unchecked="--any")
+        phones.parse_number("601 2345678", "CO", sms=True, unchecked="--any")
     assert caught.value.hint == "To send to 576012345678 anyway, give it in full with --any."
 
 
@@ -111,7 +115,7 @@ def test_an_sms_cannot_be_sent_to_a_number_that_is_not_a_mobile() -> None:
         numbers = [digits(found) for region in REGIONS if (found := example(region, kind))]
         assert numbers
         for number in numbers:
-            assert phones.read(f"+{number}").digits == number
+            assert phones.parse_number(f"+{number}").digits == number
             reader = phones.Reader(sms=True)
             for _ in range(2):
                 with pytest.raises(InvalidPhoneError, match=f"it is {name}, which cannot receive an SMS"):
@@ -131,10 +135,10 @@ def test_an_sms_cannot_be_sent_to_a_number_that_is_not_a_mobile() -> None:
 )
 def test_the_error_for_a_mobile_in_its_old_form_shows_the_number_of_today(country: str, old: str, today: str) -> None:
     with pytest.raises(InvalidPhoneError) as caught:
-        phones.read(old, country, sms=True, unchecked="--any")
+        phones.parse_number(old, country, sms=True, unchecked="--any")
     assert caught.value.problem.endswith(today)
     assert not caught.value.hint
-    assert phones.read(today[today.index("+") :], sms=True).digits
+    assert phones.parse_number(today[today.index("+") :], sms=True).digits
 
 
 def test_no_number_is_suggested_if_it_is_not_certain() -> None:
@@ -145,14 +149,14 @@ def test_no_number_is_suggested_if_it_is_not_certain() -> None:
         ("CI", "+225 07123456"),
     ):
         with pytest.raises(InvalidPhoneError) as caught:
-            phones.read(text, country, sms=True)
+            phones.parse_number(text, country, sms=True)
         assert "+" not in caught.value.problem
 
 
 def test_a_hint_shows_the_option_without_a_check_only_with_the_full_number() -> None:
     for text, shown in (("300 123 45", ""), ("+57 300 123 45", "5730012345"), ("87654", "87654"), ("0057300", "57300")):
         with pytest.raises(InvalidPhoneError) as caught:
-            phones.read(text, "CO", unchecked="--any")
+            phones.parse_number(text, "CO", unchecked="--any")
         hint = caught.value.hint or ""
         assert ("--any" in hint) == bool(shown)
         assert shown in hint
@@ -169,12 +173,12 @@ def test_without_the_check_any_3_to_15_digits_are_a_number() -> None:
 @given(st.text(max_size=40), st.sampled_from([None, "CO", "US", "GB"]))
 def test_any_text_becomes_digits_or_an_error(text: str, country: str | None) -> None:
     try:
-        number = phones.read(text, country)
+        number = phones.parse_number(text, country)
     except InvalidPhoneError:
         return
     assert number.digits.isascii()
     assert number.digits.isdecimal()
-    assert phones.read("+" + number.digits).digits == number.digits
+    assert phones.parse_number("+" + number.digits).digits == number.digits
 
 
 # --- many numbers
@@ -204,7 +208,7 @@ def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
             reader = phones.Reader(country, sms=True)
             for text in _spellings(region):
                 try:
-                    expected = phones.read(text, country, sms=True)
+                    expected = phones.parse_number(text, country, sms=True)
                 except phones.InvalidPhoneError as error:
                     with pytest.raises(phones.InvalidPhoneError, match=re.escape(error.problem)):
                         reader.read(text)
@@ -231,7 +235,7 @@ def test_a_reader_caches_the_patterns_of_eight_countries(monkeypatch: pytest.Mon
 def test_a_reader_matches_usual_spellings_with_a_pattern(country: str | None, text: str) -> None:
     reader = phones.Reader(country)
     reader.read(text)
-    assert reader.quick(text) == phones.read(text, country).digits
+    assert reader.quick(text) == phones.parse_number(text, country).digits
 
 
 def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:

@@ -480,7 +480,7 @@ def test_a_store_that_lost_its_connection_reconnects_and_locks_its_owner_again(p
         postgres.disconnect()
         with pytest.raises(StoreNotReachedError):
             store.db.value("SELECT 1")
-        store.reconnect()
+        store.db.reconnect()
         with closing(open_store(postgres.url())) as other:
             assert other.is_owned(owner)
 
@@ -492,20 +492,20 @@ def test_a_reconnect_waits_until_the_server_has_ended_the_lost_session_and_relea
         postgres.disconnect()
         lost.execute("SELECT pg_advisory_lock(%s)", (owner,))
         with ThreadPoolExecutor() as pool, psycopg.connect(postgres.url("admin"), autocommit=True) as observer:
-            reconnected = pool.submit(store.reconnect)
+            reconnected = pool.submit(store.db.reconnect)
             while not reconnected.done() and observer.execute(waiting, (postgres.database,)).fetchone() != (1,):
                 pass
             lost.close()
             reconnected.result(PATIENCE)
         assert store.is_owned(owner)
-        assert store.db.held([owner]) == {owner}
+        assert store.db.alive([owner]) == {owner}
 
 
 def test_a_server_that_sends_nothing_in_time_is_not_reached(postgres: Cluster) -> None:
     with closing(open_store(postgres.url(), timeout=0.5)) as store:
         with pytest.raises(StoreNotReachedError, match="no response within"):
             store.db.value("SELECT pg_sleep(60)")
-        store.reconnect()
+        store.db.reconnect()
         assert store.db.value("SELECT 1") == 1
 
 
@@ -513,11 +513,11 @@ def test_only_a_sender_that_is_silent_loses_its_locks(postgres: Cluster) -> None
     """Any machine may resume its job within a minute. Before that, a person may think about the question."""
     with closing(open_store(postgres.url(), timeout=5)) as store:
         number = published(store, [ANA]).number
-        store.reconnect()
+        store.db.reconnect()
         limits = [store.db.value("SHOW idle_session_timeout")]
         sending = take(store, number)
         limits.append(store.db.value("SHOW idle_session_timeout"))
-        store.reconnect()
+        store.db.reconnect()
         limits.append(store.db.value("SHOW idle_session_timeout"))
         sending.finish("paused")
         limits.append(store.db.value("SHOW idle_session_timeout"))

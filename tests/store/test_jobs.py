@@ -110,14 +110,14 @@ def test_a_job_that_is_published_while_imports_are_checked_is_not_deleted(
 ) -> None:
     other = opened()
     number = imported(other, [ANA])
-    check = store.db.held
+    check = store.db.alive
 
     def publish_and_check(owners: Collection[int]) -> set[int]:
         jobs.publish(other, number, state="active", digest=b"")
         other.close()
         return check(owners)
 
-    store.db.held = publish_and_check  # type: ignore[method-assign]
+    store.db.alive = publish_and_check  # type: ignore[method-assign]
     removal.tidy(store)
     assert store.db.value("SELECT count(*) FROM recipient WHERE job = ?", (number,)) == 1
 

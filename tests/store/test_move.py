@@ -18,7 +18,7 @@ from msgctl.store import jobs, move, people, upgrades
 from msgctl.store.move import TABLES
 from msgctl.store.owners import take
 from msgctl.store.removal import discard
-from msgctl.store.sends import Key, Result, Send, Single
+from msgctl.store.sends import Key, Send, Single, StoredResult
 from msgctl.store.store import open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, published, sent
 from store.processes import KILLED, die_after, status_of
@@ -54,7 +54,7 @@ def full(location: str) -> str:
         people.add_optouts(store, [(EVA, "sms"), (LUIS, "all")])
         send = Send(store, GREETING, KEY_OF_GREETING)
         assert send.begin() is None
-        send.end([Outcome(ANA, "accepted", "id-1")], Result(0, 200, b"\0{}"))
+        send.end([Outcome(ANA, "accepted", "id-1")], StoredResult(0, 200, b"\0{}"))
         # The end of this process leaves a request in flight.
     return location
 
@@ -128,7 +128,7 @@ def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_noth
     with closing(open_store(elsewhere)) as store:
         assert jobs.find(store, "paused").shown_state == "paused"
         assert sent(store, jobs.find(store, "paused").number, {}) == []
-        assert Send(store, GREETING, KEY_OF_GREETING).begin() == Result(0, 200, b"\0{}", "", "")
+        assert Send(store, GREETING, KEY_OF_GREETING).begin() == StoredResult(0, 200, b"\0{}", "", "")
         new = published(store, [ANA], message="Otro")
         assert new.number > max(int(str(row[0])) for row in before["job"] if isinstance(row, tuple))
 

@@ -14,14 +14,14 @@ import pytest
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.outcomes.judge import Outcome
 from msgctl.store import history, owners, people, removal, sends
-from msgctl.store.sends import DIED, Key, Result, Send, Single
+from msgctl.store.sends import DIED, Key, Send, Single, StoredResult
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
 from support.tool import Clock
 
 KEY = Key("disk-full", b"everything", 60)
-DONE = Result(0, 200, b'{"status": "1"}')
+DONE = StoredResult(0, 200, b'{"status": "1"}')
 ACCEPTED = [Outcome(None, "accepted", "id-1", "sent", 1_500_000)]
 
 
@@ -39,7 +39,7 @@ def send(store: Store, key: Key | None = KEY, phone: str = ANA) -> None:
     begun(store, key, phone).end(ACCEPTED, DONE)
 
 
-def earlier(store: Store, key: Key = KEY, account: str = ACCOUNT) -> Result | None:
+def earlier(store: Store, key: Key = KEY, account: str = ACCOUNT) -> StoredResult | None:
     return Send(store, replace(single(), account=account), key).earlier()
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store
 
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
-    unknown = Result(5, 502, b"<html>", "no", "look")
+    unknown = StoredResult(5, 502, b"<html>", "no", "look")
     begun(store).end([Outcome(None, "unknown")], unknown)
     assert Send(store, single(), KEY).begin() == unknown
     again = KEY._replace(resend_unknown=True)
@@ -115,7 +115,7 @@ def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
 ) -> None:
     other = opened()
     started = begun(other)
-    check = store.db.held
+    check = store.db.alive
 
     def end() -> None:
         started.end(ACCEPTED, DONE)
@@ -128,7 +128,7 @@ def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
         ending.join(0.5)
         return check(owners)
 
-    store.db.held = end_and_check  # type: ignore[method-assign]
+    store.db.alive = end_and_check  # type: ignore[method-assign]
     assert earlier(store) is None
     ending.join()
     assert earlier(store) == DONE

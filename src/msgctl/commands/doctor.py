@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from msgctl import __version__, files
 from msgctl import operations as ops
-from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.context import MAX_CLOCK_ERROR, Context
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
@@ -42,8 +42,6 @@ ADDRESS_HINT = (
 )
 MAX_NAMES = 5
 """Maximum jobs that a finding lists."""
-MAX_DIFFERENCE = 60_000
-"""Milliseconds that this machine's clock may differ from the database's."""
 BALANCE = request.build(ops.BALANCE, {})
 
 
@@ -200,11 +198,11 @@ def check_clock(machine: Machine) -> Finding | None:
         time = machine.store.db.time()
     if time is None:
         return None
-    difference = int(machine.context.clock() * 1000) - time
-    if abs(difference) <= MAX_DIFFERENCE:
+    difference = machine.context.clock() - time / 1000
+    if abs(difference) <= MAX_CLOCK_ERROR:
         return None
     direction = "ahead of" if difference > 0 else "behind"
-    found = f"this machine's clock is {abs(difference) // 1000:,} s {direction} the clock of the database"
+    found = f"this machine's clock is {abs(difference):,.0f} s {direction} the clock of the database"
     return Finding(found, "warning", "Set it, for example with: timedatectl set-ntp true")
 
 

@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli.options.bulk import ChangedOptions
-from msgctl.cli.options.job import JobName, JobNames, Which, find
+from msgctl.cli.options.job import JobName, JobNames, Which, job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import (
@@ -121,7 +121,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         owners.change_settings(context.store, job.number, settings.dump(), due=job.due)
     if not job.pending and not job.sending:
         context.note(f"Job {clean(job.reference)} has nothing pending: there is nothing to resume.")
-    return running.send(context, jobs.get(context.store, job.number))
+    return running.send_pending(context, jobs.get(context.store, job.number))
 
 
 @command(
@@ -266,7 +266,7 @@ def resend(
     risk = " Some people may get it twice." if only == "unknown" else ""
     prompts.confirm(context, f"Resend the message to {plural(count, f'{only} recipient')}?{risk}", "nothing was sent")
     owners.resend(store, job.number, outcomes, states, expected=count)
-    return running.send(context, jobs.get(store, job.number), only_resend=True)
+    return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
 
 
 @command(app, "cancel", "msgctl job cancel 20261121-3f9a2c", asks=True, output=JOB_FIELDS)
@@ -278,7 +278,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
-    named = find(context, job)
+    named = job_named(context, job)
     context.job = named.id
     if named.state == "done":
         raise UsageError(f"The job {clean(named.reference)} is done: there is nothing to cancel")
@@ -337,7 +337,7 @@ def remove(
 def _named(context: Context, names: Iterable[str]) -> list[Job]:
     """Return the jobs with these names or IDs, each once. Raises UsageError for one that cannot be removed."""
     account = context.profile.account
-    named = {job.number: job for job in (find(context, name) for name in names)}
+    named = {job.number: job for job in (job_named(context, name) for name in names)}
     for job in named.values():
         context.job = job.id
         _check_removable(job, account)

@@ -134,7 +134,7 @@ def without_password(store: str) -> str:
     user, has_user, _ = rest.rpartition("@")
     shown = f"{scheme}://{user.partition(':')[0]}{has_user}{url['place']}"
     parameters = (url["parameters"] or "").split("&")
-    kept = [each for each in parameters if each and "password" not in unquote_plus(each.partition("=")[0]).lower()]
+    kept = [pair for pair in parameters if pair and "password" not in unquote_plus(pair.partition("=")[0]).lower()]
     return clean("?".join(filter(None, (shown, "&".join(kept)))))
 
 

@@ -58,7 +58,8 @@ class Request(NamedTuple):
     def phones(self) -> list[str | None]:
         """The recipients without duplicates; None is a recipient that the body does not specify."""
         if self.json is None:
-            return [*dict.fromkeys(text for name, text in self.form if name == "phone" for text in text.split(","))]
+            phones = [phone for name, text in self.form if name == "phone" for phone in text.split(",")]
+            return [*dict.fromkeys(phones)]
         phone = None
         with suppress(ShapeError):
             body = load_json(self.json)

@@ -52,10 +52,10 @@ class Importer:
         """The digest of the message, its options, and the rows so far."""
         return self._digest.digest()
 
-    def read(self, found: Recipients, render: Render) -> list[str]:
+    def read(self, listed: Recipients, render: Render) -> list[str]:
         """Write every row, and return the file's own columns. Raises UsageError and the errors of the store."""
-        own = [index for index, name in enumerate(found.columns) if name and name != found.phone_column]
-        for row in found.rows:
+        own = [index for index, name in enumerate(listed.columns) if name and name != listed.phone_column]
+        for row in listed.rows:
             if row is None:
                 self.blank += 1
                 continue
@@ -70,7 +70,7 @@ class Importer:
             if len(self._rows) == SLICE:
                 self._flush()
         self._flush()
-        return [found.columns[index] for index in own]
+        return [listed.columns[index] for index in own]
 
     def exclude(self, phones: Iterable[str], reason: str) -> None:
         """Leave out some numbers; call this after `read`. Raises the errors of the store and of the iterable."""

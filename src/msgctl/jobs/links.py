@@ -65,7 +65,7 @@ class LinkTemplate:
             raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
         self._origin = origin[0]
         self._rest = Template.parse(long_url[origin.end() :], columns, "--to")
-        values.long_url(self._origin + "".join(each if isinstance(each, str) else "0" for each in self._rest))
+        values.long_url(self._origin + "".join(piece if isinstance(piece, str) else "0" for piece in self._rest))
 
     def fill(self, row: Row) -> Link:
         """Return the link of a row. Raises UsageError if a cell is empty or cannot be used."""
@@ -90,9 +90,9 @@ def short_url(client: Client, link: Link, today: date) -> str:
 
     Raises the service's errors, and RefusedError for a link that leads to another URL.
     """
-    found = _look_up(client, link, today)
-    if found is not None:
-        return found
+    existing = _look_up(client, link, today)
+    if existing is not None:
+        return existing
     response = client.send(creation(link))
     created = _checked(link, response.document)
     if created is None:
@@ -147,8 +147,8 @@ def in_order(
         yield from pool.map(value_of, links)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    for each in clients:
-        each.close()
+    for used in clients:
+        used.close()
 
 
 def _look_up(client: Client, link: Link, today: date) -> str | None:
@@ -169,8 +169,9 @@ def _look_up(client: Client, link: Link, today: date) -> str | None:
 
 def _checked(link: Link, document: object) -> str | None:
     """Return the short URL in a response; None if it contains none. Raises RefusedError if it leads elsewhere."""
-    found = document if isinstance(document, dict) else {}
-    short, leads_to = found.get("urlShort"), found.get("urlLong")
+    if not isinstance(document, dict):
+        return None
+    short, leads_to = document.get("urlShort"), document.get("urlLong")
     if not isinstance(short, str) or isinstance(short, Number):
         return None
     if not short or any(map(str.isspace, short)) or short == link.long_url:

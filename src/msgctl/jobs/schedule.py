@@ -197,15 +197,16 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
 def described(hours: str, days: str | None) -> str:
     """Return the window of ``--window`` and ``--days`` in words: ``Mon-Sat 08:00-19:00``. Raises UsageError."""
     parts: list[tuple[str, str]] = []
-    for opened, found in groupby(enumerate(_week(hours, days)), key=lambda day: day[1]):
-        named = [DAYS[day].capitalize() for day, _ in found]
+    for opened, days_alike in groupby(enumerate(_week(hours, days)), key=lambda day: day[1]):
+        named = [DAYS[day].capitalize() for day, _ in days_alike]
         if opened is not None:
             start, end = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in opened)
             parts.append(("-".join(dict.fromkeys((named[0], named[-1]))), f"{start}-{end}"))
     if len({times for _, times in parts}) == 1:
         names, times = ",".join(name for name, _ in parts), parts[0][1]
         return times if names == "Mon-Sun" else f"{names} {times}"
-    return ", ".join(map(" ".join, parts)) + ", not on public holidays" * is_colombian(hours)
+    in_words = ", ".join(map(" ".join, parts))
+    return f"{in_words}, not on public holidays" if is_colombian(hours) else in_words
 
 
 def is_colombian(hours: str) -> bool:

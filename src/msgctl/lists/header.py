@@ -120,53 +120,58 @@ class PhoneColumns:
     """The columns of the phones by their headings.
 
     ``indexes`` is empty if they are not certain, with the reason in ``doubt``. ``is_only_a_part`` means that the
-    heading only contains a word for phones, so no other column may have a phone.
+    heading only contains a word for phones, so no other column may have a phone. ``has_several`` means that several
+    headings have a word for phones, so that none is certain.
     """
 
     indexes: tuple[int, ...] = ()
     is_only_a_part: bool = False
-    doubt: str = ""
+    has_several: bool = False
+    doubt: str = "no heading is a word for phones"
 
     @property
     def has_heading(self) -> bool:
         """Whether a heading has a word for phones, so that the file is a list of people."""
-        return bool(self.indexes) or self.doubt.startswith("several")
+        return bool(self.indexes) or self.has_several
 
 
-def phone_columns(columns: Sequence[str], asked: str | None) -> PhoneColumns:
-    """Return the column of the phones of recipients: ``asked``; "phone"; the only heading that is, or contains, a word
+def phone_columns(columns: Sequence[str], chosen: str | None) -> PhoneColumns:
+    """Return the column of the phones of recipients: ``chosen``; "phone"; the only heading that is, or contains, a word
     for phones.
     """
-    index = find_column("phone" if asked is None else asked.strip(), columns)
+    name = "phone" if chosen is None else chosen.strip()
+    index = find_column(name, columns)
     if index is not None:
         return PhoneColumns((index,))
-    if asked is not None:
-        return PhoneColumns(doubt=f"it has no column {quote(asked)}")
+    if chosen is not None:
+        return PhoneColumns(doubt=f"it has no column {quote(chosen)}")
     words = [place for place, name in enumerate(columns) if is_phone_word(name)]
     if len(words) == 1:
         return PhoneColumns((words[0],))
     parts = words or [place for place, name in enumerate(columns) if has_phone_word(name)]
     if len(parts) == 1:
         return PhoneColumns((parts[0],), is_only_a_part=True)
-    return PhoneColumns(doubt="several headings have a word for phones" if parts else "no heading is a word for phones")
+    if parts:
+        return PhoneColumns(has_several=True, doubt="several headings have a word for phones")
+    return PhoneColumns()
 
 
-def all_phone_columns(columns: Sequence[str], asked: str | None, *, only_asked: bool) -> PhoneColumns:
+def all_phone_columns(columns: Sequence[str], chosen: str | None, *, only_chosen: bool) -> PhoneColumns:
     """Return all columns with phones of people to leave out: headings that are or contain a word for phones.
 
-    The column ``asked`` counts, too, or else only this one.
+    The column ``chosen`` counts, too, or else only this one.
     """
-    index = None if asked is None else find_column(asked.strip(), columns)
-    if only_asked and asked is not None:
-        return phone_columns(columns, asked)
+    index = None if chosen is None else find_column(chosen.strip(), columns)
+    if only_chosen and chosen is not None:
+        return phone_columns(columns, chosen)
     indexes = [place for place, name in enumerate(columns) if has_phone_word(name) or place == index]
-    return PhoneColumns(tuple(indexes), doubt="" if indexes else "no heading is a word for phones")
+    return PhoneColumns(tuple(indexes))
 
 
-def find_header(rows: Sequence[Record], name: str, asked: str | None, is_phone: Callable[[str], object]) -> int:
+def find_header(rows: Sequence[Record], name: str, chosen: str | None, is_phone: Callable[[str], object]) -> int:
     """Return the index of the header in the first rows of a file, of which the first has text. Raises NoTableError.
 
-    It is the first with two cells of which one has a word for phones or is the column ``asked``; or else the first. No
+    It is the first with two cells of which one has a word for phones or is the column ``chosen``; or else the first. No
     row above it has a phone.
     """
     is_title = False
@@ -178,7 +183,7 @@ def find_header(rows: Sequence[Record], name: str, asked: str | None, is_phone: 
         phone = next(filter(is_phone, filled), None)
         if phone is not None:
             phone_row = index if phone_row is None else phone_row
-        elif len(filled) > 1 and _has_heading(filled, asked):
+        elif len(filled) > 1 and _has_heading(filled, chosen):
             if phone_row is None:
                 return index
             if is_title:
@@ -195,6 +200,6 @@ def phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
     )
 
 
-def _has_heading(cells: Sequence[str], asked: str | None) -> bool:
-    """Return whether one of the cells has a word for phones, or is the column ``asked``."""
-    return any(map(has_phone_word, cells)) or (asked is not None and find_column(asked.strip(), cells) is not None)
+def _has_heading(cells: Sequence[str], chosen: str | None) -> bool:
+    """Return whether one of the cells has a word for phones, or is the column ``chosen``."""
+    return any(map(has_phone_word, cells)) or (chosen is not None and find_column(chosen.strip(), cells) is not None)

@@ -255,14 +255,14 @@ class _Table:
         self._records = chain(ahead, records)
 
     def _chosen(self, reading: Reading) -> header.PhoneColumns:
-        asked = reading.phone_column
+        chosen = reading.phone_column
         if self._phones is None:
             return header.PhoneColumns()
-        if reading.is_optional and asked is not None and find_column(asked.strip(), self.columns) is None:
-            asked = None
+        if reading.is_optional and chosen is not None and find_column(chosen.strip(), self.columns) is None:
+            chosen = None
         if reading.leaves_out:
-            return header.all_phone_columns(self.columns, asked, only_asked=not reading.is_optional)
-        return header.phone_columns(self.columns, asked)
+            return header.all_phone_columns(self.columns, chosen, only_chosen=not reading.is_optional)
+        return header.phone_columns(self.columns, chosen)
 
     @property
     def is_list(self) -> bool:
@@ -428,7 +428,7 @@ class _Workbook:
         only: _Table | FileError | None = None
         for sheet in sheets:
             names.append(sheet.name)
-            if not self._is_asked(sheet):
+            if self._reading.sheet is not None and find_column(self._reading.sheet, [sheet.name]) is None:
                 continue
             try:
                 only = table = self._table(sheet)
@@ -462,10 +462,6 @@ class _Workbook:
             raise only
         return Recipients(only, only.all_rows())
 
-    def _is_asked(self, sheet: Sheet) -> bool:
-        asked = self._reading.sheet
-        return asked is None or find_column(asked, [sheet.name]) is not None
-
     def _table(self, sheet: Sheet) -> _Table:
         records = sheet.rows
         if self._reading.skip_hidden:
@@ -480,12 +476,10 @@ class _Workbook:
         if self._reading.skip_hidden:
             self._note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {self._name}")
             return
-        raise FileError(
-            f"{self._name} has {rows} that Excel hides, by hand or by a filter",
-            "Show hidden rows in Excel, or delete them."
-            if self._reading.skip_hidden is None
-            else "Show hidden rows in Excel, or leave them out with --skip-hidden.",
-        )
+        hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
+        if self._reading.skip_hidden is None:
+            hint = "Show hidden rows in Excel, or delete them."
+        raise FileError(f"{self._name} has {rows} that Excel hides, by hand or by a filter", hint)
 
     def _rows(self, table: _Table, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:
         """Yield the rows. Raises UsageError if another sheet has recipients, too."""

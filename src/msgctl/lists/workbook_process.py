@@ -70,7 +70,7 @@ def main() -> None:
         sys.stdout.buffer.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
 
     try:
-        for message in read(io.BytesIO(sys.stdin.buffer.read())):
+        for message in sheets_of(io.BytesIO(sys.stdin.buffer.read())):
             write(message)
     except WorkbookError as error:
         write({"error": str(error), "hint": error.hint})
@@ -85,7 +85,7 @@ def _limit(kind: int, most: int) -> None:
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def read(content: BinaryIO) -> Iterator[object]:
+def sheets_of(content: BinaryIO) -> Iterator[object]:
     """Yield the messages about a workbook's visible sheets and their rows. Raises WorkbookError and MemoryError."""
     from python_calamine import CalamineWorkbook
 
@@ -181,7 +181,7 @@ def _sheet_parts(archive: zipfile.ZipFile, parts: Parts, names: list[str]) -> li
     Charts are not visible. Raises WorkbookError.
     """
     targets: dict[str, str] = {}
-    found: list[tuple[str, str, str]] = []
+    sheets: list[tuple[str, str, str]] = []
 
     def relationship(name: str, attributes: dict[str, str]) -> None:
         if name == "Relationship" and attributes["Type"].endswith("/worksheet"):
@@ -190,15 +190,15 @@ def _sheet_parts(archive: zipfile.ZipFile, parts: Parts, names: list[str]) -> li
     def sheet(name: str, attributes: dict[str, str]) -> None:
         if name == "sheet":
             number = next(value for key, value in attributes.items() if key.endswith(":id"))
-            found.append((attributes["name"], number, attributes.get("state", "visible")))
+            sheets.append((attributes["name"], number, attributes.get("state", "visible")))
 
     _parse(archive, parts["xl/_rels/workbook.xml.rels"], relationship)
     _parse(archive, parts["xl/workbook.xml"], sheet)
-    if [name for name, _, _ in found] != names:
+    if [name for name, _, _ in sheets] != names:
         raise WorkbookError(UNREADABLE)
     return [
         SheetPart(name, _path(targets.get(number, "")), state == "visible" and number in targets)
-        for name, number, state in found
+        for name, number, state in sheets
     ]
 
 

@@ -190,7 +190,7 @@ def _parameters(node: Node) -> str:
 
 def _argument(argument: Parameter) -> str:
     name = argument.names[0] if argument.required else f"[{argument.names[0]}]"
-    return f"*{name}{'...' * argument.multiple}*"
+    return f"*{name}...*" if argument.multiple else f"*{name}*"
 
 
 def _option(option: Parameter) -> str:
@@ -259,10 +259,10 @@ def _paragraph(text: str) -> str:
 def _inline(text: str) -> str:
     """Return a text with code in bold and placeholders in italics. Their words are never hyphenated."""
     written, end = "", 0
-    for found in _INLINE.finditer(text):
-        words = " ".join(rf"\%{word}" for word in _literal(found[1] or found[2]).split(" "))
-        written += text[end : found.start()].replace("\\", r"\e") + rf"\f{'B' if found[1] else 'I'}{words}\fR"
-        end = found.end()
+    for span in _INLINE.finditer(text):
+        words = " ".join(rf"\%{word}" for word in _literal(span[1] or span[2]).split(" "))
+        written += text[end : span.start()].replace("\\", r"\e") + rf"\f{'B' if span[1] else 'I'}{words}\fR"
+        end = span.end()
     return written + text[end:].replace("\\", r"\e")
 
 

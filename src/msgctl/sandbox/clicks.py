@@ -19,7 +19,8 @@ VISITOR = (*_PLACE, *_DEVICE)
 _PLAIN = ("country", "device", "operating_system")
 """The fields that are kept for a plain URL."""
 
-CATEGORIES = {each.name: each for field in RESPONSE_STATISTIC.fields if field.name == "metrics" for each in field.of}
+(_METRICS,) = (field for field in RESPONSE_STATISTIC.fields if field.name == "metrics")
+CATEGORIES = {category.name: category for category in _METRICS.of}
 """All categories of a statistic in the order of the API, each with its fields."""
 
 _COLUMNS = {"operatingSystem": "operating_system", "countryIsoCode": "country"}

@@ -30,8 +30,8 @@ from msgctl.sandbox.protocol import (
     SandboxRequest,
     SandboxResponse,
     json_response,
+    parameters_of,
     quoted,
-    read,
     wrong_method,
 )
 from msgctl.sandbox.state import BrokenError, transaction
@@ -148,7 +148,7 @@ class Emulator:
         is_observed = self.responses == responses.OBSERVED
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-            given = read(fields, request, self._account)
+            given = parameters_of(fields, request, self._account)
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.

@@ -33,8 +33,8 @@ from msgctl.sandbox.protocol import (
     SandboxResponse,
     json_response,
     names,
+    parameters_of,
     quoted,
-    read,
     wrong_method,
 )
 from msgctl.sandbox.responses import NAMES
@@ -129,12 +129,12 @@ def received(emulator: Emulator, phone: str = "", after: str = "") -> list[Docum
         now, _ = emulator.now(db)
         column, least = _after(db, after) if after else ("number", 0)
         newer = f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number"
-        return [_message(message, now) for message in handlers.find(db, newer, least, pattern)]
+        return [_message(message, now) for message in handlers.stored_messages(db, newer, least, pattern)]
 
 
 def _after(db: Connection, after: str) -> tuple[str, float]:
     """Return the column that orders messages, and its value for an ID or a time. Raises UsageError."""
-    for message in handlers.find(db, "WHERE id = ?", after):
+    for message in handlers.stored_messages(db, "WHERE id = ?", after):
         return "number", message.number or 0
     try:
         return "created", _moment(after)
@@ -274,7 +274,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         return json_response({"version": version})._replace(wait=wait)
     with emulator.reading() as db:
         now, left = emulator.now(db)
-        shown = handlers.find(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
+        shown = handlers.stored_messages(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
         urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
     return {
         "version": version,
@@ -389,7 +389,7 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     for name in names(Place.QUERY if request.method == "GET" else Place.JSON, request):
         if name not in known:
             raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
-    result = endpoint.handle(emulator, **read(endpoint.fields, request))
+    result = endpoint.handle(emulator, **parameters_of(endpoint.fields, request))
     return result if isinstance(result, SandboxResponse) else json_response(result)
 
 

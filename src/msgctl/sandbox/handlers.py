@@ -139,12 +139,12 @@ _COLUMNS = ", ".join(SentMessage._fields)
 _INSERT = f"INSERT INTO messages ({_COLUMNS}) VALUES ({', '.join('?' for _ in SentMessage._fields)})"  # noqa: S608
 
 
-def find(db: Connection, rest: str, *values: object) -> list[SentMessage]:
+def stored_messages(db: Connection, rest: str, *values: object) -> list[SentMessage]:
     """Return stored messages; ``rest`` is the query after the table's name."""
     return [SentMessage(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM messages {rest}", values)]  # noqa: S608
 
 
-def send(
+def deliver(
     scope: Scope,
     phones: Iterable[str],
     kind: str,
@@ -241,7 +241,7 @@ def block_phone(scope: Scope, given: Given) -> dict[str, object]:
 
 def send_sms(scope: Scope, given: Given) -> dict[str, object]:
     text = given.get("sms") or given["message"]
-    sent = send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
+    sent = deliver(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
     return {**_record(RESPONSE_SMS, scope, sent), "status": int(status(sent) == ACCEPTED)}
 
 
@@ -249,15 +249,15 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
     _check_speech(given)
     more: dict[str, Any] = {"voice": given.get("voice"), "audio_code": given.get("audio-code")}
     more["voicemail"] = given.get("leave-voicemail", False)
-    sent = send(scope, given["phone"], CALL, given.get("message", ""), **more)
+    sent = deliver(scope, given["phone"], CALL, given.get("message", ""), **more)
     return _record(RESPONSE_CALL, scope, sent)
 
 
 def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[str, object]]:
     """Return the state of a message, with its text; a code in it is masked."""
-    messages = find(scope.db, "WHERE id = ?", given["id"])
+    messages = stored_messages(scope.db, "WHERE id = ?", given["id"])
     if scope.is_observed and not messages:
-        messages = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
+        messages = stored_messages(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
     if not messages:
         raise Refusal("NOT_FOUND", "id: no message with this ID exists", parameter="id")
     records = [
@@ -291,7 +291,7 @@ def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
     else:
         text = ": ".join(filter(None, (template, ", ".join(given["body"]))))
         more = {"template": template, "template_values": json.dumps(given["body"])}
-        sent = send(scope, [given["phone"]], CHATAPP, text, **more)
+        sent = deliver(scope, [given["phone"]], CHATAPP, text, **more)
     record = {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
     if sent[0].blocked:
         record["id"] = ""  # a record with an ID could mean that the message was accepted
@@ -334,7 +334,7 @@ def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> list[SentM
     ending = f" is your {given['app-name']} code. It expires in {MINUTES_TO_EXPIRE} minutes."
     more |= {"shown": "*" * _DIGITS + ending, "code": code}
     price = segments.count(code + ending).segments if kind == SMS else 1
-    sent = send(scope, [given["phone"]], kind, code + ending, credits=price, **more)
+    sent = deliver(scope, [given["phone"]], kind, code + ending, credits=price, **more)
     if status(sent) == ACCEPTED:
         row = (sent[0].phone, given["app-name"], code, scope.now + MINUTES_TO_EXPIRE * 60)
         scope.db.execute("REPLACE INTO codes (phone, app_name, code, expires) VALUES (?, ?, ?, ?)", row)

@@ -209,7 +209,9 @@ FORMATS = {
 """The formats of the API's parameters by their names. They do not apply to the sandbox's own endpoints."""
 
 
-def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:
+def parameters_of(
+    fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None
+) -> dict[str, Any]:
     """Return the parameters of a request by their names, checked and converted.
 
     An optional parameter that is empty or was not sent is omitted. Raises Refusal for the first parameter that breaks a

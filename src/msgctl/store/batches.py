@@ -187,7 +187,7 @@ class Sending:
         ``outcomes`` may have been stored before. Raises LostJobError if another process has taken the job over; the
         outcomes are stored nevertheless.
         """
-        self._store.reconnect()
+        self._db.reconnect()
         try:
             with self.batch(Limits("")):
                 self.give_back(unsent)

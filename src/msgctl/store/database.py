@@ -92,8 +92,8 @@ class Database(ABC):
         """Set whether the locks are released if this process is silent for most of a minute, as a sender never is."""
 
     @abstractmethod
-    def held(self, owners: Collection[int]) -> set[int]:
-        """Return the owners whose locks are held by any process."""
+    def alive(self, owners: Collection[int]) -> set[int]:
+        """Return the owners that are alive: a process holds their locks."""
 
     @abstractmethod
     def shrink(self) -> None:
@@ -186,10 +186,10 @@ def _groups(statement: str, rows: Sequence[Row], ending: str) -> Iterator[tuple[
         yield text, list(chain.from_iterable(some)), len(some)
 
 
-def chunks(values: Iterable[Any], size: int = MAX_VALUES) -> Iterator[list[Any]]:
-    """Yield lists of at most ``size`` values."""
+def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield lists of at most `MAX_VALUES` values."""
     iterator = iter(values)
-    while some := list(islice(iterator, size)):
+    while some := list(islice(iterator, MAX_VALUES)):
         yield some
 
 

@@ -183,8 +183,8 @@ def usage(
         group = _day(value, by, zone) if by in _DAYS else value or None
         sums[group][0] += int(messages)
         sums[group][1] += int(paid)
-    found = [Sum(group, *total) for group, total in sums.items()]
-    return sorted(found, key=lambda each: (each.group is None, each.group or ""))
+    groups = [Sum(group, *total) for group, total in sums.items()]
+    return sorted(groups, key=lambda total: (total.group is None, total.group or ""))
 
 
 def _day(time: int, by: str, zone: tzinfo | None) -> str:

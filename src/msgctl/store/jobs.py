@@ -253,7 +253,7 @@ def listed(
         values.append(due_before)
     rows = store.db.rows(f"SELECT {COLUMNS} FROM job WHERE {' AND '.join(conditions)} ORDER BY number", values)
     jobs = [Job(*row) for row in rows]
-    alive = store.owned({job.owner for job in jobs if job.owner is not None})
+    alive = store.db.alive({job.owner for job in jobs if job.owner is not None})
     for job in jobs:
         job.is_running = job.owner in alive
     return jobs

@@ -139,7 +139,7 @@ def _check_idle(store: Store) -> None:
     query = """SELECT owner, coalesce(name, id), machine FROM job WHERE owner IS NOT NULL
         UNION ALL SELECT owner, NULL, machine FROM once WHERE owner IS NOT NULL"""
     owners = {owner: (name, machine) for owner, name, machine in store.db.rows(query)}
-    for owner in store.owned(owners):
+    for owner in store.db.alive(owners):
         name, machine = owners[owner]
         what = f"The job {clean(name)} is running" if name else "A message is being sent"
         raise UsageError(f"{what} on {clean(machine)}", "Wait for it, or press Ctrl-C in it. Then move the store.")

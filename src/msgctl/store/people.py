@@ -87,10 +87,10 @@ def optouts_of(store: Store, phone: str) -> list[OptOut]:
 
 def opted_out(store: Store, phones: Collection[str], channel: str) -> set[str]:
     """Return the numbers in ``phones`` that have opted out of a channel, or of all."""
-    found: set[str] = set()
+    refused: set[str] = set()
     for some in chunks(phones):
-        found |= {*_optouts(store, some, (ALL, channel))}
-    return found
+        refused |= {*_optouts(store, some, (ALL, channel))}
+    return refused
 
 
 def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -> list[str]:
@@ -108,9 +108,9 @@ class Repeat(NamedTuple):
 
 def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> set[Repeat]:
     """Return the messages of the last 12 hours to ``phones`` from an account, except from the job ``besides``."""
-    found: set[Repeat] = set()
+    repeats: set[Repeat] = set()
     for some in chunks(phones):
-        found |= {
+        repeats |= {
             Repeat(*row)
             for row in store.db.rows(
                 f"""SELECT result.phone, content.digest, result.job FROM result JOIN job ON job.number = result.job
@@ -120,7 +120,7 @@ def repeats(store: Store, account: str, phones: Collection[str], *, besides: int
                 (*some, store.now() - REPEAT, account, besides),
             )
         }
-    return found
+    return repeats
 
 
 def messages_since(store: Store, account: str, phones: Collection[str], since: int) -> dict[str, int]:

@@ -143,7 +143,7 @@ class PostgreSQL(Database):
             raise _invalid_url() from None
         passwords = str(self._settings.get("password") or ""), os.environ.get("PGPASSWORD", "")
         # libpq shows no password; this is for others. A very short one is part of many words.
-        self._passwords = [each for each in passwords if len(each) >= MIN_PASSWORD]
+        self._passwords = [password for password in passwords if len(password) >= MIN_PASSWORD]
         host, port, database = (str(self._settings.get(name) or "") for name in ("host", "port", "dbname"))
         # libpq reads the rest of an unescaped password as a host, a port or a database, and shows them.
         has_port = port == "" or port.replace(",", "").isdigit()
@@ -379,15 +379,15 @@ class PostgreSQL(Database):
             limit = f"{max(MAX_IDLE, ceil(self._timeout) + 10)}s"
         self.rows("SELECT set_config('idle_session_timeout', ?, false)", (limit,))
 
-    def held(self, owners: Collection[int]) -> set[int]:
+    def alive(self, owners: Collection[int]) -> set[int]:
         if not owners:
             return set()
-        found = self.rows(
+        locks = self.rows(
             """SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
             WHERE locktype = 'advisory' AND objsubid = 1 AND granted
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
         )
-        return {number for (number,) in found} & {*owners}
+        return {number for (number,) in locks} & {*owners}
 
     def reconnect(self) -> None:
         self.close()

@@ -55,7 +55,7 @@ def tidy(store: Store) -> None:
         "SELECT number FROM job WHERE removed < ? AND is_cleared = 1 ORDER BY removed LIMIT ?", (before, SLICE)
     )
     owners = {owner for (owner,) in db.rows("SELECT owner FROM job WHERE owner IS NOT NULL AND state = 'importing'")}
-    if dead := [*owners - store.owned(owners)]:
+    if dead := [*owners - store.db.alive(owners)]:
         # Read the state again: a process may have published its job and ended before its lock was checked.
         old += db.rows(f"SELECT number FROM job WHERE state = 'importing' AND owner {any_of(dead)}", dead)
     _delete(store, [number for (number,) in old], everything=True)

@@ -52,7 +52,7 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StoredResult:
     """The result under a key: the exit code, the response, and message and hint of an error."""
 
     exit_code: int
@@ -62,7 +62,7 @@ class Result:
     hint: str = ""
 
 
-DIED = Result(
+DIED = StoredResult(
     5,
     message="An earlier msgctl ended before it had the response; the message may have been sent",
     hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
@@ -81,7 +81,7 @@ class Key(NamedTuple):
 class Earlier(NamedTuple):
     """An earlier send under a key: its result, or the machine of the live process that is sending now."""
 
-    result: Result | None
+    result: StoredResult | None
     machine: str | None = None
 
 
@@ -101,13 +101,13 @@ def _earlier(store: Store, account: str, key: Key) -> Earlier | None:
             reason="key_reused",
         )
     if state == "done":
-        return Earlier(Result(*values))
+        return Earlier(StoredResult(*values))
     if store.is_owned(owner):
         return Earlier(None, machine)
     return Earlier(DIED)
 
 
-def _repeated(earlier: Earlier | None, key: Key) -> Result | None:
+def _repeated(earlier: Earlier | None, key: Key) -> StoredResult | None:
     """Return the result of an earlier send that is not sent again."""
     if earlier is None or earlier.result is None:
         return None
@@ -123,7 +123,7 @@ class Send:
         self._single = single
         self._number: int | None = None
 
-    def earlier(self) -> Result | None:
+    def earlier(self) -> StoredResult | None:
         """Return the result of an earlier send under the key; None if it is resent, or if another process sends now.
 
         Raises UsageError (``key_reused``) if the key was used for something else.
@@ -134,7 +134,7 @@ class Send:
         with store.db.transaction(account):  # the owner cannot store its result and end before its lock is checked
             return _repeated(_earlier(store, account, self.key), self.key)
 
-    def begin(self) -> Result | None:
+    def begin(self) -> StoredResult | None:
         """Store the intent and take the key; or return the result of an earlier send under the key.
 
         Wait while another process sends under the key. Raises ConditionError (``running_elsewhere``) if that takes
@@ -171,7 +171,7 @@ class Send:
                 raise _running_elsewhere(earlier)
             time.sleep(POLL)
 
-    def end(self, outcomes: Sequence[Outcome], result: Result | None = None) -> None:
+    def end(self, outcomes: Sequence[Outcome], result: StoredResult | None = None) -> None:
         """Store the outcome of each phone, and the result under the key.
 
         Without ``outcomes``, the request was certainly not sent, and the send disappears. Without a ``result``, the key
@@ -230,7 +230,7 @@ class Send:
             "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (self.store.now(), number)
         )
 
-    def _take_key(self, key: Key, number: int, before: Result | None) -> None:
+    def _take_key(self, key: Key, number: int, before: StoredResult | None) -> None:
         """Take the key. Its row keeps the unknown result ``before`` this send. Called in a transaction."""
         store, account = self.store, self._single.account
         owned = (account, plain(key.key), key.digest, number, store.owner, store.machine, store.now())
@@ -243,7 +243,7 @@ class Send:
             (*owned, *_values(before)),
         )
 
-    def _release_key(self, number: int, result: Result | None) -> None:
+    def _release_key(self, number: int, result: StoredResult | None) -> None:
         """Store the result under the key, or the earlier one again, or free the key. Called in a transaction."""
         if self.key is None:
             return
@@ -258,7 +258,7 @@ class Send:
         db.change("UPDATE once SET state = 'done', owner = NULL WHERE account = ? AND key = ? AND job = ?", of_send)
 
 
-def _values(result: Result | None) -> tuple[Any, ...]:
+def _values(result: StoredResult | None) -> tuple[Any, ...]:
     if result is None:
         return (None,) * 5
     return result.exit_code, result.http_status, result.body, plain(result.message), plain(result.hint)
@@ -277,11 +277,11 @@ def _running_elsewhere(earlier: Earlier | None) -> ConditionError:
 def _refuse_optouts(store: Store, single: Single) -> None:
     if single.channel is None:
         return
-    refused = people.opted_out(store, [phone for phone in single.phones if phone], single.channel)
-    found = [phone for phone in single.phones if phone in refused]
-    if found:
-        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(map(str, found))} have"
-        fix = f"msgctl optout remove {' '.join(map(str, found))} --channel {single.channel}"
+    phones = [phone for phone in single.phones if phone]
+    opted_out = people.opted_out(store, phones, single.channel)
+    if refused := [phone for phone in phones if phone in opted_out]:
+        who = ", ".join(refused) + (" has" if len(refused) == 1 else " have")
+        fix = f"msgctl optout remove {' '.join(refused)} --channel {single.channel}"
         raise UsageError(
             f"{who} opted out of {CHANNELS[single.channel]}",
             f"To send anyway, add --ignore-optout, or run: {fix}",
@@ -294,7 +294,7 @@ def settle_dead(store: Store, account: str) -> None:
     rows = store.db.rows(
         "SELECT number, owner FROM job WHERE account = ? AND id IS NULL AND owner IS NOT NULL", (account,)
     )
-    alive = store.owned({owner for _, owner in rows})
+    alive = store.db.alive({owner for _, owner in rows})
     for number, owner in rows:
         if owner not in alive:
             with store.db.transaction(account):

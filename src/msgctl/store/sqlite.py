@@ -249,11 +249,11 @@ class SQLite(Database):
     def limit_idle(self, is_limited: bool) -> None:
         pass  # all processes are on this machine, and a stopped one keeps its locks
 
-    def held(self, owners: Collection[int]) -> set[int]:
+    def alive(self, owners: Collection[int]) -> set[int]:
         if not owners:
             return set()
         with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
-            return locks.held(owners)
+            return locks.alive(owners)
 
     def reconnect(self) -> None:
         pass  # a file stays open
@@ -310,7 +310,7 @@ class _LockFile:
         self._own.discard(owner)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, owner)
 
-    def held(self, owners: Collection[int]) -> set[int]:
+    def alive(self, owners: Collection[int]) -> set[int]:
         return {owner for owner in owners if owner in self._own or self._is_held(owner)}
 
     def _is_held(self, owner: int) -> bool:

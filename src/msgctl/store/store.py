@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError
@@ -88,20 +88,12 @@ class Store:
 
     def is_owned(self, owner: int | None) -> bool:
         """Return whether a process that is alive owns something."""
-        return owner is not None and (owner == self._owner or bool(self.db.held([owner])))
-
-    def owned(self, owners: Collection[int]) -> set[int]:
-        """Return the owners that are alive."""
-        return self.db.held(owners)
+        return owner is not None and (owner == self._owner or bool(self.db.alive([owner])))
 
     def check_writes(self) -> None:
         """Write to the store without a change. Raises StoreNotReachedError and ConfigurationError."""
         with self.db.transaction("check"):
             self.db.change("UPDATE meta SET value = value WHERE name = 'version'")
-
-    def reconnect(self) -> None:
-        """Connect again after StoreNotReachedError, and hold the lock of this process again."""
-        self.db.reconnect()
 
     def close(self) -> None:
         """Close the store, and release the locks of this process."""

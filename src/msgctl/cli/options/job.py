@@ -33,7 +33,7 @@ class Which(OptionGroup):
                 "Give a job ID or name, or --last.",
             )
         if self.job is not None:
-            job = find(context, self.job)
+            job = job_named(context, self.job)
         else:
             last = jobs.last(context.store, machine=context.store.machine)
             if last is None:
@@ -43,6 +43,6 @@ class Which(OptionGroup):
         return job
 
 
-def find(context: Context, name: str) -> Job:
+def job_named(context: Context, name: str) -> Job:
     """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
     return jobs.find(context.store, name, context.known_account)

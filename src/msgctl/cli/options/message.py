@@ -52,7 +52,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
         return checks.prose(text, "The message", hint)
     if text is None and path is None and context.stdin.isatty():
         raise UsageError("The message is missing", hint)
-    text = utf8(read(context, path or "-", MAX_MESSAGE_BYTES, "the message"), path or "-")
+    text = utf8(file_content(context, path or "-", MAX_MESSAGE_BYTES, "the message"), path or "-")
     return checks.prose(text.rstrip("\r\n"), "The message", hint)
 
 
@@ -83,7 +83,7 @@ def note_of_left_out(symbols: Sequence[str]) -> str:
     return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
 
 
-def read(context: Context, path: str, most: int, what: str) -> bytes:
+def file_content(context: Context, path: str, most: int, what: str) -> bytes:
     """Return the bytes of a file, or of standard input for ``-``; at most ``most`` of them."""
     name = "standard input" if path == "-" else quote(path)
     try:
@@ -115,7 +115,7 @@ def utf8(content: bytes, path: str) -> str:
 
 def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and its value."""
-    body = utf8(read(context, path, MAX_BODY_BYTES, "a JSON document"), path).encode()
+    body = utf8(file_content(context, path, MAX_BODY_BYTES, "a JSON document"), path).encode()
     try:
         return body, load_json(body)
     except ShapeError as error:

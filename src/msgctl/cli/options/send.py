@@ -98,7 +98,7 @@ class Country(OptionGroup):
             return phones.as_typed(text).digits
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number", reason="invalid_phone")
-        phone = phones.read(text, self.known(context), sms=sms, unchecked=self.unchecked)
+        phone = phones.parse_number(text, self.known(context), sms=sms, unchecked=self.unchecked)
         if phone.abroad:
             context.note(f"{phone.digits} is a number in {phone.abroad}")
         return phone.digits

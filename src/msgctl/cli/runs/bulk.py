@@ -210,13 +210,13 @@ class Bulk:
         )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
-        asked = self._source.phone_column
-        has_column = asked is None or find_column(asked, recipients.columns) is not None
+        chosen = self._source.phone_column
+        has_column = chosen is None or find_column(chosen, recipients.columns) is not None
         for file in self._rules.exclude or ():
             excluded = self._exclude(importer, file)
-            has_column |= asked is not None and find_column(asked, excluded) is not None
+            has_column |= chosen is not None and find_column(chosen, excluded) is not None
         if not has_column:
-            raise FileError(f"No file has a column {values.quote(asked or '')}", "Check --phone-column.")
+            raise FileError(f"No file has a column {values.quote(chosen or '')}", "Check --phone-column.")
         return importer
 
     def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
@@ -370,7 +370,7 @@ class Bulk:
         context = self._context
         context.note(f"Job {job.id}. Check it with: msgctl job show {reference(job)}")
         if self._due is None:
-            return running.send(context, job)
+            return running.send_pending(context, job)
         running.note_due(context, job)
         return running.result(context, job, layout=Layout.JOB_RUN)
 
@@ -393,7 +393,7 @@ class Bulk:
             f"Continue job {clean(job.reference)} and send {plural(job.pending, 'message')}?",
             "nothing was sent",
         )
-        return running.send(context, job)
+        return running.send_pending(context, job)
 
     def _note_options(self, job: Job) -> None:
         """Print a note for each option that differs from the job's own setting, because it has no effect."""

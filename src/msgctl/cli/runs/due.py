@@ -97,7 +97,7 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         with own.stack:
             own.store = context.store
             running.check_account(own, job)
-            run_job = running.pause_late if _is_too_late(own.store, job) else running.send
+            run_job = running.pause_late if _is_too_late(own.store, job) else running.send_pending
             job_result = run_job(own, job)
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it

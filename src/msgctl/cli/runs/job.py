@@ -46,7 +46,7 @@ MAX_FOLLOW = 3600.0
 """Seconds that --follow waits if --max-wait is omitted."""
 
 
-def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
+def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
     After the rest of an interrupted resend, send to the other pending recipients, unless ``only_resend`` is true.
@@ -72,7 +72,7 @@ def send(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     is_resent = is_resend and how.why is Why.COMPLETE
     if is_resent and job.pending and not only_resend:
         try:
-            return send(context, job)
+            return send_pending(context, job)
         except (ConditionError, UsageError) as other:  # another process has taken or cancelled the job in between
             if context.sent.count and not isinstance(other, LostJobError):
                 raise other.replaced(consequence="the resend is complete") from None

@@ -26,8 +26,7 @@ from msgctl.text import clean, plural, shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.store.sends import Key, Send, Single
-    from msgctl.store.sends import Result as StoredResult
+    from msgctl.store.sends import Key, Send, Single, StoredResult
 
 NO_WAIT = WaitOptions()
 MAX_QUOTE = 500
@@ -150,7 +149,7 @@ class _End(NamedTuple):
 
 def _made(context: Context, request: Request, sent_before: int) -> _End:
     """Make a request, and return how it ended."""
-    from msgctl.store.sends import Result as StoredResult
+    from msgctl.store.sends import StoredResult
 
     try:
         response = context.client.send(request)
@@ -163,7 +162,7 @@ def _made(context: Context, request: Request, sent_before: int) -> _End:
 
 def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
     """Return the end of a request with an error."""
-    from msgctl.store.sends import Result as StoredResult
+    from msgctl.store.sends import StoredResult
 
     is_refused = isinstance(error, RefusedError)
     if not (is_sent or is_refused):

@@ -256,7 +256,7 @@ class Context:
             self.profile.base_url,
             credential,
             timeout=self.options.timeout,
-            log=self.trace,
+            log=self.say,
             verbosity=self.options.verbose,
             counter=self.sent,
             sleep=self.sleep,
@@ -359,11 +359,6 @@ class Context:
             text = f"Warning: {text}"
             self.say(text if "msgctl " in text else self.wrapped(text))
 
-    def trace(self, text: str) -> None:
-        """Print a line on standard error under --verbose."""
-        if self.options.verbose:
-            self.say(text)
-
     def wrapped(self, text: str, *, indent: int = 0) -> str:
         """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
         if not self.stderr.isatty():
@@ -377,6 +372,7 @@ class Context:
         return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
 
     def say(self, text: str) -> None:
+        """Print a line on standard error."""
         self.stderr.write(text + "\n")
         self.stderr.flush()
 

@@ -60,7 +60,7 @@ class Choices(Choice):
         if not isinstance(given, str):  # the default
             return given
         parse = super().__call__
-        return Chosen(dict.fromkeys(parse(each.strip()) for each in given.split(",")))
+        return Chosen(dict.fromkeys(parse(name.strip()) for name in given.split(",")))
 
     def complete(self, incomplete: str) -> list[str]:
         """Return the choices after the ones that were typed already."""

@@ -29,7 +29,13 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
     """
     if context.options.yes:
         return
-    require_terminal(context, otherwise)
+    if not context.stdin.isatty():
+        raise UsageError(
+            "Cannot ask for confirmation: this is not a terminal",
+            "Confirm with --yes.",
+            consequence=otherwise,
+            reason="not_confirmed",
+        )
     try:
         answer = ask(context, f"{question} [y/N] ")
     except KeyboardInterrupt:
@@ -41,17 +47,6 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
 def account(profile: profiles.Profile) -> str:
     """Return a profile and its account for a question: ``profile "main", client 12345 of https://…``."""
     return f"profile {quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
-
-
-def require_terminal(context: Context, otherwise: str) -> None:
-    """Raise UsageError if a question can be neither asked nor skipped with --yes."""
-    if not (context.options.yes or context.stdin.isatty()):
-        raise UsageError(
-            "Cannot ask for confirmation: this is not a terminal",
-            "Confirm with --yes.",
-            consequence=otherwise,
-            reason="not_confirmed",
-        )
 
 
 def ask(context: Context, prompt: str) -> str:

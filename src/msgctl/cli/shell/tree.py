@@ -432,9 +432,9 @@ class Root(CommandGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Return the group of a module, or the one command that it has under the name of the part."""
-        part = next((each for each in PARTS if each.name == cmd_name), None)
+        part = next((known for known in PARTS if known.name == cmd_name), None)
         if part is not None and cmd_name not in self.commands:
             app: Any = typer.main.get_command(import_module(f"msgctl.commands.{part.module}").app)
-            found = self.commands[cmd_name] = app.commands.get(cmd_name, app)
-            found.name, found.rich_help_panel = cmd_name, part.panel
+            child = self.commands[cmd_name] = app.commands.get(cmd_name, app)
+            child.name, child.rich_help_panel = cmd_name, part.panel
         return self.commands.get(cmd_name)
