@@ -8,8 +8,9 @@ import pytest
 
 from faults.model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
 
+pytestmark = pytest.mark.slow  # no fault in msgctl can change them
 
-@pytest.mark.slow
+
 def test_no_sequence_of_steps_breaks_a_promise() -> None:
     assert explore(Protocol()) == (61_760, "", [])
 

@@ -135,6 +135,7 @@ FAULTS = {
 """Planted faults: the replaced part of msgctl, and its replacement."""
 
 
+@pytest.mark.slow  # it tests the simulation
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_msgctl_is_detected(simulation: Simulation, fault: str) -> None:
     place, replacement = FAULTS[fault]

@@ -123,6 +123,8 @@ def test_the_window_of_colombia_is_closed_on_public_holidays() -> None:
     window = Window.parse("co")
     days = [utc(f"2026-12-{day}T17:00") for day in (24, 25, 26, 27)]  # a Thursday, Christmas and a weekend, at noon
     assert [window.is_open(moment.astimezone(ZoneInfo(BOGOTA))) for moment in days] == [True, False, True, False]
+    zone = ZoneInfo(BOGOTA)
+    assert [window.open_seconds(moment, moment.replace(hour=18), zone) for moment in days] == [3600, 0, 3600, 0]
 
 
 def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:

@@ -81,8 +81,8 @@ def status_of(pid: int) -> int:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait up to a minute for a condition."""
-    deadline = time.monotonic() + 60
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
