@@ -60,7 +60,8 @@ _STEP = re.compile("^(connection failed|connection is bad|consuming input failed
 """The step of libpq that failed, which does not help a reader."""
 # Messages that show a wrong setup. A failed connection has no SQLSTATE.
 _SETUP = re.compile(
-    r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid (\w+ value|port number)|not permitted",
+    r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid (\w+ value|port number)|"
+    r"not permitted",
     re.IGNORECASE,
 )
 _CORRECT_URL = "Check the URL in store or MSGCTL_STORE."
