@@ -2,22 +2,26 @@
 
 Modules, from the top of the import order to the bottom:
 
-- ``__main__``: the entry point. ``reference``: manual pages and ``commands --json``.
+- ``__main__``: the entry point. ``testing``: the sandbox in Python tests.
 - ``commands``: one module per group, with options, wiring and run of each command.
-- ``cli.runs`` and ``cli.options``: what commands share. ``cli.shell``: what runs a command. ``doctor``: its checks.
-- ``jobs``: sending to many people. ``lists``: files of people. ``output``: everything that people see, drawn by Rich.
+- ``reference``: manual pages and ``commands --json``.
+- ``cli.runs`` and ``cli.options``: what commands share. ``cli.shell``: what runs a command.
+- ``output``: everything that people see, drawn by Rich.
+- ``jobs``: sending to many people.
 - ``sandbox``: the emulator. It imports nothing from ``http``, so that the two cannot share a mistake.
-- ``store``: everything that msgctl remembers, in SQLite or PostgreSQL.
-- ``outcomes``: what a response means. ``http``: requests and the transport. ``config``: profiles and keys.
-- ``operations``: the 13 operations as data. ``values``, ``phones``, ``segments``, ``text``, ``jsontext``, ``errors``.
+- ``lists``: files of people. ``store``: everything that msgctl remembers, in SQLite or PostgreSQL.
+- ``http``: requests, the client and its transport.
+- ``outcomes``: what a response means. ``config``: profiles and keys. ``values``, ``files``: values of options, private files.
+- ``operations``: the 13 operations as data. ``phones``, ``segments``, ``credits``, ``jsontext``, ``errors``, ``text``.
 
 One run, ``msgctl sms send 573001234567 -m Hola``:
 
-1. ``cli.shell.main`` builds the command tree, and ``cli.shell.tree`` loads ``commands.sms``, which reads the arguments.
-2. One ``Request`` is built and passes through the dry run, the store, the client and errors.
-3. The store commits the intent, with the key of ``--once`` and opt-outs, in one transaction.
-4. The client sends the request. ``outcomes.judge`` returns an outcome per recipient.
-5. The store commits the outcomes. ``output.printer`` prints the result, or ``cli.shell.errors`` the error.
+1. ``cli.shell.main`` builds the command tree, and ``cli.shell.tree`` loads ``commands.sms``. Its ``send`` reads the
+   arguments and builds one ``Request``.
+2. ``cli.runs.single`` is the whole send: dry run, key, intent, request, outcome.
+3. ``store.sends`` commits the intent, with the key of ``--once`` and the opt-outs, in one transaction.
+4. ``http.client`` makes the request. ``outcomes.judge`` returns an ``Outcome`` per recipient, which ``store.sends`` commits.
+5. ``output.printer`` prints the result, or ``cli.shell.errors`` the error.
 """
 
 __version__ = "0.4.0"
