@@ -281,7 +281,8 @@ def _refuse_optouts(store: Store, single: Single) -> None:
     opted_out = people.opted_out(store, phones, single.channel)
     if refused := [phone for phone in phones if phone in opted_out]:
         who = ", ".join(refused) + (" has" if len(refused) == 1 else " have")
-        fix = f"msgctl optout remove {' '.join(refused)} --channel {single.channel}"
+        # a number that was used without a check may not be valid with one
+        fix = f"msgctl optout remove {' '.join(refused)} --channel {single.channel} --no-number-check"
         raise UsageError(
             f"{who} opted out of {CHANNELS[single.channel]}",
             f"To send anyway, add --ignore-optout, or run: {fix}",
