@@ -196,7 +196,8 @@ class MsgctlError(Exception):
     def document(self) -> dict[str, Any]:
         """Return the fields of the JSON of an error that come from its recipients and response."""
         document: dict[str, Any] = {}
-        if self.recipients:
+        # a short URL has no recipient
+        if any(recipient.phone for recipient in self.recipients):
             document["recipients"] = [
                 {"phone": recipient.phone, "outcome": recipient.outcome, "id": recipient.id}
                 for recipient in self.recipients
