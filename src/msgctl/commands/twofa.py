@@ -35,9 +35,11 @@ class CodeRecipient(OptionGroup):
         number = numbers.one(context, self.phone, sms=sms)
         name = self.app_name or setting(context, "app_name", lambda text: values.short_text(text, "--app-name"))
         if name is None:
+            hint = "Give --app-name NAME, the application the code is for."
             profile = context.profile
-            stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
-            raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
+            if profile.by and not profile.is_sandbox:
+                hint += f" Or store it: msgctl profile set {profile.name} --app-name NAME"
+            raise UsageError("--app-name is missing", hint)
         return {"phone": number, "app-name": name, "country-code": numbers.code(context)}
 
 
