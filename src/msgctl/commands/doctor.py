@@ -25,7 +25,7 @@ from msgctl.config.profiles import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
 from msgctl.operations import Effect
-from msgctl.output.result import Layout, OwnResult
+from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import jobs
 from msgctl.text import clean, plural, shorten
 
@@ -138,8 +138,9 @@ def check_base_url(machine: Machine) -> Finding:
 def check_key(machine: Machine) -> Finding:
     """Check that the profile has a client ID and a key, and report the key's source, but not the key."""
     machine.needs("file", "profile")
-    profile = machine.context.profile
-    client, key = machine.context.credential = profile.credential()
+    context = machine.context
+    profile = context.profile
+    client, key = context.credential = profile.credential(is_quiet=context.options.format is Format.JSON)
     if profile.is_sandbox:
         return Finding("built in")
     origins = {"key": "the configuration file", "key_command": "the key command"}

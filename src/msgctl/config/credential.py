@@ -19,10 +19,10 @@ POLL = 0.05
 """Seconds between two checks whether a command whose output is open has ended."""
 
 
-def key_of_command(place: str, command: str) -> str:
+def key_of_command(place: str, command: str, *, is_quiet: bool = False) -> str:
     """Run a key command in the shell and return the first line that it prints.
 
-    Messages refer to the setting as ``place``. Raises ConfigurationError.
+    Messages refer to the setting as ``place``. ``is_quiet`` discards its standard error. Raises ConfigurationError.
     """
     import subprocess
 
@@ -33,6 +33,7 @@ def key_of_command(place: str, command: str) -> str:
             # A pipe contains the user's message; on a terminal, the command can ask for a passphrase.
             stdin=None if os.isatty(0) else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if is_quiet else None,
         )
     except (OSError, ValueError) as error:
         raise _failed(f"{place} cannot be run ({type(error).__name__})") from None

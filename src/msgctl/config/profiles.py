@@ -141,13 +141,16 @@ class Profile(NamedTuple):
         """The account: base URL in normalized form, and client ID."""
         return account(self.base_url, self.client)
 
-    def credential(self) -> Credential:
-        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
+    def credential(self, *, is_quiet: bool = False) -> Credential:
+        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError.
+
+        ``is_quiet`` discards the standard error of the command.
+        """
         key, where = self.key, f"{self.place}: {self.key_source}" if self.by else VARIABLES["key"]
         if self.key_source == "key_command":
             from msgctl.config.credential import key_of_command
 
-            key = key_of_command(where, key)
+            key = key_of_command(where, key, is_quiet=is_quiet)
             where = f"{self.place}: the key"
         if fault := key_fault(key):
             raise ConfigurationError(f"{where} {fault}", KEY_HINT, reason="no_credentials")

@@ -241,7 +241,7 @@ class Context:
 
     @cached_property
     def client(self) -> "Client":
-        credential = self.credential or self.profile.credential()
+        credential = self.credential or self.profile.credential(is_quiet=self.options.format is Format.JSON)
         if self.warns_without_store and self.store_location is not None and not self.profile.is_sandbox:
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
