@@ -42,6 +42,13 @@ class Effect(Enum):
     CHANGES = "changes"
     SENDS = "sends"
 
+    @property
+    def prevented(self) -> str:
+        """The consequence of an error before the request was carried out; empty for a request that only reads."""
+        if self is Effect.SENDS:
+            return "nothing was sent"
+        return "nothing was changed" if self is Effect.CHANGES else ""
+
 
 class Shape(Enum):
     """The shape of a record, which determines how it is read, shown and imitated.

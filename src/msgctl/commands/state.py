@@ -7,17 +7,12 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.runs.single import check_fields, dry_run
-from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named
+from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named, targets_of
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
-from msgctl.errors import (
-    Interrupted,
-    MsgctlError,
-    UnreadableError,
-    UsageError,
-)
+from msgctl.errors import Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
 from msgctl.outcomes.judge import REFUSED
 from msgctl.output.result import Format, OwnResult, ServiceResult
@@ -140,13 +135,9 @@ def _last_targets(context: Context) -> list[Target]:
 
     profile = context.profile
     entries = history.last(context.store, profile.account)
-    phones: dict[str, list[str]] = {}
     accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
-    for entry in accepted:
-        if entry.id:
-            phones.setdefault(entry.id, []).extend([entry.phone] if entry.phone else [])
-    if phones:
-        return [Target(*target) for target in phones.items()]
+    if targets := targets_of((entry.id, entry.phone) for entry in accepted):
+        return targets
     why = f"the store has no message of profile {profile.name}"
     for last in entries[:1]:
         time = timestamp(last.time // 1000)

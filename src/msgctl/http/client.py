@@ -149,7 +149,7 @@ class Client:
             if not is_sent:
                 self._count(request, -1)
             if isinstance(error, KeyboardInterrupt):
-                raise _interrupted(request, is_sent=is_sent) from None
+                raise interrupted(request, is_sent=is_sent) from None
             if isinstance(error, MsgctlError) or not isinstance(error, Exception):
                 raise
             raise unexpected(error, is_sent=is_sent and request.operation.effect is not Effect.READS) from error
@@ -276,7 +276,7 @@ def _too_long() -> UsageError:
     return UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
 
 
-def _interrupted(request: Request, *, is_sent: bool) -> Interrupted:
+def interrupted(request: Request, *, is_sent: bool) -> Interrupted:
     """Return the error for Ctrl-C during a request."""
     if request.operation.effect is Effect.READS:
         return Interrupted("Interrupted")

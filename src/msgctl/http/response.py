@@ -391,8 +391,7 @@ class Failure(NamedTuple):
     def _consequence(self) -> str:
         if self.request.operation.verifies:
             return ""
-        prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
-        return prevented.get(self.request.operation.effect, "")
+        return self.request.operation.effect.prevented
 
     @property
     def _details(self) -> ResponseDetails:

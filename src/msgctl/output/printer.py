@@ -119,13 +119,17 @@ class Printer:
         else:
             self._own(result)
         self._screen.stream.flush()
-        if self.aside:
-            self._error_console().print(self.aside, style="dim")
-            self.aside = ""
+        self._print_aside()
 
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print details for the user before a question."""
         _draw(self._error_console(), parts)
+
+    def _print_aside(self) -> None:
+        """Print what no verdict has shown."""
+        if self.aside:
+            self._error_console().print(self.aside, style="dim")
+            self.aside = ""
 
     # --- tables
 
@@ -153,9 +157,7 @@ class Printer:
             for part in view.parts:
                 out.print(part)
         if view.hints:
-            if self.aside:
-                errors.print(self.aside, style="dim")
-                self.aside = ""
+            self._print_aside()
             out.print()
             for hint in view.hints:
                 errors.print(tables.hint(self._for_profile(hint)), soft_wrap=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgctl.store import sends
 from msgctl.store.database import any_of
 from msgctl.store.schema import ENDED
-from msgctl.store.store import SLICE, Store
+from msgctl.store.store import Store, pages
 
 GROUPINGS = ("day", "month", "command", "job", "country", "profile")
 """The columns that messages and credits can be summed by."""
@@ -116,14 +116,8 @@ def all_entries(
     conditions, values = _conditions(since, until, phone, None, profile)
     key = ", ".join(_KEY)
     query = f"SELECT {key}, {_FIELDS} {_ENTRIES} {own} {conditions} AND ({key}) > (?, ?, ?, ?) ORDER BY {key} LIMIT ?"
-    after = (0, 0, 0, 0)
-    while True:
-        rows = store.db.rows(query, (*values, *after, SLICE))
-        for row in rows:
-            yield Entry(*row[len(_KEY) :])
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][: len(_KEY)]
+    for page in pages(store, query, values, (0, 0, 0, 0)):
+        yield from (Entry(*row[len(_KEY) :]) for row in page)
 
 
 def _conditions(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgctl.operations import CHANNELS
 from msgctl.store.database import any_of, chunks
 from msgctl.store.schema import COUNTED
-from msgctl.store.store import SLICE, Store
+from msgctl.store.store import Store, pages
 
 ALL = "all"
 """The channel of people who have opted out of every channel."""
@@ -66,17 +66,9 @@ def remove_optouts(store: Store, phones: Iterable[str], channel: str = ALL) -> l
 
 def optouts(store: Store) -> Iterator[OptOut]:
     """Yield the whole list, sorted by number, 1,000 at a time."""
-    after = ("", "")
-    while True:
-        rows = store.db.rows(
-            """SELECT phone, channel, time FROM optout WHERE (phone, channel) > (?, ?)
-            ORDER BY phone, channel LIMIT ?""",
-            (*after, SLICE),
-        )
-        yield from map(OptOut._make, rows)
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][:2]
+    query = "SELECT phone, channel, time FROM optout WHERE (phone, channel) > (?, ?) ORDER BY phone, channel LIMIT ?"
+    for page in pages(store, query, (), ("", "")):
+        yield from map(OptOut._make, page)
 
 
 def optouts_of(store: Store, phone: str) -> list[OptOut]:

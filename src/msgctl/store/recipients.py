@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgctl.store.database import any_of, chunks, plain
 from msgctl.store.jobs import import_lost
-from msgctl.store.store import PAUSE, SLICE, Store
+from msgctl.store.store import PAUSE, Store, pages
 
 
 class NewContent(NamedTuple):
@@ -130,19 +130,11 @@ class Planned(NamedTuple):
 
 def planned(store: Store, job: int) -> Iterator[list[Planned]]:
     """Yield the recipients of a new job by line, at most 1,000 together."""
-    after = 0
-    while True:
-        rows = store.db.rows(
-            """SELECT line, phone, content, digest, cost FROM recipient
-            JOIN content ON content.job = recipient.job AND content.number = recipient.content
-            WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?""",
-            (job, after, SLICE),
-        )
-        if rows:
-            yield [*map(Planned._make, rows)]
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][0]
+    query = """SELECT line, phone, content, digest, cost FROM recipient
+        JOIN content ON content.job = recipient.job AND content.number = recipient.content
+        WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?"""
+    for page in pages(store, query, (job,), (0,)):
+        yield [*map(Planned._make, page)]
 
 
 class FileRow(NamedTuple):
@@ -161,23 +153,15 @@ class FileRow(NamedTuple):
 
 def file_rows(store: Store, job: int) -> Iterator[list[FileRow]]:
     """Yield all rows of the file of a new job by line, at most 1,000 together."""
-    after = 0
-    while True:
-        rows = store.db.rows(
-            """SELECT line, phone, outcome, reason, parameters, columns, recipient.content, digest, cost FROM recipient
-            LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
-            WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?""",
-            (job, after, SLICE),
-        )
-        page = []
-        for line, phone, outcome, reason, text, columns, content, digest, cost in rows:
+    query = """SELECT line, phone, outcome, reason, parameters, columns, recipient.content, digest, cost FROM recipient
+        LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
+        WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?"""
+    for page in pages(store, query, (job,), (0,)):
+        rows = []
+        for line, phone, outcome, reason, text, columns, content, digest, cost in page:
             planned = None if content is None else Planned(line, phone, content, digest, cost)
-            page.append(FileRow(line, phone, outcome, reason, text, columns, planned))
-        if page:
-            yield page
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][0]
+            rows.append(FileRow(line, phone, outcome, reason, text, columns, planned))
+        yield rows
 
 
 def parameters(store: Store, job: int, content: int) -> str:
@@ -201,7 +185,7 @@ _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome,
     LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line
     AND result.attempt = (SELECT max(attempt) FROM result AS newest
         WHERE newest.job = recipient.job AND newest.line = recipient.line)
-    WHERE recipient.job = ? AND recipient.line > ? {condition} ORDER BY recipient.line LIMIT ?"""
+    WHERE recipient.job = ? {condition} AND recipient.line > ? ORDER BY recipient.line LIMIT ?"""
 
 
 def report(
@@ -230,14 +214,9 @@ def report(
         conditions.append(f"(result.outcome = 'accepted' AND coalesce(result.state, '') {any_of(states)})")
         values += states
     condition = f"AND ({' OR '.join(conditions)})" if conditions else ""
-    after = 0
-    while True:
-        rows = store.db.rows(_REPORT.format(condition=condition), (job, after, *values, SLICE))
-        for row in rows:
+    for page in pages(store, _REPORT.format(condition=condition), (job, *values), (0,)):
+        for row in page:
             recipient = Reported(*row)
             if recipient.outcome == "sending":
                 recipient.outcome = in_flight
             yield recipient
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][0]

@@ -11,7 +11,7 @@ from msgctl.outcomes.judge import Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
-from msgctl.store.store import SLICE, Store
+from msgctl.store.store import Store, pages
 
 QUARTER = 900_000
 """Milliseconds of a quarter of an hour: days begin at a multiple of it in every time zone."""
@@ -317,17 +317,10 @@ class Sent(NamedTuple):
 
 def sent(store: Store, job: int) -> Iterator[Sent]:
     """Yield the accepted messages of a job that have an ID, by line, 1,000 at a time."""
-    after = 0
-    while True:
-        rows = store.db.rows(
-            f"""SELECT line, id, phone, state FROM result WHERE job = ? AND line > ? AND outcome = 'accepted'
-            AND id IS NOT NULL AND {NEWEST} ORDER BY line LIMIT ?""",
-            (job, after, SLICE),
-        )
-        yield from map(Sent._make, rows)
-        if len(rows) < SLICE:
-            return
-        after = rows[-1][0]
+    query = f"""SELECT line, id, phone, state FROM result WHERE job = ? AND outcome = 'accepted'
+        AND id IS NOT NULL AND {NEWEST} AND line > ? ORDER BY line LIMIT ?"""
+    for page in pages(store, query, (job,), (0,)):
+        yield from map(Sent._make, page)
 
 
 def states(store: Store, job: int) -> dict[str | None, int]:

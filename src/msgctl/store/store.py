@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgctl.errors import ConfigurationError
-from msgctl.store.database import Database
+from msgctl.store.database import Database, Row
 
 DAY = 86_400_000
 """Milliseconds of a day."""
@@ -98,6 +99,21 @@ class Store:
     def close(self) -> None:
         """Close the store, and release the locks of this process."""
         self.db.close(is_in_use=self.is_in_use)
+
+
+def pages(store: Store, query: str, values: Sequence[Any], after: Sequence[Any]) -> Iterator[list[Row]]:
+    """Yield the rows of a query by their key, at most 1,000 together, without an open cursor.
+
+    The first columns are the key, which begins above ``after``. The query ends with ``AND (KEY) > (?) ORDER BY KEY
+    LIMIT ?``; its other ``values`` come first.
+    """
+    while True:
+        rows = store.db.rows(query, (*values, *after, SLICE))
+        if rows:
+            yield rows
+        if len(rows) < SLICE:
+            return
+        after = rows[-1][: len(after)]
 
 
 def open_store(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgctl import operations, phones
 from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
-from msgctl.errors import STORE_ERRORS, ConditionError, Interrupted, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.errors import STORE_ERRORS, ConditionError, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, because_of, details_of, stored_response
 from msgctl.jsontext import ShapeError, load_json
@@ -64,7 +64,7 @@ def send_message(
         result = _printed(context, error)
     if not wait.wait:
         return result
-    from msgctl.cli.runs.wait import track_sent
+    from msgctl.cli.runs.tracking import track_sent
 
     context.printer.print(result._replace(is_tracked=True))
     tracked = track_sent(context, result.outcomes, wait.max_wait or 300.0, wait.until)
@@ -178,14 +178,12 @@ def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
 
 def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
     """Return the end of a request that was interrupted anywhere, perhaps while the client counted it."""
+    from msgctl.http.client import interrupted
+
     if not context.client.is_sent:
         context.sent.count = sent_before
-    if context.sent.count == sent_before:
-        return _End([], error=Interrupted("Interrupted", consequence="nothing was sent"))
-    error = Interrupted(
-        "Interrupted after the request was sent", request.operation.advice, consequence="it may have been carried out"
-    )
-    return _failed(request, error, is_sent=True)
+    is_sent = context.sent.count > sent_before
+    return _failed(request, interrupted(request, is_sent=is_sent), is_sent=is_sent)
 
 
 def judged(request: Request, response: Response) -> ServiceResult:

@@ -18,7 +18,6 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
-from msgctl.operations import Effect
 from msgctl.output.result import Format
 from msgctl.text import shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
@@ -30,8 +29,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
         error = error.replaced(consequence="")
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
-        prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
-        error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
+        error = error.replaced(consequence=context.operation.effect.prevented)
     error = _with_word(error, context)
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
