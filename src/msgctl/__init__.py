@@ -11,7 +11,8 @@ Modules, from the top of the import order to the bottom:
 - ``sandbox``: the emulator. It imports nothing from ``http``, so that the two cannot share a mistake.
 - ``lists``: files of people. ``store``: everything that msgctl remembers, in SQLite or PostgreSQL.
 - ``http``: requests, the client and its transport.
-- ``outcomes``: what a response means. ``config``: profiles and keys. ``values``, ``files``: values of options, private files.
+- ``outcomes``: what a response means. ``config``: profiles and keys.
+- ``values``: the types of options. ``files``: private files.
 - ``operations``: the 13 operations as data. ``phones``, ``segments``, ``credits``, ``jsontext``, ``errors``, ``text``.
 
 One run, ``msgctl sms send 573001234567 -m Hola``:
@@ -20,7 +21,8 @@ One run, ``msgctl sms send 573001234567 -m Hola``:
    arguments and builds one ``Request``.
 2. ``cli.runs.single`` is the whole send: dry run, key, intent, request, outcome.
 3. ``store.sends`` commits the intent, with the key of ``--once`` and the opt-outs, in one transaction.
-4. ``http.client`` makes the request. ``outcomes.judge`` returns an ``Outcome`` per recipient, which ``store.sends`` commits.
+4. ``http.client`` makes the request. ``outcomes.judge`` returns an ``Outcome`` per recipient, and ``store.sends``
+   commits it.
 5. ``output.printer`` prints the result, or ``cli.shell.errors`` the error.
 """
 
