@@ -228,6 +228,8 @@ class History:
     def _send(self, store: Store, number: int, state: str, *, is_resumed: bool = False) -> None:
         """Send a job as a command does. ``is_resumed`` means that a person resumes it."""
         job = jobs.get(store, number)
+        if job.removed is not None:
+            raise UsageError("The job was removed")
         settings = Settings.load(job.settings)
         if is_resumed and canary_left(store, settings, job) == 0:
             settings = replace(settings, is_past_canary=True)

@@ -40,10 +40,15 @@ def accepting() -> Iterator[Server]:
     server.stop()
 
 
+ONE_MESSAGE: Sequence[str] = ("-m", "Hello")
+OWN_MESSAGES: Sequence[str] = ("-m", "Hello {phone}")
+"""A message for each person, so that each is a request."""
+
+
 def send(service: Server, home: Path, environ: dict[str, str], options: Sequence[str]) -> None:
     file = of_phones(home, numbers(NUMBER))
     variables = {"MSGCTL_BASE_URL": service.base_url, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "a-key", **environ}
-    done = process("sms", "bulk", file, "-m", "Hello", "--yes", "--json", *options, env=variables)
+    done = process("sms", "bulk", file, "--yes", "--json", *options, env=variables)
     assert (done.code, done.document["accepted"]) == (0, NUMBER), done.err
     phones = [phone for request in service.requests(None) for phone in request.phones]
     assert sorted(phones) == numbers(NUMBER)
@@ -53,6 +58,7 @@ def send(service: Server, home: Path, environ: dict[str, str], options: Sequence
 def delayed(port: int, seconds: float) -> Iterator[int]:
     """A proxy to a port of this machine that delivers everything with a delay."""
     listener = socket.create_server(("127.0.0.1", 0))
+    sockets = [listener]
 
     def forward(source: socket.socket, target: socket.socket) -> None:
         waiting: list[tuple[float, bytes]] = []
@@ -86,6 +92,7 @@ def delayed(port: int, seconds: float) -> Iterator[int]:
             while True:
                 client = listener.accept()[0]
                 server = socket.create_connection(("127.0.0.1", port))
+                sockets.extend((client, server))
                 for source, target in ((client, server), (server, client)):
                     source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     threading.Thread(target=forward, args=(source, target), daemon=True).start()
@@ -94,13 +101,14 @@ def delayed(port: int, seconds: float) -> Iterator[int]:
     try:
         yield listener.getsockname()[1]
     finally:
-        with suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--batch-size", "10")])
+@pytest.mark.parametrize("options", [ONE_MESSAGE, (*ONE_MESSAGE, "--batch-size", "10"), OWN_MESSAGES])
 def test_a_distant_database_slows_a_job_down_and_never_stops_it(
     accepting: Server, home: Path, postgres: Cluster, options: Sequence[str]
 ) -> None:
@@ -109,11 +117,12 @@ def test_a_distant_database_slows_a_job_down_and_never_stops_it(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [ONE_MESSAGE, OWN_MESSAGES])
 def test_a_disk_that_needs_a_second_for_a_sync_slows_a_job_down_and_never_stops_it(
-    accepting: Server, home: Path
+    accepting: Server, home: Path, options: Sequence[str]
 ) -> None:
     (home / "sync.c").write_text(SLOW_SYNC)
     subprocess.run(
         [programs.program("cc"), "-shared", "-fPIC", "-o", "sync.so", "sync.c", "-ldl"], cwd=home, check=True
     )
-    send(accepting, home, {"LD_PRELOAD": str(home / "sync.so")}, ())
+    send(accepting, home, {"LD_PRELOAD": str(home / "sync.so")}, options)

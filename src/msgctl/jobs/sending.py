@@ -7,7 +7,8 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. It begins with the fence: the epoch is still the same. It stores the outcomes of earlier requests, makes
    requests that were certainly not sent pending again, reads the next recipients, leaves out people who must not get
-   it, and stores an intent for each sender that waits. If anything fails, no intent of the batch is sent.
+   it, and stores an intent for each sender that waits; in a slow store, a few more, which the senders get as soon as
+   they are ready. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
    opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
    wrong message. After a slow commit, the writer reads both again (`Sending.renewed`). A sender hands an intent back if
@@ -23,6 +24,7 @@ A process that dies at any moment leaves intents that were perhaps sent, and not
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -47,7 +49,7 @@ from msgctl.jobs.requests import make
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
-from msgctl.store.batches import LostJobError, Sending
+from msgctl.store.batches import INTENT_LIFE, LostJobError, Sending
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.results import Intent, RequestOutcome
@@ -60,7 +62,11 @@ CHECK = 0.5
 KEEP_ALIVE = 10.0
 """Maximum seconds between two checks of the store while requests are in flight."""
 SLOW = 0.1
-"""Seconds of a commit after which the writer waits a little for more senders, so that they share the next one."""
+"""Seconds of a commit that is slow: the writer waits a little for more senders, and stores more intents in the next."""
+QUICK = 0.1
+"""Minimum seconds that a request is expected to take: a sender gets up to four further intents of a slow commit. A kill
+makes them unknown, even if they were not sent.
+"""
 MAX_LATE = 4
 """Batches in a row whose intents expired before any was sent: the store is too slow."""
 
@@ -116,6 +122,8 @@ class Sender:
         self._running = min(settings.concurrency, max(1, job.pending))
         self._in_flight: dict[int, Intent] = {}
         self._waiting: list[SimpleQueue[Intent | None]] = []
+        self._ready: deque[Intent] = deque()
+        self._request_took = INTENT_LIFE
         self._messages: SimpleQueue[_Message] = SimpleQueue()
         self._timeout: float | None = 0.0
         self._unsent: list[Intent] = []
@@ -201,7 +209,9 @@ class Sender:
             return RequestOutcome(intent, (), started, self._too_slow())
         if self._stopping.is_set() or self._backoff.delay(started) or not self._hours.is_open():
             return RequestOutcome(intent, (), started)
-        return make(client, self._operation, self._settings, intent, started)
+        outcome = make(client, self._operation, self._settings, intent, started)
+        self._request_took = self._monotonic() - started
+        return outcome
 
     def _too_slow(self) -> StoreNotReachedError:
         return StoreNotReachedError(
@@ -231,7 +241,7 @@ class Sender:
         """End all senders, after requests in flight have finished."""
         self.stop(why, error)
         self._timeout = None
-        self._serve([None] * len(self._waiting))
+        self._dismiss()
 
     def _keep(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Keep outcomes for `finish`: the store is lost, or another process has taken the job over."""
@@ -240,39 +250,54 @@ class Sender:
         self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
 
     def _received(self) -> list[RequestOutcome]:
-        """Wait for outcomes, or until waiting senders may get work; return the outcomes."""
+        """Wait for outcomes, or until waiting senders may get work, and hand out intents that are ready.
+
+        Return the outcomes. An intent that is ready and cannot be sent any more is one of them.
+        """
         outcomes: list[RequestOutcome] = []
-        timeout, end = self._timeout, None
+        timeout, end, number = self._timeout, None, 0
         with suppress(Empty):
-            for _ in range(MAX_TOGETHER):
+            while self._ready or number < MAX_TOGETHER:
+                if self._ready:
+                    timeout = self._ready[0].expires - boot_time()
+                    if timeout <= 0 or self._stopping.is_set():
+                        break
                 outcome, turn, ended = self._messages.get(timeout=timeout)
+                number += 1
                 self._running -= ended
                 if outcome is not None:
+                    self._count(outcome)  # now, because it may stop the job before the other intents are handed out
                     outcomes.append(outcome)
                 if turn is not None:
                     self._waiting.append(turn)
+                self._serve()
                 timeout = 0.0
                 if self._took > SLOW and len(self._waiting) < self._running:
                     now = self._monotonic()
                     end = end or now + self._took / 8
                     timeout = max(0.0, end - now)
+        for intent in self._ready:
+            outcomes.append(RequestOutcome(intent, (), self._monotonic()))
+            self._count(outcomes[-1])
+        self._ready.clear()
         return outcomes
 
     def _commit(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
-        for outcome in outcomes:
-            self._count(outcome)
         if self._is_lost:
             self._keep(outcomes)
-            self._serve([None] * len(self._waiting))
+            self._dismiss()
             return
+        wanted = len(self._waiting)
+        if self._waiting and self._took > SLOW:
+            wanted += self._running * int(INTENT_LIFE / 2 / max(self._request_took, QUICK))
         intents: list[Intent] = []
         began = self._monotonic()
         try:
-            with self._sending.batch(self._rules(), wanted=len(self._waiting)):
+            with self._sending.batch(self._rules(), wanted):
                 self._sending.record(_sent(outcomes))
                 self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
-                self._intend(intents)
+                self._intend(intents, wanted)
             ready = self._sending.renewed(intents, self._operation.channel)
         except (*STORE_ERRORS, LostJobError):
             self._unsent += intents  # perhaps they were stored, although the connection was lost
@@ -281,19 +306,24 @@ class Sender:
         if self.job.stopping:
             self.stop(Why.ASKED)
         self._in_flight |= {intent.request: intent for intent in intents}
-        self._serve(ready)
+        self._ready.extend(ready)
+        self._serve()
         if len(ready) < len(intents):  # somebody in them has opted out since
             requests = {intent.request for intent in ready}
             for intent in intents:
                 if intent.request not in requests:
                     self._messages.put(_Message(RequestOutcome(intent, (), began)))
         if not self._in_flight and (self._stopping.is_set() or self._is_done):
-            self._serve([None] * len(self._waiting))
+            self._dismiss()
 
-    def _serve(self, intents: Sequence[Intent | None]) -> None:
-        for turn, intent in zip(self._waiting, intents, strict=False):
-            turn.put(intent)
-        del self._waiting[: len(intents)]
+    def _serve(self) -> None:
+        while self._waiting and self._ready:
+            self._waiting.pop(0).put(self._ready.popleft())
+
+    def _dismiss(self) -> None:
+        for turn in self._waiting:
+            turn.put(None)
+        self._waiting.clear()
 
     def _rules(self) -> Limits:
         """Return the rules that leave out recipients of the next requests."""
@@ -337,10 +367,10 @@ class Sender:
         if not error.retryable or self._backoff.turned_away(started, self._monotonic(), retry_after):
             self.stop(why, error)
 
-    def _intend(self, intents: list[Intent]) -> None:
-        """Add the intents of the next requests, as many as senders wait and the limits allow. Called in a batch."""
+    def _intend(self, intents: list[Intent], wanted: int) -> None:
+        """Add the intents of the next requests, as many as wanted and the limits allow. Called in a batch."""
         self._timeout, self._is_done = KEEP_ALIVE, False
-        while len(intents) < len(self._waiting) and not (self._stopping.is_set() or self.job.stopping):
+        while len(intents) < wanted and not (self._stopping.is_set() or self.job.stopping):
             self._timeout = CHECK
             now = self._monotonic()
             if delay := max(self._limiter.delay(now), self._backoff.delay(now)):

@@ -53,11 +53,11 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     Raises ConditionError if another process runs it, or takes it over meanwhile.
     """
     context.job = job.id
-    settings = Settings.load(job.settings)
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     sending = owners.take(context.store, job.number, state=state)
     is_resend, earlier_requests = bool(sending.job.is_resending), sending.job.requests
+    settings = Settings.load(sending.job.settings)  # now, because another process may have changed or removed the job
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     is_stored = True
     try:
