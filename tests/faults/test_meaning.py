@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
 
 from msgctl import operations as ops
-from msgctl.errors import MsgctlError
+from msgctl.errors import MsgctlError, TurnedAwayError
 from msgctl.http.request import build
 from msgctl.http.response import Response, parse
 from msgctl.http.transport import RawResponse
@@ -157,3 +159,21 @@ def test_a_long_error_of_the_service_is_cut() -> None:
     assert len(details.record["error"]) == 4000
     short = {"error": {"code": "E7"}, "msg": None}
     assert error_of(ops.SEND_SMS, short, 520).document().items() >= short.items()
+
+
+# --- how long to wait
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("120", (120, 120)), ("tomorrow", (86_000, 86_400)), ("yesterday", (0, 0)), ("soon", None)]
+)
+def test_retry_after_is_a_number_of_seconds_or_a_date(text: str, seconds: tuple[float, float] | None) -> None:
+    days = {"tomorrow": 1, "yesterday": -1}
+    if text in days:
+        text = formatdate(time.time() + days[text] * 86_400, usegmt=True)
+    response = RawResponse(429, [(b"Retry-After", text.encode())], b"{}")
+    with pytest.raises(TurnedAwayError) as error:
+        parse(build(ops.SEND_SMS, VALUES), response, "https://service.example/api/v1")
+    after = error.value.retry_after
+    assert (after is None) == (seconds is None)
+    assert after is None or seconds is None or seconds[0] <= after <= seconds[1]

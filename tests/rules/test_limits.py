@@ -74,6 +74,10 @@ def test_a_charge_of_nothing_counts_as_one_credit_for_each_segment() -> None:
 def test_an_unknown_request_may_have_been_charged() -> None:
     assert budget(3, accepted=1, unknown=2).allows(5, 1) == 1
     assert budget(3, accepted=1, unknown=3).allows(5, 1) == 0
+    limit = budget(4, accepted=1)
+    limit.reserve(intent(3))
+    limit.release(intent(3), [Outcome(None, "unknown"), Outcome(None, "unknown"), Outcome(None, "refused")])
+    assert limit.allows(5, 1) == 2
 
 
 def test_at_the_limit_nothing_more_is_allowed() -> None:
