@@ -10,6 +10,8 @@ from itertools import count
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from support import PATIENCE
 from support.service import Service, respond
 from support.tool import Tool
@@ -19,19 +21,25 @@ MODULES = ("cli/runs/single.py", "store/sends.py", "store/database.py", "http/cl
 """The modules that make a request and store its intent and outcome."""
 START, STEP = int(os.environ.get("FIRST_LINE", "2")), int(os.environ.get("EACH_LINE", "11"))
 """Every eleventh line is interrupted, because all of them take a minute; EACH_LINE=1 tests all."""
+COUNTING = "_counted"
+"""The function of the client that counts what is sent: each of its lines is interrupted."""
 
 
 class Interruption:
-    """Raises KeyboardInterrupt before a line, counted from the first line of a run in `MODULES`."""
+    """Raises KeyboardInterrupt before a line, counted from the first line of a run in `MODULES`.
 
-    def __init__(self, line: int) -> None:
+    If ``function`` is given, only its lines count.
+    """
+
+    def __init__(self, line: int, function: str) -> None:
         self._left = line
+        self._function = function
         self.place = ""
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.endswith(MODULES):
             return None
-        if event == "line" and not self.place:
+        if event == "line" and not self.place and self._function in ("", frame.f_code.co_name):
             self._left -= 1
             if self._left < 0:
                 self.place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -39,12 +47,12 @@ class Interruption:
         return self
 
 
-def interrupted(tool: Tool, line: int, key: str) -> tuple[str, int, str]:
+def interrupted(tool: Tool, line: int, function: str, key: str) -> tuple[str, int, str]:
     """Run a send in a child process, and interrupt it. Return the place, the exit code and standard error."""
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         signal.alarm(int(PATIENCE))  # a lock whose release was interrupted
-        interruption = Interruption(line)
+        interruption = Interruption(line, function)
         sys.settrace(interruption)
         done = tool(*SEND, key)
         sys.settrace(None)
@@ -57,13 +65,16 @@ def interrupted(tool: Tool, line: int, key: str) -> tuple[str, int, str]:
     return place, code, error
 
 
-def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(service: Service, tool: Tool) -> None:
+@pytest.mark.parametrize(("function", "start", "step"), [("", START, STEP), (COUNTING, 0, 1)], ids=["all", "counting"])
+def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(
+    function: str, start: int, step: int, service: Service, tool: Tool
+) -> None:
     service.always(
         respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "sent", "phone": "573001234567"}]})
     )
-    for line in count(START, STEP):
+    for line in count(start, step):
         before = len(service.received)
-        place, code, error = interrupted(tool, line, f"key-{line}")
+        place, code, error = interrupted(tool, line, function, f"key-{line}")
         if not place:
             break
         arrived = len(service.received) - before
@@ -73,4 +84,4 @@ def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(service: 
         again = tool(*SEND, f"key-{line}")
         assert again.code == 0 or (again.code == 5 and arrived), (place, again.err)
         assert len(service.received) - before == 1, place
-    assert line > 200
+    assert line > (3 if function else 200)
