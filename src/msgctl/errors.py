@@ -125,8 +125,7 @@ class MsgctlError(Exception):
 
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
     reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
-    succeed a little later (a refused connection), and false if it will not (an untrusted certificate). ``replayed`` is
-    true if the error comes from an earlier run with the same key or name.
+    succeed a little later (a refused connection), and false if it will not (an untrusted certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a kind of
@@ -137,7 +136,6 @@ class MsgctlError(Exception):
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
     retryable: bool = False
-    replayed: bool = False
 
     def __init__(
         self,

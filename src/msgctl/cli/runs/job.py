@@ -144,8 +144,7 @@ def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
     error = None
     if job.shown_state != "scheduled":
         error = _error(context, job, how)
-    if error is not None:
-        error.replayed = True
+    context.is_replayed = True
     if job.accepted or job.unknown or job.sending:
         context.sent.add(1)
     context.note_sandbox()

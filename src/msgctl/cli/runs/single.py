@@ -311,12 +311,11 @@ def _without_code(text: str | None) -> str | None:
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
     context.note_sandbox()
+    context.is_replayed = True
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
-        for failure in result.failures:
-            failure.replayed = True
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):
             context.sent.add(1)
         return result
@@ -331,7 +330,6 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         details=details,
         recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
-    error.replayed = True
     context.sent.add(1)
     raise error
 

@@ -78,6 +78,8 @@ class Context:
         self.is_sandbox_noted = False
         self.sent = SentCounter()
         """The requests that may have sent or changed something; the contexts and clients of a run share it."""
+        self.is_replayed = False
+        """Whether the result is that of an earlier run with the same key or name."""
         self.completes_files = False
         """Whether the shell may complete the name of a file here."""
         self.warns_without_store = True

@@ -83,7 +83,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         document["hint"] = error.hint
     if job := error.job or context.job:
         document["job"] = job
-    if error.replayed:
+    if context.is_replayed:
         document["replayed"] = True
     return jsontext.escape(jsontext.dump({**document, **error.document()}), ascii_only=True)
 
