@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import sqlite3
 import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,13 +25,14 @@ from support.postgres import program as server_program
 from support.programs import program
 from support.shell import Shell
 
+ROOT = Path(__file__).parent.parent
 PAGE = manual.part("servers")
 BLOCK = r"((?:    .*\n|\n)+)"
 
 
 def blocks(title: str) -> list[str]:
     """Return the code of a section of the page, one text per block."""
-    section = re.split(r"\n#+ ", PAGE.partition(f"# {title}\n")[2])[0]
+    section = re.split(r"\n#+ ", PAGE.partition(f"# {title}")[2])[0]
     return [textwrap.dedent(text).strip() + "\n" for text in re.findall(rf"\n\n{BLOCK}", section)]
 
 
@@ -141,3 +145,72 @@ def test_a_store_moves_to_a_database_with_a_role_per_machine_and_is_backed_up(
     assert run(optouts) == "573001234567\n"
     files = ("store.backup", "store.dump", ".local/state/msgctl/store.sqlite3")
     assert {(tmp_path / name).stat().st_mode & 0o777 for name in files} == {0o600}
+
+
+@pytest.mark.slow
+def test_every_way_to_install_msgctl_works_and_keeps_the_extras(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".*"))
+    for name in ("local/bin", "opt", "home"):
+        (tmp_path / name).mkdir(parents=True)
+    paths = [tmp_path / name for name in ("home/.local/bin", "tools/bin", "local/bin")]
+    search = ":".join([*map(str, paths), os.environ["PATH"]])
+    # Without the variable, uv would trust only its own certificates.
+    environment = {**os.environ, "HOME": str(tmp_path / "home"), "PATH": search, "UV_SYSTEM_CERTS": "true"}
+    directories = {"/opt": "opt", "/usr/local": "local", "/src": "checkout"}
+
+    def run(*lines: str) -> None:
+        script = "\n".join(lines)
+        for directory, name in directories.items():
+            script = re.sub(rf"(?<![\w/.]){directory}(?=[/ \[])", str(tmp_path / name), script)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script], cwd=checkout, env=environment, capture_output=True, check=False
+        )
+        assert done.returncode == 0, (script, done.stdout, done.stderr)
+
+    run(f"{sys.executable} -m venv {tmp_path / 'tools'}", f"{tmp_path / 'tools'}/bin/pip install -q pipx uv")
+    (paths[1] / "man").write_text('#!/bin/sh\ntest -e "$2/man$3/$4.$3"\n')
+    (paths[1] / "man").chmod(0o755)
+    pipx, uv, venv, pip = blocks("For one user")[0].splitlines()
+    upgrade_pipx, upgrade_uv, upgrade_pip = blocks("Upgrade")[0].splitlines()
+    man_uv, man_pip = blocks("Manual pages")[0].splitlines()
+    remove_pipx, remove_uv, *remove = blocks("Uninstall")[0].splitlines()
+    extras = "-c 'import holidays, psycopg, xlsxwriter'"
+
+    run(pipx, upgrade_pipx, f'"$(pipx environment --value PIPX_LOCAL_VENVS)"/msgctl/bin/python {extras}', remove_pipx)
+    run(uv, upgrade_uv, f'"$(uv tool dir)"/msgctl/bin/python {extras}', man_uv, remove_uv)
+    run(venv, pip, f"~/.local/msgctl/bin/python {extras}")
+    collect, install = blocks("Without a network")
+    run(collect, install.replace("pip install", "pip install --quiet"), f"/opt/msgctl/bin/python {extras}")
+    run("rm -r /opt/msgctl", *blocks("For all users"), upgrade_pip, man_pip, "msgctl --version")
+    assert (tmp_path / "local/share/man/man7/msgctl-servers.7").is_file()
+    run(*remove)
+    assert [path for path in (tmp_path / "local").rglob("*") if not path.is_dir()] == []
+    dockerfile = blocks("In a container")[0].splitlines()
+    assert len(dockerfile) == 10
+    run(*(line.removeprefix("RUN ") for line in dockerfile if "RUN python" in line or "RUN /opt" in line))
+    run("/opt/msgctl/bin/msgctl --version")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="creates files of other users")
+def test_a_service_user_needs_no_home(shell: Shell, tmp_path: Path) -> None:
+    account = 61234
+    # The user may read the interpreter, wherever it is, but no more than others may it write.
+    rights = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
+    become = f"{program('setpriv')} --reuid {account} --regid {account} --clear-groups {rights}"
+    shell.program("useradd", ":")
+    shell.program("runuser", f'shift 3; exec {become} env -u HOME -u XDG_STATE_HOME "$@"')
+    prepare, check = blocks("For a service user")
+    prepare = re.sub("(-[go] |root:)msgctl", rf"\g<1>{account}", prepare)
+    prepare = prepare.replace("--client 12345", "--client 12345 --key-stdin < key")
+    (tmp_path / "key").write_text("a-secret\n")
+    for name in ("etc", "var/lib"):
+        (tmp_path / name).mkdir(parents=True)
+        prepare, check = (text.replace(f"/{name}/", f"{tmp_path}/{name}/") for text in (prepare, check))
+    with sandbox(client=12345, key="a-secret") as service:
+        prepare = prepare.replace("https://service.example/api/v1", service.base_url)
+        code, printed = shell.run(f"umask 077\n{prepare}\n{check}")
+        assert (code, "accepted; 1,000 credits left" in printed) == (0, True), printed
+        code, printed = shell.run(check.replace("doctor", "job run-due"))
+        assert code == 0, printed
