@@ -147,7 +147,7 @@ class Plan:
         return asdict(self)
 
 
-COLUMNS = [field.name for field in fields(Plan) if not field.name.endswith("_rows")]
+COLUMNS = tuple(field.name for field in fields(Plan) if not field.name.endswith("_rows"))
 
 
 def plan(
@@ -162,6 +162,9 @@ def plan(
     tally, left_out = rows.tally, rows.left_out
     numbers = {outcome: rows.number for outcome, rows in left_out.items()}
     numbers["excluded"] += tally.left_out
+    segments = None
+    if settings.performs.channel == "sms":
+        segments = tally.credits
     return Plan(
         command=settings.command,
         file=settings.file,
@@ -173,7 +176,7 @@ def plan(
         duplicate=numbers["duplicate"],
         excluded=numbers["excluded"],
         messages=tally.messages,
-        segments=tally.credits if settings.performs.channel == "sms" else None,
+        segments=segments,
         credits=tally.credits,
         countries=dict(tally.countries.most_common()),
         balance=None if balance is None else _number(balance),

@@ -179,12 +179,9 @@ class Sender:
         state = state_after(self.job, ending)
         due = self.job.due if state == "scheduled" else None
         if ending.why is Why.CLOSED:
-            due = self._opening()
+            now = self._store.clock()
+            due = int((self._hours.closed_until(now) or now) * 1000)
         return self._sending.finish(state, due=due, ending=ending.dump()), ending
-
-    def _opening(self) -> int:
-        opens = self._hours.closed_until(self._store.clock())
-        return self._store.now() if opens is None else int(opens * 1000)
 
     # --- threads that make requests
 

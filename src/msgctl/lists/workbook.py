@@ -79,10 +79,10 @@ def _sheets(messages: Iterator[Any]) -> Iterator[Sheet]:
 
 def _ended(code: int) -> str:
     """Return why the child process failed."""
+    if code >= 0:
+        return UNREADABLE
     reasons = {-signal.SIGABRT: OUT_OF_MEMORY, -signal.SIGXCPU: OUT_OF_TIME}
-    return reasons.get(
-        code, f"cannot be read: signal {-code} ended the process that reads it" if code < 0 else UNREADABLE
-    )
+    return reasons.get(code, f"cannot be read: signal {-code} ended the process that reads it")
 
 
 def _refused(name: str, reason: str, hint: str = "") -> FileError:

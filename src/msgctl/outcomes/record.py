@@ -65,7 +65,9 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
     entries = [_one_column(entry, own, other) for entry in entries_of(data, phones)]
     if entries:
         return {**limit(outer), "data": [limit(_with_id(entry, outer.get("id"))) for entry in entries]}
-    return limit(outer if record.entries else _one_column(outer, own, other))
+    if record.entries:
+        return limit(outer)
+    return limit(_one_column(outer, own, other))
 
 
 def entries_of(data: Any, phones: Sequence[str], most: int | None = None) -> list[Object]:

@@ -147,11 +147,10 @@ def check_names(fields: Sequence[str], columns: Iterable[str]) -> None:
         if field not in known:
             import difflib  # rare
 
-            near = difflib.get_close_matches(field, known, n=1)
-            raise UsageError(
-                f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}',
-                f"Did you mean {near[0]}?" if near else None,
-            )
+            hint = None
+            if near := difflib.get_close_matches(field, known, n=1):
+                hint = f"Did you mean {near[0]}?"
+            raise UsageError(f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}', hint)
 
 
 def csv_line(row: Iterable[str], *, is_terminal: bool) -> str:

@@ -197,8 +197,10 @@ class Printer:
         line = fields.tsv_line
         if self._format is Format.CSV:
             line = partial(fields.csv_line, is_terminal=self._screen.stream.isatty())
-        rows = (line(text_of(document.get(name)) for name in columns) for document in documents)
-        self._write(chain([line(columns)] if self._header else [], rows))
+        lines: Iterator[str] = (line(text_of(document.get(name)) for name in columns) for document in documents)
+        if self._header:
+            lines = chain([line(columns)], lines)
+        self._write(lines)
 
     # --- texts
 
@@ -237,9 +239,9 @@ class Printer:
             encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
             text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-            self._screen.stream.write(text if text.endswith("\n") else f"{text}\n")
+            self._screen.stream.write(text.removesuffix("\n") + "\n")
         else:
-            self._screen.write_bytes(body if body.endswith(b"\n") else body + b"\n")
+            self._screen.write_bytes(body.removesuffix(b"\n") + b"\n")
 
     def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)

@@ -150,7 +150,8 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool, 
             if isinstance(value, (int, float)):
                 sheet.write_number(line, place, value)
             elif name not in TEXTS and (moment := _moment(text, zone)) is not None:
-                sheet.write_datetime(line, place, moment, day if len(text) == len("2026-12-01") else time)
+                is_day = len(text) == len("2026-12-01")
+                sheet.write_datetime(line, place, moment, day if is_day else time)
             elif text:
                 sheet.write_string(line, place, _fitting(text, name))
     return number

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from rich import box
 from rich.bar import Bar
@@ -309,8 +309,10 @@ def _table(
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = _empty_table(header=header)
     for column, width in widths.items():
-        right = column.kind in ("number", "ago")
-        made.add_column(column.heading, justify="right" if right else "left", width=width, overflow="fold")
+        side: Literal["left", "right"] = "left"
+        if column.kind in ("number", "ago"):
+            side = "right"
+        made.add_column(column.heading, justify=side, width=width, overflow="fold")
     for row in rows:
         made.add_row(*(shown(column.of(row), column.kind, now, words) for column in widths))
     return made

@@ -386,7 +386,8 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     if request.method == "POST" and not request.body:
         request = request._replace(headers={"content-type": JSON_TYPE}, body=b"{}")
     known = [field.name for field in endpoint.fields]
-    for name in names(Place.QUERY if request.method == "GET" else Place.JSON, request):
+    place = Place.QUERY if request.method == "GET" else Place.JSON
+    for name in names(place, request):
         if name not in known:
             raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
     result = endpoint.handle(emulator, **parameters_of(endpoint.fields, request))

@@ -315,7 +315,8 @@ class PostgreSQL(Database):
 
     def create(self, statement: str) -> None:
         for here, there in _TYPES.items():
-            statement = re.sub(rf"{'' if here[0] == ' ' else chr(92) + 'b'}{here}\b", there, statement)
+            begin = "" if here.startswith(" ") else r"\b"
+            statement = re.sub(rf"{begin}{here}\b", there, statement)
         self.change(statement)
 
     def later(self, statement: str, values: Sequence[Any] = (), *, expected: int | None = None) -> None:

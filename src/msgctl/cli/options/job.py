@@ -27,11 +27,11 @@ class Which(OptionGroup):
 
     def found(self, context: Context) -> Job:
         """Return the job. Raises UsageError."""
-        if (self.job is None) is not self.last:
-            raise UsageError(
-                "JOB is missing" if self.job is None else "Use either --last or JOB, not both",
-                "Give a job ID or name, or --last.",
-            )
+        hint = "Give a job ID or name, or --last."
+        if self.job is None and not self.last:
+            raise UsageError("JOB is missing", hint)
+        if self.job is not None and self.last:
+            raise UsageError("Use either --last or JOB, not both", hint)
         if self.job is not None:
             job = job_named(context, self.job)
         else:

@@ -103,7 +103,8 @@ class Bulk:
                 "To save the result of a job: msgctl job report JOB --save FILE",
             )
         if not self._lists_rows:
-            context.check_fields(plans.COLUMNS if context.options.dry_run else JOB_FIELDS)
+            columns = plans.COLUMNS if context.options.dry_run else JOB_FIELDS
+            context.check_fields(columns)
         if self._rules.test_to is not None:
             self._check_time()
             return self._send_test(self._rules.test_to)

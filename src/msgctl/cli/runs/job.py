@@ -296,12 +296,16 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
         parts.append(f"{plural(poller.missing, 'message')} did not reach {poller.until or 'a final state'} in time")
     if not parts:
         return None
-    return ConditionError(
-        "; ".join([*parts, *filter(None, [what])]),
-        hint if poller.missing else None,
-        reason="not_delivered" if poller.ended_otherwise else "state_not_reached",
-        details=failure.details if failure else None,
-    )
+    if what:
+        parts.append(what)
+    error = ConditionError("; ".join(parts), reason="state_not_reached")
+    if poller.missing:
+        error.hint = hint
+    if poller.ended_otherwise:
+        error.reason = "not_delivered"
+    if failure:
+        error.details = failure.details
+    return error
 
 
 # --- the account of a job

@@ -247,6 +247,9 @@ def _single(context: Context, request: Request, channel: str | None, *, may_repe
         message["own_body"] = request.json.decode()
     if request.operation.blocks and request.values.get("name"):
         message["message"] = request.values["name"]
+    digest = None
+    if request.people and not may_repeat:
+        digest = _digest(request)
     return Single(
         account=context.profile.account,
         profile=context.profile.name,
@@ -254,7 +257,7 @@ def _single(context: Context, request: Request, channel: str | None, *, may_repe
         parameters=json.dumps(message),
         phones=request.people or request.phones,
         is_contact=bool(request.people),
-        digest=_digest(request) if request.people and not may_repeat else None,
+        digest=digest,
         channel=channel,
     )
 
@@ -343,7 +346,9 @@ def dry_run(context: Context, *requests: Request) -> OwnResult:
     columns: dict[str, None] = {}
     for document in documents:
         columns |= dict.fromkeys(flat(document))
-    return OwnResult(documents[0] if len(documents) == 1 else documents, tuple(columns), Layout.REQUEST)
+    if len(documents) == 1:
+        return OwnResult(documents[0], tuple(columns), Layout.REQUEST)
+    return OwnResult(documents, tuple(columns), Layout.REQUEST)
 
 
 def check_fields(context: Context, operation: Operation) -> None:

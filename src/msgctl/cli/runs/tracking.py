@@ -181,21 +181,18 @@ class Tracker:
         """Return the error for a message that is not in a wanted state at the deadline."""
         name, now = quote(message.target.id), shorten(message.in_words, 60)
         hint = f"Check again later: msgctl state get {message.label}"
-        if error := message.error:
+        if failed := message.error:
             last = f" (last: {now})" if now else ""
-            what = f"The state of message {name} could not be read{last}: {error.message}"
-            return ConditionError(what, hint, reason=NOT_REACHED, details=error.details)
+            what = f"The state of message {name} could not be read{last}: {failed.message}"
+            return ConditionError(what, hint, reason=NOT_REACHED, details=failed.details)
         what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
         # A state that another field contradicts is not a text of the service, so it cannot be added.
-        of_service = {str(row.get("state")) for row in message.response.document["data"]} if message.response else set()
-        late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
-        return ConditionError(
-            what,
-            hint,
-            reason=NOT_REACHED,
-            word=("delivered", late[:1]),
-            details=message.response.details if message.response else None,
-        )
+        error = ConditionError(what, hint, reason=NOT_REACHED)
+        if message.response:
+            of_service = {str(row.get("state")) for row in message.response.document["data"]}
+            late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
+            error.word, error.details = ("delivered", late[:1]), message.response.details
+        return error
 
 
 def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float) -> None:
@@ -299,7 +296,10 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
         failures.append(error)
     elif sent and all(recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in sent):
         done = "answered" if noun == "call" else "delivered"
-        context.note(f"The {noun} was {done}." if len(sent) == 1 else f"All {noun}s were {done}.")
+        if len(sent) == 1:
+            context.note(f"The {noun} was {done}.")
+        else:
+            context.note(f"All {noun}s were {done}.")
     responses = tracker.responses if context.options.format is Format.JSON else []
     return ServiceResult(responses, failures=failures)
 
@@ -348,13 +348,12 @@ def _error_of(
         parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
     if not parts:
         return None
-    return ConditionError(
-        "; ".join(parts),
-        "To check again: msgctl state get --last" if missing or unread else None,
-        reason="not_delivered" if len(missing) > len(late) else NOT_REACHED,
-        word=next((message.failure.word for message in late if message.failure), None),
-        details=errors[0].details if errors else None,
-    )
+    hint = "To check again: msgctl state get --last" if missing or unread else None
+    reason = "not_delivered" if len(missing) > len(late) else NOT_REACHED
+    error = ConditionError("; ".join(parts), hint, reason=reason)
+    error.word = next((message.failure.word for message in late if message.failure), None)
+    error.details = errors[0].details if errors else None
+    return error
 
 
 def _show_last(context: Context, sent: Sequence[_Sent]) -> None:

@@ -38,7 +38,10 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty() and not as_json:
         context.say("")  # ends the line with ^C or a prompt
-    context.say(_json_line(error, context) if as_json else _lines(error, context))
+    if as_json:
+        context.say(_json_line(error, context))
+    else:
+        context.say(_lines(error, context))
     return error.exit_code
 
 

@@ -123,4 +123,5 @@ def _save(result: OwnResult, path: Path, context: Context) -> None:
 
 def _not_again(context: Context) -> str | None:
     """Return the advice for a request whose result could not be printed; a job has no single operation."""
-    return NOT_AGAIN.get(context.operation.effect if context.operation else Effect.SENDS)
+    effect = context.operation.effect if context.operation else Effect.SENDS
+    return NOT_AGAIN.get(effect)
