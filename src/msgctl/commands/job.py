@@ -138,7 +138,8 @@ def run_due(context: Context) -> RawResult | None:
     """Send the scheduled jobs of all profiles that are due.
 
     Run it from cron: it prints nothing if no job is due, and overlapping runs never send a job twice. A job stays
-    scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it.
+    scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it. A job
+    that is more than 12 hours late, and has sent nothing, is paused.
     """
     from msgctl.cli.runs import due
 
@@ -206,7 +207,8 @@ def states(
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
 
-    You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
+    You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again. With
+    --follow, it ends after an hour unless --max-wait says otherwise.
     """
     from msgctl.cli.runs import job as running
 
@@ -246,8 +248,9 @@ def resend(
 ) -> OwnResult:
     """Resend to a job's refused, undelivered or unknown recipients, as another attempt in the same job.
 
-    Check the delivery states first: msgctl job states. Recipients are chosen when msgctl asks for confirmation. If the
-    run is interrupted, `msgctl job resume` continues it.
+    Check the delivery states first: msgctl job states. Recipients are chosen when msgctl asks for confirmation. Refused
+    recipients get one request each, so that one bad number does not cost the others their message. If the run is
+    interrupted, `msgctl job resume` continues it.
     """
     from msgctl.cli.runs import job as running
 

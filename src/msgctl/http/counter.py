@@ -18,6 +18,6 @@ class SentCounter:
         self._lock = Lock()
 
     def add(self, number: int) -> None:
-        """Count a request, or with -1, count it no more."""
+        """Add a request to the count, or remove it with -1."""
         with self._lock:
             self.count += number

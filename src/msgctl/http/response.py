@@ -257,7 +257,7 @@ def because_of(outcomes: Sequence[Outcome]) -> str:
 
 
 def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
-    """Return the texts which a profile must add as accepted to make every unknown outcome certain; [] if none do."""
+    """Return the texts that a profile must add as accepted to make every unknown outcome certain; perhaps none."""
     missing: list[str] = []
     for _ in range(MAX_MISSING + 1):
         added = request.added.plus("accepted", missing)
@@ -298,7 +298,7 @@ class Failure(NamedTuple):
 
     @property
     def is_breakdown(self) -> bool:
-        """Whether the status is that of a service that did not carry out the request in time, or at all."""
+        """Whether the status means that the service failed, or did not respond in time."""
         return self._status == REQUEST_TIMEOUT or 500 <= self._status < 600
 
     @property

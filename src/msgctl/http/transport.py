@@ -5,7 +5,7 @@ that each step of a request (name lookup, connection, TLS, proxy, request and re
 remains.
 `exchange` makes a request over any transport, such as the sandbox's.
 
-There is no `httpx.Client` in between, since it does what must not happen to a request that sends messages: it parses
+There is no `httpx.Client` in between. It does things that must not happen to a request that sends messages: it parses
 the header Location (a malformed one raises an exception, so that a refusal becomes unknown), follows redirects, keeps
 cookies, decompresses responses (100 KB became 100 MB), and logs the URL with the key.
 """
@@ -359,7 +359,7 @@ class _Stream(httpcore.NetworkStream):
                 raise
 
     def _send(self, data: bytes, *, is_request: bool) -> None:
-        """Write a part of a request, and take its size down."""
+        """Write a part of a request, and note its size."""
         left, sent = self._transport.left(), self._transport.sent
         connection = self._stream.get_extra_info("socket")
         if not is_request:

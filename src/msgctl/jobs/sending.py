@@ -7,8 +7,8 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. It begins with the fence: the epoch is still the same. It stores the outcomes of earlier requests, makes
    requests that were certainly not sent pending again, reads the next recipients, leaves out people who must not get
-   it, and stores an intent for each sender that waits; in a slow store, a few more, which the senders get as soon as
-   they are ready. If anything fails, no intent of the batch is sent.
+   the message, and stores an intent for each sender that waits; in a slow store, a few more, which the senders get as
+   soon as they are ready. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
    opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
    wrong message. After a slow commit, the writer reads both again (`Sending.renewed`). A sender hands an intent back if

@@ -1,4 +1,4 @@
-"""The header of a file of people: which of its rows it is, and which of its columns have the phones.
+"""The header of a file of people: its row, and the columns with the phones.
 
 Both follow from headings, never from the values in a column.
 """
@@ -171,8 +171,8 @@ def all_phone_columns(columns: Sequence[str], chosen: str | None, *, only_chosen
 def find_header(rows: Sequence[Record], name: str, chosen: str | None, is_phone: Callable[[str], object]) -> int:
     """Return the index of the header in the first rows of a file, of which the first has text. Raises NoTableError.
 
-    It is the first with two cells of which one has a word for phones or is the column ``chosen``; or else the first. No
-    row above it has a phone.
+    The header is the first row with at least two filled cells, one of which has a word for phones or is the column
+    ``chosen``. Without such a row, it is the first one. No row above it may have a phone.
     """
     is_title = False
     phone_row: int | None = None

@@ -31,7 +31,7 @@ class Database(ABC):
 
     place: str
     refuses_moved = False
-    """Whether no transaction begins while the store is moved, because what it writes would be lost."""
+    """Whether no transaction begins while the store is moved, because its changes would be lost."""
 
     @abstractmethod
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -61,7 +61,7 @@ class Database(ABC):
 
     @abstractmethod
     def continue_numbers(self) -> None:
-        """Let new jobs have higher numbers than all jobs of the table, whose numbers come from another store."""
+        """Give new jobs higher numbers than the jobs that were copied from another store."""
 
     @abstractmethod
     def exclude_others(self) -> None:

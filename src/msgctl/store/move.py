@@ -38,7 +38,7 @@ PAGE = 5000
 
 
 class Contents(NamedTuple):
-    """The numbers of things in a store that protect people: opt-outs, ``--once`` keys, jobs and messages."""
+    """How many opt-outs, ``--once`` keys, jobs and messages a store contains: they protect people."""
 
     optouts: int
     keys: int

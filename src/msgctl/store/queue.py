@@ -77,7 +77,7 @@ class Queue:
         self.changes: Counter[str] = Counter()
         self._page: list[tuple[Waiting, str | None]] = []
         self._read_to = self._position
-        # A request for each recipient, or as many recipients as the last time; and one more, to see where they end.
+        # As many recipients as requests, or as the last time, and one more, which shows whether the message ends.
         self._size, self._used = max(wanted, self._used) + 1, 0
 
     def restart(self) -> None:

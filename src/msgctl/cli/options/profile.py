@@ -130,7 +130,7 @@ class Preferences(OptionGroup):
         typer.Option(
             "--timezone",
             metavar="ZONE",
-            help="Time zone for jobs, such as America/Bogota.",
+            help="Time zone of jobs and of all times that you see, such as America/Bogota.",
             parser=parser(_time_zone),
             rich_help_panel=PREFERENCES,
         ),

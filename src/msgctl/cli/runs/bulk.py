@@ -174,7 +174,7 @@ class Bulk:
         return begins, begins if opens is None else opens
 
     def _check_time(self) -> None:
-        """Raise UsageError if --at is in the past. For the job of an earlier run of this command, it is no error."""
+        """Raise UsageError if --at is in the past. Not called if an earlier run of this command created the job."""
         if self._begins is not None and self._begins <= self._context.store.clock():
             raise UsageError(
                 f"--at {values.quote(self._settings.at or '')} is in the past", "Leave out --at to send now."
@@ -182,7 +182,7 @@ class Bulk:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
-        # The column of --phone-column may be that of a file of --exclude.
+        # --phone-column may be a column of a file of --exclude.
         reading = replace(self._source.reading(), is_optional=bool(self._rules.exclude))
         stdin, note = self._context.stdin.buffer, self._context.note
         with opened(self._source.file, stdin, reading, self._cells, note=note) as recipients:
@@ -330,7 +330,7 @@ class Bulk:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
             if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
-                continue  # with a country, the reasons of single rows would be others; the error lists them otherwise
+                continue  # with a country, the reasons would be others; without --skip-invalid, the error has them
             rows = getattr(plan, f"{outcome}_rows")
             for row in rows:
                 phone = f"{row['phone']}: " if row["phone"] else ""

@@ -22,7 +22,7 @@ from msgctl.store.store import Store
 from msgctl.text import clean
 
 MAX_LATE = 12 * 3600
-"""Seconds after its time at which a job is still sent: longer, and the message may be wrong by now."""
+"""Maximum seconds after its time at which a job is sent: its message may not be true for longer."""
 
 
 def run(context: Context) -> RawResult | None:
