@@ -122,9 +122,21 @@ def test_an_incomplete_body_is_kept() -> None:
         assert "3 seconds" in error.what
 
 
-def test_a_send_is_unknown_if_a_field_occurs_twice_with_different_values() -> None:
-    assert error_of(ops.SEND_SMS, b'{"status": 1, "status": 0}').exit_code == 5
-    assert parsed(ops.SEND_SMS, b'{"status": 1, "status": 1}').outcomes[0].outcome == "accepted"
+def test_a_response_with_a_field_twice_in_one_object_is_never_understood() -> None:
+    for operation in OPERATIONS:
+        for body in (
+            b'{"status": 1, "status": 0}',
+            b'{"status": 1, "status": 1}',
+            b'{"a": [{"x": 1, "x": 1}], "status": 1}',
+        ):
+            error = error_of(operation, body)
+            assert error.reason == ("unreadable" if operation in READS else "outcome_unknown")
+            assert error.response.body == body  # --json prints it
+
+
+def test_a_field_that_is_twice_in_a_refusal_does_not_hide_an_acceptance() -> None:
+    assert error_of(ops.SEND_SMS, b'{"code": 1, "code": 2}', 422).reason == "refused"
+    assert error_of(ops.SEND_SMS, b'{"success": true, "code": 1, "code": 2}', 422).reason == "outcome_unknown"
 
 
 def test_a_short_url_is_reported_only_if_it_was_certainly_created() -> None:

@@ -14,7 +14,7 @@ from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageErr
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes.judge import Outcome
-from msgctl.output.result import OwnResult, ServiceResult
+from msgctl.output.result import Format, OwnResult, ServiceResult
 from msgctl.text import plural
 
 app = group("Block numbers from receiving messages.")
@@ -69,6 +69,8 @@ def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
             if len(requests) > 1:
                 error = error.within(str(request.values["phone"]))
             failures.append(error)
+            if error.response and context.options.format is Format.JSON:
+                responses.append(error.response)
         else:
             responses += result.responses
             outcomes += result.outcomes

@@ -24,7 +24,7 @@ from msgctl.errors import (
     TurnedAwayError,
     UnreadableError,
 )
-from msgctl.jsontext import Number, ShapeError, load_json, pieces
+from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import judge
 from msgctl.outcomes.judge import (
@@ -127,13 +127,16 @@ def parse(
     record accepts any body.
     """
     operation = request.operation
-    document, fault = None, response.fault
+    document, fault, is_json = None, response.fault, False
     try:
-        is_unique = operation.effect is not Effect.READS
-        document = None if fault else load_json(response.body, is_unique=is_unique)
+        # The status alone decides about other responses, unless one of their fields contradicts it.
+        decides = response.is_success or (response.status in EXPLAINED and operation.effect is not Effect.READS)
+        document = None if fault else load_json(response.body, is_unique=decides)
+        is_json = not fault
     except ShapeError as error:
         fault = str(error)
-    failure = Failure(request, response, document, base_url, is_sandbox, request.parts(added))
+        is_json = isinstance(error, RepeatedFieldError)
+    failure = Failure(request, response, document, is_json, base_url, is_sandbox, request.parts(added))
     if operation.effect is Effect.READS:
         record = _read(failure, fault)
     elif operation.verifies:
@@ -281,12 +284,14 @@ def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``document`` is the response's JSON, None if it is not a whole document.
+    ``document`` is the response's JSON, None if it is not a whole document, or has a field twice. ``is_json`` is true
+    of a document with a field twice, too.
     """
 
     request: Request
     response: RawResponse
     document: Any
+    is_json: bool
     base_url: str
     is_sandbox: bool
     parts: RequestParts
@@ -384,7 +389,7 @@ class Failure(NamedTuple):
 
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
-        if self.response.is_success and self.document is not None:
+        if self.response.is_success and self.is_json:
             error.response = Response(self.request.operation, self._status, self.response.body, self.document, dict)
         return error
 
