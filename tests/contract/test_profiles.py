@@ -128,6 +128,8 @@ def test_the_group_may_read_a_file_of_root(tool: Tool) -> None:
     for mode, code in ((0o640, 0), (0o440, 0), (0o660, 3), (0o644, 3)):
         write_config(table("main"), mode=mode)
         assert tool("profile", "list").code == code, oct(mode)
+    os.chown(write_config(table("main"), mode=0o640), 12345, -1)
+    assert tool("profile", "list").code == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
