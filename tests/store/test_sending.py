@@ -511,6 +511,22 @@ def test_a_job_whose_window_closes_is_scheduled_for_the_next_opening(location: s
     assert after.due == int(datetime(2027, 1, 5, 8, tzinfo=UTC).timestamp() * 1000)
 
 
+def test_a_request_whose_window_closes_during_its_commit_is_not_sent(location: str, tmp_path: Path) -> None:
+    now = [datetime(2027, 1, 4, 18, 59, tzinfo=UTC).timestamp()]
+    with closing(open_store(location, clock=lambda: now[0])) as store:
+        job, commit = new_job(store, 2), store.db.commit
+
+        def commit_until_the_window_closes() -> None:
+            commit()
+            if store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
+                now[0] += 60
+
+        store.db.commit = commit_until_the_window_closes  # type: ignore[method-assign]
+        after = send(store, job, tmp_path / "sends", replace(SETTINGS, window="08:00-19:00", timezone="UTC"))
+    assert (after.state, after.pending) == ("scheduled", 2)
+    assert not arrived(tmp_path / "sends")
+
+
 def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_end(
     location: str, tmp_path: Path
 ) -> None:
