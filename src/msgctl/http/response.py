@@ -62,6 +62,9 @@ CHECK_CREDENTIALS = "Check client and key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
+MAX_QUOTATION = 500
+"""Maximum characters of a response in doubt that an error quotes."""
+
 
 @dataclass
 class Response:
@@ -83,6 +86,11 @@ class Response:
     def missing_words(self) -> Sequence[str]:
         """The texts that a profile could add to make the outcomes certain."""
         return missing_words(self.parts, self.http_status, self.content)
+
+    @property
+    def quotation(self) -> str:
+        """The text of the response on one line, which the error of an unknown outcome quotes so that no id is lost."""
+        return shorten(" ".join(self.body.decode(errors="replace").split()), MAX_QUOTATION)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.judge import REFUSED, UNKNOWN, Outcome
 from msgctl.store.results import Intent, RequestOutcome
 
 MAX_ATTEMPT = 3600.0
@@ -38,8 +38,12 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
             return RequestOutcome(intent, (), started, error)
         if isinstance(error, RefusedError) and error.http_status in NOT_FOR_RECIPIENTS:
             return RequestOutcome(intent, (), started, error)
-        outcome = "refused" if isinstance(error, (UsageError, RefusedError)) else "unknown"
+        outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
         recipients = error.recipients or [Outcome(phone, outcome) for phone in intent.phones]
         rows = [recipient._replace(outcome=outcome, error=error.message) for recipient in recipients]
         return RequestOutcome(intent, rows, started, error)
-    return RequestOutcome(intent, response.outcomes, started)
+    rows = response.outcomes
+    if any(recipient.outcome == UNKNOWN for recipient in rows):
+        text = response.quotation
+        rows = [recipient._replace(error=text) if recipient.outcome == UNKNOWN else recipient for recipient in rows]
+    return RequestOutcome(intent, rows, started)

@@ -478,7 +478,7 @@ class _Workbook:
             return
         hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
         if self._reading.skip_hidden is None:
-            hint = "Show hidden rows in Excel, or delete them."
+            hint = "Show hidden rows in Excel: without them, a person would get the message."
         raise FileError(f"{self._name} has {rows} that Excel hides, by hand or by a filter", hint)
 
     def _rows(self, table: _Table, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:

@@ -15,7 +15,7 @@ from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import Response, because_of, details_of, stored_response
+from msgctl.http.response import MAX_QUOTATION, Response, because_of, details_of, stored_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from msgctl.store.sends import Key, Send, Single, StoredResult
 
 NO_WAIT = WaitOptions()
-MAX_QUOTE = 500
-"""Maximum characters of a response in doubt that its error quotes, so that no id is lost."""
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
 CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
@@ -194,7 +192,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
     error: MsgctlError
     if unknown := _names(outcomes, UNKNOWN):
         verb = "was" if len(unknown) == 1 else "were"
-        text = shorten(" ".join(response.body.decode(errors="replace").split()), MAX_QUOTE)
+        text = response.quotation
         outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
         error = OutcomeUnknownError(
             f"The response does not show whether {some_of(unknown)} {verb} accepted{because_of(outcomes)}: {text}",
@@ -207,7 +205,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
         refused = _names(outcomes, REFUSED)
         message = next((outcome.error for outcome in outcomes if outcome.error), None)
         message = message or service_message(response.content)
-        quoted = f": {shorten(message, MAX_QUOTE)}" if message else ""
+        quoted = f": {shorten(message, MAX_QUOTATION)}" if message else ""
         number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
         error = ConditionError(
             f"The service refused {some_of(refused)} ({number}){quoted}",
