@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -54,19 +54,24 @@ RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STOR
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any."""
+    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any.
+
+    ``words`` are the texts that a profile could add to make unknown outcomes certain.
+    """
 
     why: Why
     what: str = ""
     hint: str = ""
     reason: str = ""
+    words: Sequence[str] = ()
 
     @classmethod
     def of(cls, why: Why, error: MsgctlError | None = None) -> Ending:
         """Return the ending of a run that was stopped by an error."""
         if error is None:
             return cls(why)
-        return cls(why, error.what, error.hint or "", error.reason)
+        words = error.word[1] if error.word else ()
+        return cls(why, error.what, error.hint or "", error.reason, words)
 
     def dump(self) -> str:
         """Return the ending as JSON."""
@@ -124,7 +129,9 @@ def error_of(job: Job, ending: Ending | None, *, has_refused_request: bool = Fal
     elif ending.why is Why.ASKED:
         what = f"Another process paused the job. {summary}"
     reason = _REASONS.get(ending.why, ending.reason)
-    return _ERRORS[ending.why](what, hint, consequence="", reason=reason)
+    error = _ERRORS[ending.why](what, hint, consequence="", reason=reason)
+    error.word = ("accepted", ending.words)
+    return error
 
 
 _ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {

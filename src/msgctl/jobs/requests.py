@@ -7,6 +7,7 @@ import json
 from msgctl.errors import (
     ConfigurationError,
     NotReachedError,
+    OutcomeUnknownError,
     RefusedError,
     TurnedAwayError,
     UsageError,
@@ -14,6 +15,7 @@ from msgctl.errors import (
 )
 from msgctl.http.client import Client
 from msgctl.http.request import build
+from msgctl.http.response import because_of
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
 from msgctl.outcomes.judge import REFUSED, UNKNOWN, Outcome
@@ -42,8 +44,11 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
         recipients = error.recipients or [Outcome(phone, outcome) for phone in intent.phones]
         rows = [recipient._replace(outcome=outcome, error=error.message) for recipient in recipients]
         return RequestOutcome(intent, rows, started, error)
-    rows = response.outcomes
-    if any(recipient.outcome == UNKNOWN for recipient in rows):
-        text = response.quotation
-        rows = [recipient._replace(error=text) if recipient.outcome == UNKNOWN else recipient for recipient in rows]
-    return RequestOutcome(intent, rows, started)
+    outcomes = response.outcomes
+    if all(recipient.outcome != UNKNOWN for recipient in outcomes):
+        return RequestOutcome(intent, outcomes, started)
+    text = response.quotation
+    rows = [recipient._replace(error=text) if recipient.outcome == UNKNOWN else recipient for recipient in outcomes]
+    why = f"the response does not show whether it was accepted{because_of(outcomes)}"
+    in_doubt = OutcomeUnknownError(why, word=("accepted", response.missing_words))
+    return RequestOutcome(intent, rows, started, in_doubt)

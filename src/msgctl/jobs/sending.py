@@ -35,7 +35,6 @@ from msgctl.errors import (
     STORE_ERRORS,
     MsgctlError,
     NotReachedError,
-    OutcomeUnknownError,
     RefusedError,
     StoreNotReachedError,
     TurnedAwayError,
@@ -347,7 +346,7 @@ class Sender:
             self._backoff.accepted()
         if self._failures.add(outcome.failure):
             why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
-            self.stop(why, error or OutcomeUnknownError("the response does not show whether it was accepted"))
+            self.stop(why, error or RefusedError("the service refused each of its recipients"))
 
     def _count_late(self, intent: Intent, error: MsgctlError) -> None:
         """Count an intent that expired, once for all intents of its batch."""

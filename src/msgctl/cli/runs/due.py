@@ -11,6 +11,7 @@ from pathlib import Path
 from msgctl import files, jsontext
 from msgctl.cli.runs import job as running
 from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.errors import with_word
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts
@@ -110,7 +111,7 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         _print(context, jobs.get(context.store, job.number))
     except STORE_ERRORS as lost:  # if the job lost the store, its own error says more
         errors = errors or [lost]
-    return [_of_job(error, job) for error in errors]
+    return [_of_job(with_word(error, own), job) for error in errors]
 
 
 def _is_too_late(store: Store, job: Job) -> bool:

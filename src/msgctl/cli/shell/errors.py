@@ -30,7 +30,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
         error = error.replaced(consequence=context.operation.effect.prevented)
-    error = _with_word(error, context)
+    error = with_word(error, context)
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     as_json = context.options.format is Format.JSON
@@ -54,7 +54,7 @@ MEANINGS = {
 }
 
 
-def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
+def with_word(error: MsgctlError, context: Context) -> MsgctlError:
     """Add a hint to an error: the command that adds the unknown words to the profile."""
     kind, texts = error.word or ("", ())
     words = [" ".join(text.split()) for text in texts]
@@ -68,7 +68,7 @@ def _with_word(error: MsgctlError, context: Context) -> MsgctlError:
         command = f"create a profile (msgctl profile add main), then: msgctl profile set main {options}"
     verb = "means" if len(words) == 1 else "mean"
     hint = f"If {' and '.join(map(quote, words))} {verb} {MEANINGS[kind]}: {command}"
-    return error.replaced(hint="\n".join(filter(None, (error.hint, hint))))
+    return error.replaced(hint="\n".join(filter(None, (error.hint, hint))), word=None)
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:
