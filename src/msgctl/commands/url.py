@@ -143,14 +143,14 @@ def bulk(
 
     Short URLs that exist already are used again, so you can safely repeat the command.
     """
-    from msgctl.jobs.links import creation, look_up, short_url
+    from msgctl.jobs.links import creation, search, short_url
 
     table = _read(context, file, "link", name, to)
     today = context.today()
     if context.options.dry_run:
         requests: list[Request] = []
         for row in table.rows:
-            requests += (look_up(row.link, today), creation(row.link))
+            requests += (search(row.link, today), creation(row.link))
         return dry_run(context, *requests)
     return _with_column(context, table, partial(short_url, today=today), save)
 

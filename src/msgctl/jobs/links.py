@@ -90,7 +90,7 @@ def short_url(client: Client, link: Link, today: date) -> str:
 
     Raises the service's errors, and RefusedError for a link that leads to another URL.
     """
-    existing = _look_up(client, link, today)
+    existing = _existing(client, link, today)
     if existing is not None:
         return existing
     response = client.send(creation(link))
@@ -120,7 +120,7 @@ def statistics(link: Link, since: date, until: date) -> Request:
     return build(operations.URL_STATISTIC, values)
 
 
-def look_up(link: Link, today: date) -> Request:
+def search(link: Link, today: date) -> Request:
     """Return the request for a link that may exist. It begins yesterday: the service may be in another time zone."""
     return statistics(link, today - timedelta(days=1), today)
 
@@ -151,10 +151,10 @@ def in_order(
         used.close()
 
 
-def _look_up(client: Client, link: Link, today: date) -> str | None:
+def _existing(client: Client, link: Link, today: date) -> str | None:
     """Return the short URL with the name of a link; None if the service has none."""
     try:
-        document = client.send(look_up(link, today)).document
+        document = client.send(search(link, today)).document
     except (RefusedError, UnreadableError) as error:
         # A refusal, or a JSON document without statistics, means that the link does not exist. A page of HTML in a 2xx
         # means nothing, and neither does a refusal of the key or the method.

@@ -149,7 +149,7 @@ def csv_records(lines: Lines, header_of: Callable[[Sequence[Record]], Sequence[s
     """
 
     def rank(delimiter: str) -> tuple[bool, int]:
-        rows = [[text_of(cell).strip() for cell in row] for row in csv.reader(lines.head, delimiter=delimiter)]
+        rows = [[unmarked(cell).strip() for cell in row] for row in csv.reader(lines.head, delimiter=delimiter)]
         header = header_of([*enumerate(rows, 1)])
         return '"' not in "".join(header), sum(map(bool, header))
 
@@ -180,7 +180,7 @@ _GUARDED = tuple(f"'{char}" for char in "=+-@\t\r")
 """The beginning of a cell to which a spreadsheet added a quotation mark, so that it is not a formula."""
 
 
-def text_of(cell: str) -> str:
+def unmarked(cell: str) -> str:
     """Return the text of a cell without the marks that programs add for spreadsheets: ``'+57``, ``="573001234567"``."""
     if cell.startswith(_GUARDED):
         return cell[1:]

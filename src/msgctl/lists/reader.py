@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgctl.lists import formats, header, kinds
 from msgctl.lists.faults import Faults
-from msgctl.lists.formats import FileError, Record, text_of
+from msgctl.lists.formats import FileError, Record, unmarked
 from msgctl.lists.header import NoTableError, PhoneSource, find_column
 from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, has_damage, is_phone, likely_text
 from msgctl.text import plural, shorten, some_of
@@ -304,7 +304,7 @@ class _Table:
                     yield None
                 continue
             if "'" in text or '="' in text:
-                cells = [*map(text_of, cells)]  # noqa: PLW2901
+                cells = [*map(unmarked, cells)]  # noqa: PLW2901
             if not text.isascii() and has_damage(text):
                 self._note_damage(line, cells)
             if is_usual and len(cells) == width:  # without a generator for each row, it takes half the time
@@ -511,7 +511,7 @@ def _cleaned(record: Record) -> Record:
     line, cells = record
     if isinstance(cells, str) or not ("'" in (text := "".join(cells)) or '="' in text):  # the usual case
         return record
-    return line, [*map(text_of, cells)]
+    return line, [*map(unmarked, cells)]
 
 
 def name_of(file: str) -> str:

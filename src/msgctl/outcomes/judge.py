@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgctl.credits import millionths, share
 from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
-from msgctl.outcomes.record import MAX_ENTRIES, RESULTS, Object, entries_of, is_plain, levels, service_message, stored
+from msgctl.outcomes.record import (
+    MAX_ENTRIES,
+    RESULTS,
+    Object,
+    entries_of,
+    is_plain,
+    levels,
+    service_message,
+    text_to_store,
+)
 from msgctl.outcomes.words import NO_WORDS, AddedWords, Text, tokenize
 from msgctl.phones import MIN_SHARED_DIGITS, RecipientFinder, digits_of
 from msgctl.text import shorten
@@ -452,7 +461,7 @@ class _Record:
         return verdict
 
     def _verdict(self, entry: Object) -> _Verdict:
-        status = next((stored(value) for value in _stated(entry) if is_plain(value)), None)
+        status = next((text_to_store(value) for value in _stated(entry) if is_plain(value)), None)
         if self.is_refused(entry):
             return _Verdict(REFUSED, status, None)
         if self._is_accepted(entry):
@@ -501,10 +510,10 @@ class _Record:
     def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> Outcome:
         """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
         outcome, status, doubt = verdict
-        own_id = stored(entry.get("id")) or stored(self.own.get("id"))
-        phone = phone or stored(entry.get("phone"))
+        own_id = text_to_store(entry.get("id")) or text_to_store(self.own.get("id"))
+        phone = phone or text_to_store(entry.get("phone"))
         error = service_message(entry) if outcome != ACCEPTED else None
-        return Outcome(phone, outcome, own_id, status, millionths(stored(entry.get("credits"))), error, doubt)
+        return Outcome(phone, outcome, own_id, status, millionths(text_to_store(entry.get("credits"))), error, doubt)
 
 
 @lru_cache(maxsize=64)
@@ -678,7 +687,7 @@ def state_of(message: Object, added: AddedWords) -> str | None:
 
     If another field contradicts a delivery, the state says so, and is on its way.
     """
-    state = stored(message.get("state"))
+    state = text_to_store(message.get("state"))
     if state is None or not (reaches(state, "delivered", added) and (denial := _denial(message))):
         return state
     return f"{state}, but {shorten(denial.field, 60)} is {shorten(denial.value, 60)}"

@@ -122,7 +122,7 @@ def is_plain(value: Any) -> bool:
     return value is not None and value != "" and not isinstance(value, (dict, list))
 
 
-def stored(value: Any) -> str | None:
+def text_to_store(value: Any) -> str | None:
     """Return a value as text for a database; None for an empty text, null, an object or an array."""
     if isinstance(value, str):
         if len(value) > MAX_STORED:

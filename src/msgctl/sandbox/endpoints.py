@@ -21,7 +21,7 @@ from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
 from msgctl.sandbox import clicks, handlers, page
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.faults import replace_all, stored
+from msgctl.sandbox.faults import active_faults, replace_all
 from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
@@ -198,7 +198,7 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
 def fault(emulator: Emulator, *, faults: list[str] | None = None) -> Document:
     if faults is not None:
         replace_all(emulator, *faults)
-    return {"faults": stored(emulator)}
+    return {"faults": active_faults(emulator)}
 
 
 @_endpoint("GET", "/clock", "Return the time of the sandbox.", time=str, stopped=bool)
@@ -280,7 +280,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         "version": version,
         "credits": left,
         "clock": {"time": timestamp(now), "stopped": emulator.stopped is not None},
-        "faults": stored(emulator),
+        "faults": active_faults(emulator),
         "responses": choose_responses(emulator)["responses"],
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],

@@ -102,7 +102,7 @@ def replace_all(emulator: Emulator, *specs: str) -> None:
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
 
 
-def stored(emulator: Emulator) -> list[str]:
+def active_faults(emulator: Emulator) -> list[str]:
     """Return the faults that are set, with the remaining number of requests of each."""
     with emulator.reading() as db:
         rows = db.execute("SELECT spec, remaining FROM faults ORDER BY number").fetchall()
