@@ -298,14 +298,10 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
         return None
     if what:
         parts.append(what)
-    error = ConditionError("; ".join(parts), reason="state_not_reached")
-    if poller.missing:
-        error.hint = hint
-    if poller.ended_otherwise:
-        error.reason = "not_delivered"
-    if failure:
-        error.details = failure.details
-    return error
+    next_step = hint if poller.missing else None
+    reason = "not_delivered" if poller.ended_otherwise else "state_not_reached"
+    details = failure.details if failure else None
+    return ConditionError("; ".join(parts), next_step, reason=reason, details=details)
 
 
 # --- the account of a job

@@ -187,12 +187,12 @@ class Tracker:
             return ConditionError(what, hint, reason=NOT_REACHED, details=failed.details)
         what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
         # A state that another field contradicts is not a text of the service, so it cannot be added.
-        error = ConditionError(what, hint, reason=NOT_REACHED)
-        if message.response:
-            of_service = {str(row.get("state")) for row in message.response.document["data"]}
-            late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
-            error.word, error.details = ("delivered", late[:1]), message.response.details
-        return error
+        if message.response is None:
+            return ConditionError(what, hint, reason=NOT_REACHED)
+        of_service = {str(row.get("state")) for row in message.response.document["data"]}
+        late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
+        details = message.response.details
+        return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", late[:1]), details=details)
 
 
 def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float) -> None:
@@ -350,10 +350,9 @@ def _error_of(
         return None
     hint = "To check again: msgctl state get --last" if missing or unread else None
     reason = "not_delivered" if len(missing) > len(late) else NOT_REACHED
-    error = ConditionError("; ".join(parts), hint, reason=reason)
-    error.word = next((message.failure.word for message in late if message.failure), None)
-    error.details = errors[0].details if errors else None
-    return error
+    word = next((message.failure.word for message in late if message.failure), None)
+    details = errors[0].details if errors else None
+    return ConditionError("; ".join(parts), hint, reason=reason, word=word, details=details)
 
 
 def _show_last(context: Context, sent: Sequence[_Sent]) -> None:
