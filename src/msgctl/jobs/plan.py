@@ -88,13 +88,16 @@ class FileRows:
 
     def _none_left(self, settings: Settings) -> UsageError:
         tally, consequence = self.tally, "nothing was sent"
+        all_of_them = f"All recipients in {self.file}"
+        if self.left_out["invalid"].number:
+            all_of_them = f"All valid recipients in {self.file}"
         if self.left_out["excluded"].number or (tally.opted_out and tally.over_limit):
-            what = f"All recipients in {self.file} are excluded"
+            what = f"{all_of_them} are excluded"
         elif tally.opted_out:
-            what = f"All recipients in {self.file} have opted out"
+            what = f"{all_of_them} have opted out"
             return UsageError(what, consequence=consequence, reason="opted_out")
         elif tally.over_limit:
-            what = f"All recipients in {self.file} have reached the limit of {settings.at_most}"
+            what = f"{all_of_them} have reached the limit of {settings.at_most}"
         else:
             line, _, reason = self.left_out["invalid"].rows[0]
             what = f"{self.file} has no valid rows: line {line}: {reason}"
