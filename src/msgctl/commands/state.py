@@ -118,8 +118,9 @@ def watch(
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
     failures += [named(message.target.id, message.failure) for message in tracker.messages if message.failure]
-    is_json = context.options.format is Format.JSON
-    shown = [response for response in tracker.responses if is_json or response.document["data"]]
+    shown = tracker.documents
+    if context.options.format is not Format.JSON:
+        shown = [response for response in tracker.responses if response.document["data"]]
     return ServiceResult(shown, failures=failures)
 
 

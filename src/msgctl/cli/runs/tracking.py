@@ -122,6 +122,15 @@ class Tracker:
         """The latest response about each message."""
         return [message.response for message in self.messages if message.response]
 
+    @property
+    def documents(self) -> list[Response]:
+        """The latest response about each message, understood or not, which --json prints."""
+        latest = []
+        for message in self.messages:
+            unreadable = message.error.response if message.error else None
+            latest.append(unreadable or message.response)
+        return [response for response in latest if response]
+
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
         try:
@@ -300,7 +309,7 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
             context.note(f"The {noun} was {done}.")
         else:
             context.note(f"All {noun}s were {done}.")
-    responses = tracker.responses if context.options.format is Format.JSON else []
+    responses = tracker.documents if context.options.format is Format.JSON else []
     return ServiceResult(responses, failures=failures)
 
 
