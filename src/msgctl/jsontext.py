@@ -28,7 +28,7 @@ class ShapeError(ValueError):
 
 
 class RepeatedFieldError(ShapeError):
-    """The body is JSON, but one of its objects has a field twice, so that nobody knows which value counts."""
+    """The body is JSON, but one of its objects has a field twice, so it is not certain which value counts."""
 
 
 class _Raw(str):

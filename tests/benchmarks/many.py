@@ -1,7 +1,7 @@
 """Measure how much longer each command takes with 2,000 jobs of 1,000 recipients in the store than with ten.
 
 Run it as ``python tests/benchmarks/many.py [sqlite] [postgresql]``; without names, with SQLite. PostgreSQL needs its
-programs and `pip install 'msgctl[postgresql]' trustme`. The store is in TMPDIR and takes about 800 MB. It measures
+programs and `pip install '.[postgresql]' trustme`. The store is in TMPDIR and takes about 800 MB. It measures
 each command with ten jobs, adds the others, and measures again. It prints the fastest of some runs, in seconds. At the
 end it removes 400 jobs while another job sends, and prints the longest pause between the requests of that job.
 """
