@@ -57,8 +57,8 @@ def test_a_fallback_is_used_for_an_empty_cell() -> None:
     assert template.fill(Row(7, "57300", ("57300", ""))) == "Hello dear customer57300"
 
 
-names = st.text(st.characters(exclude_characters="{}|"), min_size=1, max_size=6).map(str.strip).filter(bool)
-texts = st.text(st.sampled_from("ab{}\n€ "), max_size=6)
+names = st.text(st.characters(exclude_characters="{}|abAB€"), min_size=1, max_size=6).map(str.strip).filter(bool)
+texts = st.text(st.sampled_from("ab{}\n€ "), max_size=6)  # never the name of a column in double braces
 
 
 @given(pieces=st.lists(st.tuples(texts, names, st.text(st.sampled_from("ab{}"), min_size=1))), end=texts)
