@@ -182,7 +182,7 @@ def test_a_send_whose_process_died_is_unknown_and_can_be_cleared(store: Store, l
 def test_the_history_has_the_newest_entries_last_and_selects_them(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "SLICE", 2)
+    monkeypatch.setattr("msgctl.store.store.SLICE", 2)
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number)
     for phone in (ANA, LUIS, ANA):
