@@ -33,6 +33,7 @@ app = group(
 )
 
 COLUMNS = ("phone", "channel", "added")
+CORRECT = "Correct them. To add only the others, add --skip-invalid."
 IMPORTED = ("line", "phone", "outcome", "reason")
 """The columns of the rows of a file, in a dry run."""
 
@@ -146,7 +147,11 @@ def import_(
         if context.options.dry_run:
             context.check_fields(IMPORTED)
             rows = [checked(row) if isinstance(row, Row) else row for row in people.rows if row is not None]
-            return OwnResult([_listed(row) for row in rows], IMPORTED)
+            for row in rows:
+                if isinstance(row, InvalidRow):
+                    faults.add(row)
+            failures = [] if source.skip_invalid or not faults.number else [faults.error(CORRECT)]
+            return OwnResult([_listed(row) for row in rows], IMPORTED, failures=failures)
 
         def entries() -> Iterator[tuple[str, str]]:
             for person in people.valid(faults):
@@ -156,7 +161,7 @@ def import_(
                 else:
                     yield row.phone, row.values[0]
             if faults.number and not source.skip_invalid:
-                raise faults.error("Correct them. To add only the others, add --skip-invalid.")
+                raise faults.error(CORRECT)
 
         given, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers of {name}: {people.source}")

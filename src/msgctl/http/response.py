@@ -112,6 +112,17 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
     return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
+def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | None:
+    """Return the details of a stored response; None if there was no response."""
+    if http_status is None:
+        return None
+    try:
+        document = load_json(body)
+    except ShapeError:
+        document = None
+    return details_of(http_status, body, document)
+
+
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     document = load_json(body)

@@ -22,6 +22,7 @@ from msgctl.errors import (
     StoreNotReachedError,
     TurnedAwayError,
 )
+from msgctl.http.response import stored_details
 from msgctl.store.jobs import Job
 from msgctl.text import plural
 
@@ -56,7 +57,8 @@ RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STOR
 class Ending:
     """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any.
 
-    ``words`` are the texts that a profile could add to make unknown outcomes certain.
+    ``words`` are the texts that a profile could add to make unknown outcomes certain. ``http_status`` and ``body`` are
+    of the last response, if that stopped the run.
     """
 
     why: Why
@@ -64,6 +66,8 @@ class Ending:
     hint: str = ""
     reason: str = ""
     words: Sequence[str] = ()
+    http_status: int | None = None
+    body: str = ""
 
     @classmethod
     def of(cls, why: Why, error: MsgctlError | None = None) -> Ending:
@@ -71,7 +75,7 @@ class Ending:
         if error is None:
             return cls(why)
         words = error.word[1] if error.word else ()
-        return cls(why, error.what, error.hint or "", error.reason, words)
+        return cls(why, error.what, error.hint or "", error.reason, words, error.http_status, error.body)
 
     def dump(self) -> str:
         """Return the ending as JSON."""
@@ -131,6 +135,7 @@ def error_of(job: Job, ending: Ending | None, *, has_refused_request: bool = Fal
     reason = _REASONS.get(ending.why, ending.reason)
     error = _ERRORS[ending.why](what, hint, consequence="", reason=reason)
     error.word = ("accepted", ending.words)
+    error.details = stored_details(ending.http_status, ending.body.encode())
     return error
 
 

@@ -50,5 +50,5 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
     text = response.quotation
     rows = [recipient._replace(error=text) if recipient.outcome == UNKNOWN else recipient for recipient in outcomes]
     why = f"the response does not show whether it was accepted{because_of(outcomes)}"
-    in_doubt = OutcomeUnknownError(why, word=("accepted", response.missing_words))
+    in_doubt = OutcomeUnknownError(why, word=("accepted", response.missing_words), details=response.details)
     return RequestOutcome(intent, rows, started, in_doubt)

@@ -15,8 +15,7 @@ from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, ConditionError, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import MAX_QUOTATION, Response, because_of, details_of, stored_response
-from msgctl.jsontext import ShapeError, load_json
+from msgctl.http.response import MAX_QUOTATION, Response, because_of, stored_details, stored_response
 from msgctl.operations import Operation
 from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.outcomes.record import service_message
@@ -320,15 +319,10 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):
             context.sent.add(1)
         return result
-    try:
-        document = load_json(content)
-    except ShapeError:
-        document = None
-    details = None if earlier.http_status is None else details_of(earlier.http_status, content, document)
     error = OutcomeUnknownError(
         f"The first run with --once {name} may have sent the message",
         "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint))),
-        details=details,
+        details=stored_details(earlier.http_status, content),
         recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
     context.sent.add(1)
