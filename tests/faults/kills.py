@@ -46,9 +46,9 @@ class Room:
     """Three machines that share a store and a service. ``kills`` counts killed processes."""
 
     def __init__(self, directory: Path, store: str | Cluster, server: CountingServer, seed: int) -> None:
-        self.is_on_server = isinstance(store, Cluster)
         if isinstance(store, Cluster):
             self.cluster, store = store, store.url()
+        self.is_on_server = store.startswith("postgresql:")
         self.directory, self.store, self.server, self.dice = directory, store, server, Random(seed)
         self.account = profiles.account(server.base_url, "3")
         self.jobs = self.kills = 0
