@@ -136,32 +136,34 @@ def import_(
     with opened(source.file, context.stdin.buffer, reading, phones, note=context.note) as people:
         place = find_column("channel", people.columns)
 
-        def checked(row: Row) -> Row | InvalidRow:
-            """Return the row with its channel as its only value, or as an invalid row."""
-            text = "" if place is None else row.values[place].strip()
-            try:
-                return row._replace(values=(channel_parser(text) if text else channel,))
-            except UsageError as error:
-                return InvalidRow(row.line, row.phone, error.message)
-
-        if context.options.dry_run:
-            context.check_fields(IMPORTED)
-            rows = [checked(row) if isinstance(row, Row) else row for row in people.rows if row is not None]
-            for row in rows:
+        def rows() -> Iterator[Row | InvalidRow]:
+            """Yield the rows, each with its channel as its only value. Those without a valid one are invalid."""
+            for row in people.counted(faults):
                 if isinstance(row, InvalidRow):
-                    faults.add(row)
-            failures = [] if source.skip_invalid or not faults.number else [faults.error(CORRECT)]
-            return OwnResult([_listed(row) for row in rows], IMPORTED, failures=failures)
+                    yield row
+                    continue
+                text = "" if place is None else row.values[place].strip()
+                try:
+                    of_row = channel_parser(text) if text else channel
+                except UsageError as error:
+                    invalid = InvalidRow(row.line, row.phone, error.message)
+                    faults.add(invalid)
+                    yield invalid
+                else:
+                    yield row._replace(values=(of_row,))
 
         def entries() -> Iterator[tuple[str, str]]:
-            for person in people.valid(faults):
-                row = checked(person)
-                if isinstance(row, InvalidRow):
-                    faults.add(row)
-                else:
+            for row in rows():
+                if isinstance(row, Row):
                     yield row.phone, row.values[0]
             if faults.number and not source.skip_invalid:
                 raise faults.error(CORRECT)
+
+        if context.options.dry_run:
+            context.check_fields(IMPORTED)
+            listed = [_listed(row) for row in rows()]
+            failures = [faults.error(CORRECT)] if faults.number and not source.skip_invalid else []
+            return OwnResult(listed, IMPORTED, failures=failures)
 
         given, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers of {name}: {people.source}")

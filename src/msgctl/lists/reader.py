@@ -71,8 +71,8 @@ class Recipients:
         """The note about text that looks damaged; empty without any."""
         return self._table.damaged
 
-    def valid(self, faults: Faults) -> Iterator[Row]:
-        """Yield the valid rows, one per person, and add the others to ``faults``."""
+    def counted(self, faults: Faults) -> Iterator[Row | InvalidRow]:
+        """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
         line = 0
         for row in self.rows:
             if row is None:
@@ -82,8 +82,7 @@ class Recipients:
             line = row.line
             if isinstance(row, InvalidRow):
                 faults.add(row)
-            else:
-                yield row
+            yield row
         faults.without_country = self._table.without_country
 
 

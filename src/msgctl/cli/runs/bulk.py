@@ -227,7 +227,8 @@ class Bulk:
         phones = PhoneCells(self._numbers.code(context), check=not self._numbers.no_number_check)
         faults = Faults(name_of(file))
         with opened(file, context.stdin.buffer, reading, phones, note=context.note) as people:
-            importer.exclude((row.phone for row in people.valid(faults)), f"excluded by {name_of(file)}")
+            numbers = (row.phone for row in people.counted(faults) if isinstance(row, Row))
+            importer.exclude(numbers, f"excluded by {name_of(file)}")
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
             if asked is not None and find_column(asked, people.columns) is not None:
