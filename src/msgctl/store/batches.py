@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from msgctl.errors import ConditionError
 from msgctl.store import jobs, people, results
@@ -91,15 +90,13 @@ class Sending:
         return [intent._replace(expires=expires) for intent in intents if intent.request not in refused]
 
     def _fence(self) -> None:
-        """Check that no process has taken the job over, and read it."""
-        rows = self._db.rows(
-            f"UPDATE job SET updated = ? WHERE number = ? AND epoch = ? RETURNING {COLUMNS}",
+        """Begin a transaction with the check that no process has taken the job over."""
+        self._db.later(
+            "UPDATE job SET updated = ? WHERE number = ? AND epoch = ?",
             (self._store.now(), self.job.number, self.job.epoch),
+            expected=1,
+            error=self._lost,
         )
-        if rows:
-            self.job = Job(*rows[0])
-            return
-        raise self._lost()
 
     def _lost(self) -> LostJobError:
         machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
@@ -112,17 +109,15 @@ class Sending:
         )
 
     def _counted(self) -> Job:
-        """Store the counts, and return the job with them: no other process changes its row in this transaction."""
-        job = self.job
+        """Store the counts, and return the job with them."""
         self._changes.update(self._queue.changes)
-        counts = {name: getattr(job, name) + number for name, number in self._changes.items()}
-        job = replace(job, highest_price=max(self._highest_price, job.highest_price), **counts)
-        results.add_to_counts(self._db, job.number, self._changes)
-        self._db.later(
-            "UPDATE job SET request = ?, highest_price = ? WHERE number = ?",
-            (job.request, job.highest_price, job.number),
+        results.add_to_counts(self._db, self.job.number, self._changes)
+        rows = self._db.rows(
+            f"""UPDATE job SET request = ?, highest_price = CASE WHEN highest_price < ? THEN ? ELSE highest_price END
+            WHERE number = ? RETURNING {COLUMNS}""",
+            (self.job.request, self._highest_price, self._highest_price, self.job.number),
         )
-        return job
+        return Job(*rows[0])
 
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store the outcomes of requests that were intended in an earlier batch."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, MsgctlError
 
 Row = tuple[Any, ...]
 
@@ -41,15 +41,22 @@ class Database(ABC):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement, and return the number of rows that it changed."""
 
-    def later(self, statement: str, values: Sequence[Any] = (), *, expected: int | None = None) -> None:
-        """Execute a statement in a transaction, at the latest before its commit.
+    def later(
+        self,
+        statement: str,
+        values: Sequence[Any] = (),
+        *,
+        expected: int | None = None,
+        error: Callable[[], MsgctlError] | None = None,
+    ) -> None:
+        """Execute a change in a transaction, at the latest before its commit.
 
-        PostgreSQL gets it together with the next statement, which saves a round trip. Raises ConfigurationError
-        (``damaged_store``) if it changes more or fewer rows than ``expected``.
+        PostgreSQL gets it together with the next statement, which saves a round trip. Raises ``error``, or else
+        ConfigurationError (``damaged_store``), if it changes more or fewer rows than ``expected``.
         """
         changed = self.change(statement, values)
         if expected is not None and changed != expected:
-            raise self.damaged("another program has changed results")
+            raise (error or self._changed_elsewhere)()
 
     @abstractmethod
     def time(self) -> int | None:
@@ -167,6 +174,9 @@ class Database(ABC):
                 what = f"Not everything has arrived in the store {self.place}"
             fix = f"Finish the move, with the old store in use: msgctl store move --to {shlex.quote(place)}"
         raise ConfigurationError(what, fix, consequence="nothing was sent")
+
+    def _changed_elsewhere(self) -> ConfigurationError:
+        return self.damaged("another program has changed results")
 
     def damaged(self, fault: str) -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""

@@ -319,10 +319,17 @@ class PostgreSQL(Database):
             statement = re.sub(rf"{begin}{here}\b", there, statement)
         self.change(statement)
 
-    def later(self, statement: str, values: Sequence[Any] = (), *, expected: int | None = None) -> None:
+    def later(
+        self,
+        statement: str,
+        values: Sequence[Any] = (),
+        *,
+        expected: int | None = None,
+        error: Callable[[], MsgctlError] | None = None,
+    ) -> None:
         def check(cursor: psycopg.Cursor[Row]) -> None:
             if cursor.rowcount != expected:
-                raise self.damaged("another program has changed results")
+                raise (error or self._changed_elsewhere)()
 
         self._later.append(_Later(statement, values, None if expected is None else check))
 
