@@ -49,8 +49,12 @@ _TYPES = {
 _SESSION = """SET search_path = msgctl; SET client_min_messages = error;
     SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = '45s';
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
+    SET enable_sort = off; SET jit = off;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
     """
+"""A new job has no statistics. PostgreSQL would sort its remaining rows for each page (5 ms of 10,000 rows) instead of
+reading them in the order of an index (0.05 ms). A sort that is necessary then looks expensive enough for jit.
+"""
 _TRANSIENT = ("08", "40", "53", "55P03", "57")
 """Beginnings of SQLSTATE codes for failures that may pass: no connection, overload, shutdown, a long lock."""
 _DAMAGE = ("42P01", "42703", "XX", "23")
