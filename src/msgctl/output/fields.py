@@ -161,16 +161,13 @@ def csv_line(row: Iterable[str], *, is_terminal: bool) -> str:
     """
     import csv  # not needed for tables
 
-    written = clean_lines if is_terminal else _without_controls
+    cells = map(_guard, row)
+    if is_terminal:
+        cells = map(clean_lines, cells)
     line = io.StringIO()
     # csv quotes a cell with a carriage return only if the line ends with one.
-    csv.writer(line, lineterminator="\r\n").writerow([written(_guard(text)) for text in row])
-    return line.getvalue().removesuffix("\r\n") + "\n"
-
-
-def _without_controls(text: str) -> str:
-    """Return text with its white space, and the other control characters escaped visibly."""
-    return storable(text.translate(_CONTROLS))
+    csv.writer(line, lineterminator="\r\n").writerow(cells)
+    return storable(line.getvalue().translate(_CONTROLS)).removesuffix("\r\n") + "\n"
 
 
 def clean_lines(text: str) -> str:
