@@ -111,7 +111,7 @@ class Operation(NamedTuple):
     """One operation: method and path under the base URL, effect, fields without the credentials, and response.
 
     ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``.
-    ``advice`` is what to do after an unknown outcome. ``verdict`` is the message after a success, with ``{phone}`` for
+    ``advice`` is what to do after an unknown outcome, with ``{name}`` for a parameter. ``verdict`` is the message after a success, with ``{phone}`` for
     the number; operations that send messages have their own. It may block a number, or check a code.
     """
 
@@ -349,7 +349,7 @@ URL_SHORT = Operation(
         ),
     ),
     RESPONSE_URL_SHORT,
-    advice="Before making it again, check if it exists: msgctl url stats NAME --since today",
+    advice="Before making it again, check if it exists: msgctl url stats {name} --since today",
     verdict="Short URL created",
 )
 URL_STATISTIC = Operation(

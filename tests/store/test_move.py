@@ -195,6 +195,7 @@ def test_a_store_is_moved_to_postgresql_and_back_and_the_profile_follows(
         True,
         False,
     )
+    assert "~/.pgpass" in done.err
     closed = tool("sms", "send", EVA, "-m", "Hola", "--json")
     assert (closed.code, closed.error["reason"], closed.error["nothing_sent"]) == (3, "configuration", True)
     assert f"127.0.0.1:{cluster.port}" in closed.error["message"]

@@ -69,6 +69,8 @@ def move(
         f"and {plural(contents.messages, 'message')}. The old store is closed."
     )
     context.note("\n".join(["Use the new store:", *use]))
+    if place != str(location_of(to)):
+        context.note("The password is not in these commands: put it in PGPASSWORD, or in ~/.pgpass (mode 0600).")
     return TextResult("", {"from": old_place, "to": place, **contents._asdict(), "use": use})
 
 

@@ -283,7 +283,7 @@ def interrupted(request: Request, *, is_sent: bool) -> Interrupted:
     if not is_sent:
         return Interrupted("Interrupted", consequence="nothing was sent")
     what = "Interrupted after the request was sent"
-    return Interrupted(what, request.operation.advice, consequence="it may have been carried out")
+    return Interrupted(what, request.advice, consequence="it may have been carried out")
 
 
 def _limited(lines: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ Credentials are not part of a `Request`; the client adds them as it sends, so th
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place, Shape
 from msgctl.outcomes.judge import RequestParts
 from msgctl.outcomes.words import NO_WORDS, AddedWords
+from msgctl.text import clean
 
 Value = str | bool | Sequence[str] | None
 Pairs = tuple[tuple[str, str], ...]
@@ -84,6 +86,11 @@ class Request(NamedTuple):
             is_call=any(field.name == "message" for field in self.operation.fields),
             added=added,
         )
+
+    @property
+    def advice(self) -> str:
+        """What to do after an unknown outcome."""
+        return self.operation.advice.format(name=shlex.quote(clean(str(self.values.get("name")))))
 
     @property
     def max_response(self) -> int:

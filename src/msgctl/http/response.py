@@ -265,7 +265,7 @@ def outcome_unknown(
     """Return the error for a request that may have been carried out."""
     return OutcomeUnknownError(
         f"The request was sent, but {why}",
-        request.operation.advice,
+        request.advice,
         consequence="it may have been carried out",
         recipients=outcomes,
         details=details,

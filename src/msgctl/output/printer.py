@@ -205,7 +205,7 @@ class Printer:
     # --- texts
 
     def _text(self, result: TextResult) -> None:
-        if self._format is Format.JSON:
+        if self._format in (Format.JSON, Format.JSONL):
             self._own_json(result.document)
         else:
             self._screen.write_bytes(result.text.encode())

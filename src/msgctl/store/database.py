@@ -178,11 +178,11 @@ class Database(ABC):
     def _changed_elsewhere(self) -> ConfigurationError:
         return self.damaged("another program has changed results")
 
-    def damaged(self, fault: str) -> ConfigurationError:
+    def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""
         return ConfigurationError(
             f"The store {self.place} is damaged: {fault}",
-            "Restore it from a backup, or rename it. A new store has forgotten all earlier sends.",
+            f"{fix} A new store has forgotten all earlier sends.",
             consequence="nothing was sent",
             reason="damaged_store",
         )

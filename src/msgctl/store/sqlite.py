@@ -196,7 +196,7 @@ class SQLite(Database):
         with suppress(OSError):
             if _place(self._opened.stat()) == self._file:
                 return
-        raise self.damaged("it was deleted or replaced while msgctl was using it")
+        raise self.damaged("it was deleted or replaced while msgctl was using it", "Restore it from a backup.")
 
     def roll_back(self) -> None:
         with suppress(sqlite3.Error):

@@ -195,7 +195,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
         outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
         error = OutcomeUnknownError(
             f"The response does not show whether {some_of(unknown)} {verb} accepted{because_of(outcomes)}: {text}",
-            request.operation.advice,
+            request.advice,
             word=("accepted", response.missing_words),
             recipients=outcomes,
             details=response.details,
