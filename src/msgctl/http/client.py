@@ -11,7 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from urllib.parse import urlsplit
 
@@ -216,7 +216,9 @@ class Client:
         headers = {**request.headers, "Accept-Encoding": "identity"}
         path = self._path + request.operation.path
         try:
-            url = httpx.URL(self._ascii_url + request.operation.path, params=by_name(query))
+            url = _parsed(self._ascii_url + request.operation.path)
+            if query:
+                url = url.copy_with(params=by_name(query))
         except httpx.InvalidURL:  # over 65,536 characters
             raise _too_long() from None
         if len(str(url)) > MAX_URL:
@@ -270,6 +272,12 @@ class Client:
     def _masked(self, sent: str) -> str:
         """Return a part of a request without the credentials."""
         return redact(redact_parameters(sent, "client", "key"), self._credential.key)
+
+
+@cache
+def _parsed(url: str) -> httpx.URL:
+    """Return the URL of an operation. Parsing it takes a tenth of the time of a request."""
+    return httpx.URL(url)
 
 
 def _too_long() -> UsageError:
