@@ -14,7 +14,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, Outcome
+from msgctl.outcomes.outcome import ACCEPTED, Outcome
 from msgctl.store import jobs, owners, recipients, results
 from msgctl.store.jobs import Job, NewJob
 from msgctl.store.recipients import NewContent, NewRecipient

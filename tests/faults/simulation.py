@@ -48,7 +48,7 @@ from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import ACCEPTED, REFUSED, Outcome
+from msgctl.outcomes.outcome import ACCEPTED, REFUSED, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, owners, people, recipients, removal, sends
 from msgctl.store.jobs import Job, NewJob

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.outcomes import judge
+from msgctl.outcomes import balance, codes, delivery, judge
+from msgctl.outcomes.outcome import RequestParts
 from msgctl.outcomes.record import messages_of
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 
@@ -29,11 +30,11 @@ def request(
     phones: Sequence[str | None] = (PHONE,),
     values: Sequence[str] = (),
     added: AddedWords = NO_WORDS,
-) -> judge.RequestParts:
+) -> RequestParts:
     """Return the parts of a request that its response may repeat."""
     echoes = {*values, *filter(None, phones)}
     numbers = {value for value in echoes if value.isdecimal()} | {str(len(phones))}
-    return judge.RequestParts(
+    return RequestParts(
         phones,
         frozenset(echoes),
         frozenset(numbers),
@@ -67,16 +68,16 @@ def outcome(operation: str, http_status: int, body: Any, added: AddedWords = NO_
     document = parsed(body)
     is_success = 200 <= http_status < 300
     if operation == "2fa verify":
-        is_verified = is_success and judge.doubt_of_code(parts, document) is None
+        is_verified = is_success and codes.doubt_of_code(parts, document) is None
         return "verified" if is_verified else "not_verified"
     if operation.startswith("balance"):
-        left = judge.credits_left(document) if is_success else None
+        left = balance.credits_left(document) if is_success else None
         return "error" if left is None else f"credits:{left}"
     if operation.startswith("state"):
         try:
-            states = judge.states(messages_of(document, "m1"), [PHONE], added)
+            states = delivery.states(messages_of(document, "m1"), [PHONE], added)
         except ShapeError:
             states = [None]
-        return judge.classify(states[0] or "", added).replace(" ", "_")
+        return delivery.classify(states[0] or "", added).replace(" ", "_")
     results = {each.outcome for each in judge.sent(parts, http_status, document).outcomes}
     return next(each for each in ("unknown", "refused", "accepted") if each in results)

@@ -12,7 +12,7 @@ from msgctl.credits import CREDIT
 from msgctl.http.response import missing_words
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
-from msgctl.outcomes.judge import Delivery, classify, reaches
+from msgctl.outcomes.delivery import Delivery, classify, reaches
 from msgctl.outcomes.record import MAX_LISTED, MAX_NESTED, convert
 
 from .judging import ITEMS, OTHER, PHONE, outcome, outcomes, parsed, request

@@ -9,7 +9,7 @@ from typing import Any
 from msgctl.credits import CREDIT
 from msgctl.jobs.ending import counts
 from msgctl.jobs.limits import MAX_WAITS, Backoff, Budget, FailureCounter
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent
 from support.jobs import accepting, numbers, of_phones, sent

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from msgctl.outcomes import judge, words
-from msgctl.outcomes.judge import Delivery
+from msgctl.outcomes import delivery, words
+from msgctl.outcomes.delivery import Delivery
 
 from .judging import ITEMS, OTHER, PHONE, outcome, outcomes
 
@@ -33,7 +33,7 @@ def test_an_unknown_word_is_never_good_news(good: str, word: str, is_first: bool
     text = f"{word} {good}" if is_first else f"{good} {word}"
     assert outcomes({"status": text, "id": "m-1"}) == ["unknown"]
     assert outcome("2fa verify", 200, {"status": text}) == "not_verified"
-    assert judge.classify(text, words.NO_WORDS) is not Delivery.DELIVERED
+    assert delivery.classify(text, words.NO_WORDS) is not Delivery.DELIVERED
 
 
 @given(bodies, names, plain_values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.batches import Sending
 from msgctl.store.jobs import Job, NewJob

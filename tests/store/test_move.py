@@ -13,7 +13,7 @@ import pytest
 
 from conftest import KEY
 from msgctl.errors import ConditionError, ConfigurationError, UsageError
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, move, people, upgrades
 from msgctl.store.move import TABLES
 from msgctl.store.owners import take

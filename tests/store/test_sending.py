@@ -24,7 +24,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, jobs, owners, people, recipients, results
 from msgctl.store.batches import INTENT_LIFE, LostJobError
 from msgctl.store.database import Row

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, owners, people, removal, sends
 from msgctl.store.sends import DIED, Key, Send, Single, StoredResult
 from msgctl.store.store import KEEP, Store

@@ -13,7 +13,7 @@ from msgctl.config import profiles
 from msgctl.credits import CREDIT
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
-from msgctl.outcomes import judge
+from msgctl.outcomes import outcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits
@@ -109,7 +109,7 @@ def write_job(
                 intent = sending.intend(1)
             assert intent is not None
             with sending.batch(Limits("sms")):
-                accepted = judge.Outcome(intent.phones[0], "accepted", message, "sent", CREDIT)
+                accepted = outcome.Outcome(intent.phones[0], "accepted", message, "sent", CREDIT)
                 sending.record([RequestOutcome(intent, [accepted])])
             sending.finish("paused")
 

@@ -13,7 +13,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.output.result import Format, OwnResult, ServiceResult
 from msgctl.text import plural
 

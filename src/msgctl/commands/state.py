@@ -14,7 +14,7 @@ from msgctl.cli.shell.parsers import max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
-from msgctl.outcomes.judge import REFUSED
+from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import Format, OwnResult, ServiceResult
 from msgctl.text import timestamp
 from msgctl.values import quote

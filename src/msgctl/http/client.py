@@ -35,7 +35,7 @@ from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import LargeBody, NoResponseError, RawResponse, Transport, ascii_url, exchange
 from msgctl.operations import Effect
-from msgctl.outcomes.judge import REFUSED
+from msgctl.outcomes.outcome import REFUSED
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean
 

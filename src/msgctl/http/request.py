@@ -17,7 +17,7 @@ from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place, Shape
-from msgctl.outcomes.judge import RequestParts
+from msgctl.outcomes.outcome import RequestParts
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean
 
@@ -89,7 +89,7 @@ class Request(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What to do after an unknown outcome."""
+        """The advice after an unknown outcome, with the name in its command."""
         return self.operation.advice.format(name=shlex.quote(clean(str(self.values.get("name")))))
 
     @property

@@ -26,19 +26,9 @@ from msgctl.errors import (
 )
 from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation, Shape
-from msgctl.outcomes import judge
-from msgctl.outcomes.judge import (
-    EXPLAINED,
-    NO_RECIPIENTS,
-    PARTIAL_CONTENT,
-    RATE_LIMITED,
-    REFUSALS,
-    REFUSED,
-    UNKNOWN,
-    Doubt,
-    Outcome,
-    RequestParts,
-)
+from msgctl.outcomes import balance, codes, judge
+from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
+from msgctl.outcomes.outcome import NO_RECIPIENTS, REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import shorten
@@ -204,11 +194,11 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
         raise failure.in_doubt(failure.of_status)
     if fault:
         raise failure.in_doubt(failure.unusable(fault))
-    if status in EXPLAINED and judge.may_use_up(document):
+    if status in EXPLAINED and codes.may_use_up(document):
         raise failure.in_doubt(failure.of_status)
     if not response.is_success:
         raise failure.not_verified()
-    doubt = judge.doubt_of_code(failure.parts, document)
+    doubt = codes.doubt_of_code(failure.parts, document)
     if doubt is not None:
         raise failure.not_verified(doubt)
     record = convert(failure.request.operation, document)
@@ -243,7 +233,7 @@ def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
 
 
 def _balance(operation: Operation, document: Any) -> Mapping[str, Any]:
-    left = judge.credits_left(document)
+    left = balance.credits_left(document)
     if left is None:
         raise ShapeError("it does not contain the credits left")
     return {**convert(operation, document), "status": Number(f"{left:f}")}
@@ -297,7 +287,7 @@ def missing_words(request: RequestParts, http_status: int, document: Any) -> lis
 def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
     """Return whether the code would be verified if a profile added the text of a doubt."""
     added = request.added.plus("verified", [doubt.value])
-    return doubt.word is not None and judge.doubt_of_code(replace(request, added=added), document) is None
+    return doubt.word is not None and codes.doubt_of_code(replace(request, added=added), document) is None
 
 
 class Failure(NamedTuple):

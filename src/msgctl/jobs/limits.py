@@ -10,7 +10,7 @@ from msgctl.errors import ConditionError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgctl.credits import as_credits
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import Delivery, classify, is_final
+from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.store import recipients, results
 from msgctl.store.history import content_as_text

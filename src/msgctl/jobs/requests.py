@@ -18,7 +18,7 @@ from msgctl.http.request import build
 from msgctl.http.response import because_of
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
-from msgctl.outcomes.judge import REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
 from msgctl.store.results import Intent, RequestOutcome
 
 MAX_ATTEMPT = 3600.0

@@ -17,7 +17,7 @@ from msgctl.http.request import build
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.limits import RateLimiter
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.judge import is_final, reaches, states
+from msgctl.outcomes.delivery import is_final, reaches, states
 from msgctl.outcomes.words import AddedWords
 from msgctl.store import results
 from msgctl.store.jobs import Job

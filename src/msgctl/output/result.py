@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
-    from msgctl.outcomes.judge import Outcome
+    from msgctl.outcomes.outcome import Outcome
     from msgctl.outcomes.words import AddedWords
 
 Document = Mapping[str, Any]

@@ -21,7 +21,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from msgctl.jsontext import Number
-from msgctl.outcomes.judge import Delivery, classify
+from msgctl.outcomes.delivery import Delivery, classify
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output.fields import Row, cell
 from msgctl.text import clean, plural

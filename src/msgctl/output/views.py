@@ -15,7 +15,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.operations import Effect, Shape
-from msgctl.outcomes.judge import ACCEPTED
+from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.outcomes.words import AddedWords
 from msgctl.output import fields
 from msgctl.output.fields import Row, cell

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgctl.errors import MsgctlError
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job

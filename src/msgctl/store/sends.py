@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
 from msgctl.operations import CHANNELS
-from msgctl.outcomes.judge import Outcome
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import people, results
 from msgctl.store.database import plain
 from msgctl.store.results import Intent, RequestOutcome

@@ -17,7 +17,7 @@ from msgctl.errors import STORE_ERRORS, ConditionError, MsgctlError, OutcomeUnkn
 from msgctl.http.request import Request
 from msgctl.http.response import MAX_QUOTATION, Response, because_of, stored_details, stored_response
 from msgctl.operations import Operation
-from msgctl.outcomes.judge import ACCEPTED, REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.outcomes.record import service_message
 from msgctl.output.fields import flat
 from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult

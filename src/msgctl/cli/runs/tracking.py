@@ -16,8 +16,9 @@ from msgctl.errors import (
 )
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
-from msgctl.outcomes import judge
-from msgctl.outcomes.judge import ACCEPTED, Delivery, Outcome, classify, is_final, reaches
+from msgctl.outcomes import delivery
+from msgctl.outcomes.delivery import Delivery, classify, is_final, reaches
+from msgctl.outcomes.outcome import ACCEPTED, Outcome
 from msgctl.outcomes.words import AddedWords
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
@@ -48,8 +49,8 @@ class Target(NamedTuple):
         """Return the state of each recipient, or of each message in the response if the recipients are not known."""
         messages = response.document.get("data", ())
         if self.phones:
-            return judge.states(messages, self.phones, added)
-        return [judge.state_of(message, added) for message in messages] or [None]
+            return delivery.states(messages, self.phones, added)
+        return [delivery.state_of(message, added) for message in messages] or [None]
 
 
 def targets_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Target]:
@@ -264,7 +265,7 @@ def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[
     if not target.phones and len(known) == 1:
         yield target.id, None, known.pop()
     for message in response.document.get("data", ()):
-        state = judge.state_of(message, added)
+        state = delivery.state_of(message, added)
         if state is not None and str(message["id"]) != target.id:
             yield str(message["id"]), None, state
 
