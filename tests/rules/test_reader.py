@@ -17,6 +17,7 @@ from msgctl.errors import UsageError
 from msgctl.lists.header import has_phone_word, is_phone_word
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.table import Reading
 from rules.reading import ANA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
 
 TWO = "300 123 4567 / 310 987 6543"
@@ -26,7 +27,7 @@ TWO = "300 123 4567 / 310 987 6543"
 ENDS = ("\n", "\r\n", "\r")
 letters = "abzÁéñÑü€ “”'\t,;{}#=\\"
 cells = st.text(st.sampled_from(letters + '"\r\n'), max_size=8).filter(
-    lambda cell: not cell.startswith(("'=", "'\t", "'\r"))  # a quotation mark that a spreadsheet added
+    lambda cell: not cell.startswith(("'=", "'\t", "'\r", '="'))  # marks that a spreadsheet added
 )
 phones = st.integers(0, 9_999_999).map(lambda number: f"57300{number:07}")
 
@@ -374,7 +375,7 @@ def test_a_file_name_cannot_control_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "a\x1b[2Jb"
     path.touch()
     for name, message in ((str(path), r"a\\x1b\[2Jb is empty"), ("a\0b", r'Cannot read "a\\x00b"')):
-        with pytest.raises(UsageError, match=message), opened(name, source(b"")):
+        with pytest.raises(UsageError, match=message), opened(name, source(b""), Reading()):
             pass
 
 

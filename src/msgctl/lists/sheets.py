@@ -1,0 +1,107 @@
+"""Choose the sheet of a workbook that has the recipients."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgctl.lists.formats import FileError
+from msgctl.lists.header import NoTableError, find_column
+from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.table import MAX_LISTED, ListTable, Reading, below_header
+from msgctl.text import plural, some_of
+from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.lists.workbook import Sheet
+
+
+class Sheets:
+    """Chooses the sheet of a workbook: the only visible one with recipients, or the one of --sheet."""
+
+    def __init__(self, name: str, reading: Reading, phones: PhoneCells | None, note: Callable[[str], None]) -> None:
+        self._name = name
+        self._reading = reading
+        self._phones = phones
+        self._note = note
+
+    def chosen(self, sheets: Iterator[Sheet]) -> tuple[ListTable, Iterator[Row | InvalidRow | None]]:
+        """Return the table of the sheet, and its rows. Raises UsageError."""
+        names: list[str] = []
+        unsure: list[ListTable] = []
+        only: ListTable | FileError | None = None
+        for sheet in sheets:
+            names.append(sheet.name)
+            if self._reading.sheet is not None and find_column(self._reading.sheet, [sheet.name]) is None:
+                continue
+            try:
+                only = table = self._table(sheet)
+            except NoTableError as error:
+                only = error
+                continue
+            if table.is_empty:
+                continue
+            if not table.is_list and self._reading.sheet is None:
+                for _ in table.rows():  # it may be the only sheet with phones
+                    pass
+                unsure.append(table)
+                continue
+            self._refuse_hidden(sheet)
+            return table, self._rows(table, sheet.name, sheets)
+        if self._reading.sheet is not None and only is None:
+            what = f"{self._name} has no visible sheet {quote(self._reading.sheet)}"
+            raise FileError(what, f"Its sheets: {_quoted(names)}")
+        if len(unsure) == 1 and (len(names) == 1 or unsure[0].listed_phones()):
+            unsure[0].check()
+        if len(names) > 1 and self._reading.sheet is None:
+            listed = [line for table in unsure for line in table.listed_phones()]
+            what = f"None of the visible sheets of {self._name} has recipients: {_quoted(names)}"
+            raise FileError(
+                "\n".join([what, *listed]),
+                "One sheet must have a heading for phones, and rows. Otherwise, use --sheet and --phone-column.",
+            )
+        if only is None:
+            raise FileError(f"{self._name} has no visible sheet")
+        if isinstance(only, FileError):
+            raise only
+        return only, only.all_rows()
+
+    def _table(self, sheet: Sheet) -> ListTable:
+        records = sheet.rows
+        if self._reading.skip_hidden:
+            records = (record for record in records if record[0] not in sheet.hidden)
+        return below_header(records, self._name, sheet.name, self._reading, self._phones)
+
+    def _refuse_hidden(self, sheet: Sheet) -> None:
+        """Raise FileError for rows that Excel hides, or print a note if they are left out."""
+        if not sheet.hidden:
+            return
+        rows = plural(len(sheet.hidden), "row")
+        if self._reading.skip_hidden:
+            self._note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {self._name}")
+            return
+        hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
+        if self._reading.skip_hidden is None:
+            hint = "Show hidden rows in Excel: without them, a person would get the message."
+        raise FileError(f"{self._name} has {rows} that Excel hides, by hand or by a filter", hint)
+
+    def _rows(self, table: ListTable, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:
+        """Yield the rows. Raises UsageError if another sheet has recipients, too."""
+        yield from table.rows()
+        names = [chosen]
+        if self._reading.sheet is None:
+            for sheet in others:
+                with suppress(NoTableError):
+                    other = self._table(sheet)
+                    if other.is_list and not other.is_empty:
+                        names.append(sheet.name)
+        if len(names) > 1:
+            what = f"{len(names)} visible sheets of {self._name} have recipients: {_quoted(names)}"
+            raise FileError(what, f"Choose one of them, for example: --sheet {shlex.quote(names[0])}")
+        table.check()
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return some_of([*map(quote, names)], MAX_LISTED)
