@@ -76,7 +76,6 @@ class Client:
         self._base_url = base_url
         self._ascii_url = ascii_url(base_url)
         self._path = percent_encoded(urlsplit(base_url).path)
-        self._is_sandbox = transport is not None
         self._credential = credential
         self._timeout = timeout
         self._write_log = log
@@ -127,7 +126,7 @@ class Client:
         """Return the parsed response, or raise the error that it means, like `send`. Call it once per response."""
         with _parsing:
             try:
-                parsed = parse(request, response, self._base_url, is_sandbox=self._is_sandbox, added=self._added)
+                parsed = parse(request, response, self._base_url, added=self._added)
             except (RefusedError, TurnedAwayError) as error:
                 self._count(request, -1)
                 raise without_frames(error) from None  # another thread parses next
@@ -213,27 +212,25 @@ class Client:
         """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
-        headers = {**request.headers, "Accept-Encoding": "identity"}
         path = self._path + request.operation.path
         try:
             url = _parsed(self._ascii_url + request.operation.path)
             if query:
                 url = url.copy_with(params=by_name(query))
+                path += f"?{url.query.decode()}"
+            is_too_long = len(str(url)) > MAX_URL
         except httpx.InvalidURL:  # over 65,536 characters
-            raise _too_long() from None
-        if len(str(url)) > MAX_URL:
-            raise _too_long()
-        target = path.encode()
-        if url.query:
-            target += b"?" + url.query
+            is_too_long = True
+        if is_too_long:
+            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
         return httpx.Request(
             request.operation.method,
             url,
-            headers=headers,
+            headers={**request.headers, "Accept-Encoding": "identity"},
             data=by_name(form) or None,
             content=request.json,
             # httpx would remove the dots of a path such as /a/../b.
-            extensions={"target": target, "sent": self._sent},
+            extensions={"target": path.encode(), "sent": self._sent},
         )
 
     def _redacted(self, response: RawResponse) -> RawResponse:
@@ -278,10 +275,6 @@ class Client:
 def _parsed(url: str) -> httpx.URL:
     """Return the URL of an operation. Parsing it takes a tenth of the time of a request."""
     return httpx.URL(url)
-
-
-def _too_long() -> UsageError:
-    return UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
 
 
 def interrupted(request: Request, *, is_sent: bool) -> Interrupted:

@@ -15,14 +15,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from msgctl.config.profiles import is_loopback
+from msgctl.config.profiles import SANDBOX_URL, is_loopback
 from msgctl.errors import (
+    ConditionError,
     MsgctlError,
     OutcomeUnknownError,
     RefusedError,
     ResponseDetails,
     TurnedAwayError,
     UnreadableError,
+    UsageError,
 )
 from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json, pieces
 from msgctl.operations import Effect, Operation, Shape
@@ -31,7 +33,7 @@ from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFU
 from msgctl.outcomes.outcome import NO_RECIPIENTS, REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
-from msgctl.text import shorten
+from msgctl.text import clean, plural, shorten, some_of
 from msgctl.values import MAX_URL, quote
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ REQUEST_TIMEOUT = 408
 MAX_MISSING = 3
 """Maximum texts that a hint suggests to add to a profile."""
 
+TRY_LATER = "Try again a little later."
 CHECK_CREDENTIALS = "Check client and key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
@@ -77,6 +80,39 @@ class Response:
         """The texts that a profile could add to make the outcomes certain."""
         return missing_words(self.parts, self.http_status, self.content)
 
+    def error(self, request: Request) -> MsgctlError | None:
+        """Return the error about recipients who are in doubt, or else refused; None if the service accepted all."""
+        if unknown := _names(self.outcomes, UNKNOWN):
+            verb = "was" if len(unknown) == 1 else "were"
+            doubt = self.doubt(f"{some_of(unknown)} {verb} accepted")
+            return OutcomeUnknownError(
+                f"{_capitalized(doubt)}: {self.quotation}",
+                request.advice,
+                word=("accepted", self.missing_words),
+                recipients=self.outcomes,
+                details=self.details,
+            )
+        if refused := _names(self.outcomes, REFUSED):
+            message = next((outcome.error for outcome in self.outcomes if outcome.error), None)
+            message = message or service_message(self.content)
+            quoted = f": {shorten(message, MAX_QUOTATION)}" if message else ""
+            number = f"{len(refused)} of {plural(len(self.outcomes), 'recipient')}"
+            return ConditionError(
+                f"The service refused {some_of(refused)} ({number}){quoted}",
+                reason="not_accepted",
+                recipients=self.outcomes,
+                details=self.details,
+            )
+        return None
+
+    def doubt(self, what: str) -> str:
+        """Return a clause: it is in doubt whether something was done, with the field that is the reason if one is."""
+        doubt = next((outcome.doubt for outcome in self.outcomes if outcome.doubt), None)
+        because = ""
+        if doubt is not None:
+            because = f", because its {shorten(doubt.field, 60)} is {quote(shorten(doubt.value, 60))}"
+        return f"the response does not show whether {what}{because}"
+
     @property
     def quotation(self) -> str:
         """The text of the response on one line, which the error of an unknown outcome quotes so that no id is lost."""
@@ -98,7 +134,10 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
     text = body.decode(errors="replace")
     record = {}
     if isinstance(document, dict):
-        record = {name: _quoted(document[name]) for name in ("error", "msg") if name in document}
+        for name in ("error", "msg"):
+            if name in document:
+                quoted = _text(document[name], MAX_BODY)
+                record[name] = document[name] if len(quoted) < MAX_BODY else quoted[:MAX_BODY]
     return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
@@ -118,18 +157,31 @@ def stored_response(request: Request, body: bytes, http_status: int, added: Adde
     document = load_json(body)
     parts = request.parts(added)
     judgement = judge.sent(parts, http_status, document, len(body))
-    record = partial(convert, request.operation, document, parts.known_phones)
-    return Response(request.operation, http_status, body, document, record, judgement.outcomes, parts)
+    return _judged(request.operation, http_status, body, document, judgement.outcomes, parts)
 
 
-def parse(
-    request: Request,
-    response: RawResponse,
-    base_url: str,
-    *,
-    is_sandbox: bool = False,
-    added: AddedWords = NO_WORDS,
+def _judged(
+    operation: Operation, http_status: int, body: bytes, document: Any, outcomes: Sequence[Outcome], parts: RequestParts
 ) -> Response:
+    """Return the response to a send or change. An outcome that is unknown quotes it."""
+    record = partial(convert, operation, document, parts.known_phones)
+    response = Response(operation, http_status, body, document, record, outcomes, parts)
+    if any(outcome.outcome == UNKNOWN for outcome in outcomes):
+        text = response.quotation
+        response.outcomes = [
+            outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes
+        ]
+    return response
+
+
+def outcomes_after(error: MsgctlError, phones: Sequence[str | None]) -> Sequence[Outcome]:
+    """Return the outcomes of the recipients of a request that ended with an error."""
+    outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
+    outcomes = error.recipients or [Outcome(phone, outcome) for phone in phones or (None,)]
+    return [recipient._replace(outcome=outcome, error=error.message) for recipient in outcomes]
+
+
+def parse(request: Request, response: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
     """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
 
     Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
@@ -145,58 +197,54 @@ def parse(
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)
-    failure = Failure(request, response, document, is_json, base_url, is_sandbox, request.parts(added))
+    failure = Failure(request, response, document, fault, is_json, base_url, request.parts(added))
     if operation.effect is Effect.READS:
-        record = _read(failure, fault)
+        record = _read(failure)
     elif operation.verifies:
-        record = _verified(failure, fault)
+        record = _verified(failure)
     else:
-        return _sent(failure, fault)
+        return _sent(failure)
     return Response(operation, response.status, response.body, document, lambda: record)
 
 
-def _sent(failure: Failure, fault: str) -> Response:
-    response, document = failure.response, failure.document
+def _sent(failure: Failure) -> Response:
+    response, document, parts = failure.response, failure.document, failure.parts
     operation, status = failure.request.operation, response.status
-    parts = failure.parts
     judgement = judge.sent(parts, status, document, len(response.body))
-    if judgement.is_refused or (parts.is_link and judgement.outcomes[0].outcome == REFUSED):
-        if status == RATE_LIMITED:
-            raise failure.rate_limited(judgement.outcomes)
-        raise failure.refused(judgement.outcomes)
+    outcomes = judgement.outcomes
+    if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
+        raise failure.rate_limited(outcomes) if status == RATE_LIMITED else failure.refused(outcomes)
     if not judge.is_whole_success(status):
-        raise failure.in_doubt(failure.of_status, judgement.outcomes)
+        raise failure.in_doubt(failure.of_status, outcomes)
     if not operation.record.fields and not response.fault:
         record = document if isinstance(document, dict) else {}
         return Response(operation, status, response.body, document, lambda: record)
-    if fault:
-        raise failure.in_doubt(failure.unusable(fault), judgement.outcomes)
-    convert_later = partial(convert, operation, document, parts.known_phones)
-    result = Response(operation, status, response.body, document, convert_later, judgement.outcomes, parts)
-    if parts.is_link and judgement.outcomes[0].outcome == UNKNOWN:
-        why = f"the response does not show whether the short URL was created{because_of(judgement.outcomes)}"
-        error = failure.in_doubt(why, judgement.outcomes)
+    if failure.fault:
+        raise failure.in_doubt(failure.unusable(failure.fault), outcomes)
+    result = _judged(operation, status, response.body, document, outcomes, parts)
+    if parts.is_link and outcomes[0].outcome == UNKNOWN:
+        error = failure.in_doubt(result.doubt("the short URL was created"), outcomes)
         error.word = ("accepted", result.missing_words)
         raise error
     return result
 
 
-def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
+def _verified(failure: Failure) -> Mapping[str, Any]:
     """Return the record of a code that is verified."""
-    response, document = failure.response, failure.document
-    status = response.status
+    document, fault, is_success = failure.document, failure.fault, failure.response.is_success
+    status = failure.response.status
     if status in (401, 403):
         raise failure.refused()
     if status == RATE_LIMITED:
         raise failure.rate_limited()
     is_breakdown = failure.is_breakdown and status != SERVICE_ERROR
-    if is_breakdown or status == PARTIAL_CONTENT or (fault and not response.is_success):
+    if is_breakdown or status == PARTIAL_CONTENT or (fault and not is_success):
         raise failure.in_doubt(failure.of_status)
     if fault:
         raise failure.in_doubt(failure.unusable(fault))
     if status in EXPLAINED and codes.may_use_up(document):
         raise failure.in_doubt(failure.of_status)
-    if not response.is_success:
+    if not is_success:
         raise failure.not_verified()
     doubt = codes.doubt_of_code(failure.parts, document)
     if doubt is not None:
@@ -206,23 +254,21 @@ def _verified(failure: Failure, fault: str) -> Mapping[str, Any]:
     return {"status": result, **record}
 
 
-def _read(failure: Failure, fault: str) -> Mapping[str, Any]:
+def _read(failure: Failure) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
-    response, document = failure.response, failure.document
-    operation = failure.request.operation
-    if not judge.is_whole_success(response.status):
+    document, fault, operation = failure.document, failure.fault, failure.request.operation
+    if not judge.is_whole_success(failure.response.status):
         raise failure.of_read()
-    if response.is_late:
+    if failure.response.is_late:
         raise without_response(failure.request, fault)
-    if not operation.record.fields:
-        if response.fault:
-            raise failure.unreadable(failure.unusable(fault))
-        if failure.is_refused:
-            raise failure.refused()
-        return document if isinstance(document, dict) else {}
-    if fault:
+    is_any_body = not operation.record.fields
+    if fault and (failure.response.fault or not is_any_body):
         raise failure.unreadable(failure.unusable(fault))
     try:
+        if is_any_body:
+            if failure.is_refused:
+                raise failure.refused()
+            return document if isinstance(document, dict) else {}
         if operation.record.shape is Shape.BALANCE:
             return _balance(operation, document)
         return convert(operation, document, (), dict(failure.request.query).get("id"))
@@ -242,7 +288,7 @@ def _balance(operation: Operation, document: Any) -> Mapping[str, Any]:
 def without_response(request: Request, why: str) -> MsgctlError:
     """Return the error for a request that was sent and got no response."""
     if request.operation.effect is Effect.READS:
-        return TurnedAwayError(f"The request was sent, but {why}", "Try again a little later.", reason="unavailable")
+        return TurnedAwayError(f"The request was sent, but {why}", TRY_LATER, reason="unavailable")
     outcomes: Sequence[Outcome] = ()
     if not request.operation.verifies:
         outcomes = [Outcome(phone, UNKNOWN) for phone in request.parts().phones]
@@ -262,12 +308,6 @@ def outcome_unknown(
     )
 
 
-def because_of(outcomes: Sequence[Outcome]) -> str:
-    """Return a clause with the field that made an outcome unknown; empty if no field did."""
-    doubt = next((outcome.doubt for outcome in outcomes if outcome.doubt), None)
-    return "" if doubt is None else f", because its {shorten(doubt.field, 60)} is {quote(shorten(doubt.value, 60))}"
-
-
 def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
     """Return the texts that a profile must add as accepted to make every unknown outcome certain; perhaps none."""
     missing: list[str] = []
@@ -284,25 +324,29 @@ def missing_words(request: RequestParts, http_status: int, document: Any) -> lis
     return []
 
 
-def would_verify(request: RequestParts, document: Any, doubt: Doubt) -> bool:
-    """Return whether the code would be verified if a profile added the text of a doubt."""
-    added = request.added.plus("verified", [doubt.value])
-    return doubt.word is not None and codes.doubt_of_code(replace(request, added=added), document) is None
+def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
+    """Return the recipients with an outcome, each with the status that the service gave it."""
+    names = []
+    for outcome in outcomes:
+        if outcome.outcome == kind:
+            status = f" [{clean(outcome.status)}]" if outcome.status else ""
+            names.append((outcome.phone or "the message") + status)
+    return names
 
 
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``document`` is the response's JSON, None if it is not a whole document, or has a field twice. ``is_json`` is true
-    of a document with a field twice, too.
+    ``document`` is the response's JSON. If that is None, ``fault`` is the reason: it is not a whole document, or has a
+    field twice. ``is_json`` is true of a document with a field twice, too.
     """
 
     request: Request
     response: RawResponse
     document: Any
+    fault: str
     is_json: bool
     base_url: str
-    is_sandbox: bool
     parts: RequestParts
 
     @property
@@ -336,30 +380,33 @@ class Failure(NamedTuple):
             return self.refused()
         if self._status == RATE_LIMITED:
             return self.rate_limited()
-        if self._status in EXPLAINED:
-            return self.unavailable() if judge.is_passing_fault(self.document) else self.refused()
-        if self.is_breakdown:
-            return self.unavailable()
+        if self._status in EXPLAINED and not judge.is_passing_fault(self.document):
+            return self.refused()
+        if self.is_breakdown or self._status in EXPLAINED:
+            what = _capitalized(self.of_status)
+            return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self._details)
         return self.unreadable(self.of_status)
 
     def refused(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that was refused."""
         reason = "unauthorized" if self._status in (401, 403) else "refused"
-        return self._refused("The service refused the request", reason, self._consequence(), outcomes)
+        return self._refused("The service refused the request", reason, outcomes)
 
     def not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
-        """Return the error for a code that the service did not confirm."""
+        """Return the error for a code that the service did not confirm, because of the field in ``doubt`` if given."""
         error = self._refused("The code was not verified", "not_verified")
-        if doubt and would_verify(self.parts, self.document, doubt):
-            error.word = ("verified", [doubt.value])
+        if doubt is not None and doubt.word is not None:
+            parts = replace(self.parts, added=self.parts.added.plus("verified", [doubt.value]))
+            if codes.doubt_of_code(parts, self.document) is None:
+                error.word = ("verified", [doubt.value])
         return error
 
-    def _refused(self, what: str, reason: str, consequence: str = "", outcomes: Sequence[Outcome] = ()) -> MsgctlError:
+    def _refused(self, what: str, reason: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         return self._printable(
             RefusedError(
                 f"{what} ({self._status}){self._quotation}",
                 self._advice(),
-                consequence=consequence,
+                consequence=self._consequence(),
                 reason=reason,
                 recipients=outcomes,
                 details=self._details,
@@ -370,7 +417,7 @@ class Failure(NamedTuple):
         """Return the error for a request that was turned away for now."""
         error = TurnedAwayError(
             f"The service turned the request away for now ({self._status}){self._quotation}",
-            "Try again a little later.",
+            TRY_LATER,
             consequence=self._consequence(),
             reason="rate_limited",
             recipients=outcomes,
@@ -379,21 +426,16 @@ class Failure(NamedTuple):
         error.retry_after = _seconds(self.response.header("Retry-After"))
         return error
 
-    def unavailable(self) -> MsgctlError:
-        """Return the error for a request that only reads and that the service could not carry out."""
-        what = f"{self.of_status[0].upper()}{self.of_status[1:]}"
-        return TurnedAwayError(what, "Try again a little later.", reason="unavailable", details=self._details)
-
     def unreadable(self, what: str) -> MsgctlError:
         """Return the error for a useless response to a request that only reads."""
         hint = self._redirect() if 300 <= self._status < 400 else "Check the base URL; -v shows the request."
-        return self._printable(UnreadableError(f"{what[0].upper()}{what[1:]}", hint, details=self._details))
+        return self._printable(UnreadableError(_capitalized(what), hint, details=self._details))
 
     def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.request, why, outcomes, self._details)
         if 300 <= self._status < 400:
-            error = error.replaced(hint=f"{self._redirect()} {error.hint}")
+            error.hint = f"{self._redirect()} {error.hint}"
         return self._printable(error)
 
     def _printable(self, error: MsgctlError) -> MsgctlError:
@@ -403,9 +445,8 @@ class Failure(NamedTuple):
         return error
 
     def _consequence(self) -> str:
-        if self.request.operation.verifies:
-            return ""
-        return self.request.operation.effect.prevented
+        operation = self.request.operation
+        return "" if operation.verifies else operation.effect.prevented
 
     @property
     def _details(self) -> ResponseDetails:
@@ -421,7 +462,7 @@ class Failure(NamedTuple):
         """Return the error text of the service or of an HTML page, shortened for a message."""
         message = service_message(self.document)
         if message is None and self.document is not None:
-            message = _text(self.document)
+            message = _text(self.document, MAX_QUOTE)
         elif message is None:
             text = self.response.body[:MAX_BODY].decode(errors="replace")
             message = " ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())
@@ -429,10 +470,10 @@ class Failure(NamedTuple):
 
     def _advice(self) -> str | None:
         status = self._status
-        is_here = self.is_sandbox or is_loopback(urlsplit(self.base_url).hostname or "")
         if 300 <= status < 400:
             return self._redirect()
         if status in (401, 403):
+            is_here = self.base_url == SANDBOX_URL or is_loopback(urlsplit(self.base_url).hostname or "")
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
         if self.response.is_success or status in EXPLAINED or self.request.operation.verifies:
             return None
@@ -452,17 +493,13 @@ class Failure(NamedTuple):
         return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
 
 
-def _quoted(value: Any) -> Any:
-    """Return a JSON value, or the beginning of its text if that is long."""
-    if value is None or isinstance(value, bool):
-        return value
-    text = value if isinstance(value, str) else "".join(islice(pieces(value), MAX_BODY))
-    return value if len(text) < MAX_BODY else text[:MAX_BODY]
+def _capitalized(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, limit: int) -> str:
     """Return the beginning of a JSON value as text: a string unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else "".join(islice(pieces(value), MAX_QUOTE))
+    return value if isinstance(value, str) else "".join(islice(pieces(value), limit))
 
 
 def _seconds(text: str) -> float | None:

@@ -10,15 +10,14 @@ from msgctl.errors import (
     OutcomeUnknownError,
     RefusedError,
     TurnedAwayError,
-    UsageError,
     of_thread,
 )
 from msgctl.http.client import Client
 from msgctl.http.request import build
-from msgctl.http.response import because_of
+from msgctl.http.response import outcomes_after
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
-from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.outcome import UNKNOWN
 from msgctl.store.results import Intent, RequestOutcome
 
 MAX_ATTEMPT = 3600.0
@@ -40,15 +39,9 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
             return RequestOutcome(intent, (), started, error)
         if isinstance(error, RefusedError) and error.http_status in NOT_FOR_RECIPIENTS:
             return RequestOutcome(intent, (), started, error)
-        outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
-        recipients = error.recipients or [Outcome(phone, outcome) for phone in intent.phones]
-        rows = [recipient._replace(outcome=outcome, error=error.message) for recipient in recipients]
-        return RequestOutcome(intent, rows, started, error)
-    outcomes = response.outcomes
-    if all(recipient.outcome != UNKNOWN for recipient in outcomes):
-        return RequestOutcome(intent, outcomes, started)
-    text = response.quotation
-    rows = [recipient._replace(error=text) if recipient.outcome == UNKNOWN else recipient for recipient in outcomes]
-    why = f"the response does not show whether it was accepted{because_of(outcomes)}"
+        return RequestOutcome(intent, outcomes_after(error, intent.phones), started, error)
+    if all(recipient.outcome != UNKNOWN for recipient in response.outcomes):
+        return RequestOutcome(intent, response.outcomes, started)
+    why = response.doubt("it was accepted")
     in_doubt = OutcomeUnknownError(why, word=("accepted", response.missing_words), details=response.details)
-    return RequestOutcome(intent, rows, started, in_doubt)
+    return RequestOutcome(intent, response.outcomes, started, in_doubt)

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgctl import operations, phones
 from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
-from msgctl.errors import STORE_ERRORS, ConditionError, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
-from msgctl.http.response import MAX_QUOTATION, Response, because_of, stored_details, stored_response
+from msgctl.http.response import Response, outcomes_after, stored_details, stored_response
 from msgctl.operations import Operation
-from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
-from msgctl.outcomes.record import service_message
+from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
-from msgctl.text import clean, plural, shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -164,9 +162,7 @@ def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
     is_refused = isinstance(error, RefusedError)
     if not (is_sent or is_refused):
         return _End([], error=error)
-    outcome = REFUSED if is_refused else UNKNOWN
-    error.recipients = error.recipients or [Outcome(phone, outcome) for phone in request.parts().phones]
-    outcomes = [recipient._replace(outcome=outcome, error=error.message) for recipient in error.recipients]
+    error.recipients = outcomes = outcomes_after(error, request.phones)
     if is_refused:
         return _End(outcomes, error=error)
     body = error.body.encode() or None
@@ -185,44 +181,8 @@ def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
 
 def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
-    outcomes = response.outcomes
-    if all(outcome.outcome == ACCEPTED for outcome in outcomes):
-        return ServiceResult([response], outcomes, request.values)
-    error: MsgctlError
-    if unknown := _names(outcomes, UNKNOWN):
-        verb = "was" if len(unknown) == 1 else "were"
-        text = response.quotation
-        outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
-        error = OutcomeUnknownError(
-            f"The response does not show whether {some_of(unknown)} {verb} accepted{because_of(outcomes)}: {text}",
-            request.advice,
-            word=("accepted", response.missing_words),
-            recipients=outcomes,
-            details=response.details,
-        )
-    else:
-        refused = _names(outcomes, REFUSED)
-        message = next((outcome.error for outcome in outcomes if outcome.error), None)
-        message = message or service_message(response.content)
-        quoted = f": {shorten(message, MAX_QUOTATION)}" if message else ""
-        number = f"{len(refused)} of {plural(len(outcomes), 'recipient')}"
-        error = ConditionError(
-            f"The service refused {some_of(refused)} ({number}){quoted}",
-            reason="not_accepted",
-            recipients=outcomes,
-            details=response.details,
-        )
-    return ServiceResult([response], outcomes, request.values, [error])
-
-
-def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
-    """Return the recipients with an outcome, each with the status that the service gave it."""
-    names = []
-    for outcome in outcomes:
-        if outcome.outcome == kind:
-            status = f" [{clean(outcome.status)}]" if outcome.status else ""
-            names.append((outcome.phone or "the message") + status)
-    return names
+    error = response.error(request)
+    return ServiceResult([response], response.outcomes, request.values, [error] if error else [])
 
 
 def _printed(context: Context, error: MsgctlError) -> ServiceResult:
