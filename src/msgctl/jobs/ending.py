@@ -111,15 +111,18 @@ def counts(job: Job) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "accepted")
 
 
-def error_of(job: Job, ending: Ending | None, *, has_refused_request: bool = False) -> MsgctlError | None:
+def error_of(
+    job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool
+) -> MsgctlError | None:
     """Return the error of a run that has ended; None for exit code 0.
 
-    ``has_refused_request`` means that a request to several people was refused as a whole.
+    ``has_refused_request`` means that a request to several people was refused as a whole, and ``is_refused_again`` that
+    everybody who is refused was refused before a resend, too.
     """
     summary = _summary(job)
     if job.state == "cancelled":
         return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
-    hint = _hint(job, ending, has_refused_request=has_refused_request)
+    hint = _hint(job, ending, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
     if ending is None or ending.why in (Why.COMPLETE, Why.CANARY, Why.CLOSED):
         is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
         if job.unknown or job.sending or (job.refused and is_over):
@@ -154,7 +157,7 @@ _ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {
 _REASONS = {Why.ASKED: "paused", Why.UNKNOWN: "paused"}
 
 
-def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool) -> str:
+def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool) -> str:
     """Return the next steps after an error."""
     resume = resume_hint(job)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
@@ -162,7 +165,9 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool) -> str:
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
         resend = f"msgctl job resend {reference(job)} --only refused"
-        if has_refused_request:
+        if is_refused_again:
+            hints.append(f"List refused recipients and the reasons: msgctl job report {reference(job)} --only refused")
+        elif has_refused_request:
             hints.append(f"The service refused whole requests, perhaps for one number. Resend one by one: {resend}")
         else:
             hints.append(f"Resend to refused recipients: {resend}")

@@ -189,6 +189,14 @@ def was_refused(store: Store, job: Job) -> bool:
     return store.db.row(query, (job.number, job.attempt)) is not None
 
 
+def has_first_refusal(store: Store, job: int) -> bool:
+    """Return whether somebody's last attempt was refused, and no earlier one was."""
+    query = f"""SELECT 1 FROM result WHERE job = ? AND outcome = 'refused' AND {NEWEST} AND NOT EXISTS
+        (SELECT 1 FROM result AS earlier WHERE earlier.job = result.job AND earlier.line = result.line
+        AND earlier.attempt < result.attempt AND earlier.outcome = 'refused') LIMIT 1"""
+    return store.db.row(query, (job,)) is not None
+
+
 def has_refused_request(store: Store, job: int) -> bool:
     """Return whether the service refused a whole request to several people, the last attempt of each."""
     query = f"""SELECT 1 FROM result WHERE job = ? AND request > 0 AND {NEWEST} GROUP BY request

@@ -88,8 +88,11 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
 
 def _error(context: Context, job: Job, how: Ending | None, *, is_stored: bool = True) -> MsgctlError | None:
     """Return the error of a run of a job that ended in this way; None for exit code 0."""
-    has_refused_request = is_stored and job.refused > 1 and results.has_refused_request(context.store, job.number)
-    return ending.error_of(job, how, has_refused_request=has_refused_request)
+    has_refused_request = is_refused_again = False
+    if is_stored and job.refused:
+        has_refused_request = job.refused > 1 and results.has_refused_request(context.store, job.number)
+        is_refused_again = job.attempt > 1 and not results.has_first_refusal(context.store, job.number)
+    return ending.error_of(job, how, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
 
 
 def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
