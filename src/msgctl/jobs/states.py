@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -66,8 +67,12 @@ class Poller:
     @property
     def missing(self) -> int:
         """How many messages have no final state yet."""
+        return self.unfinished().total()
+
+    def unfinished(self) -> Counter[str | None]:
+        """Count the messages without a final state by their last state; None is not known."""
         states = results.states(self._store, self._job.number)
-        return sum(number for state, number in states.items() if state is None or not self.is_final(state))
+        return Counter({state: number for state, number in states.items() if not (state and self.is_final(state))})
 
     @property
     def ended_otherwise(self) -> int:

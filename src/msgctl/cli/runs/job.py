@@ -32,7 +32,7 @@ from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
-from msgctl.text import clean, plural
+from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
     from msgctl.output.progress import JobProgress
@@ -295,16 +295,21 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
     parts = []
     if follow and poller.ended_otherwise:
         parts.append(f"{plural(poller.ended_otherwise, 'message')} ended in another state than {poller.until}")
-    if follow and poller.missing:
-        parts.append(f"{plural(poller.missing, 'message')} did not reach {poller.until or 'a final state'} in time")
+    unfinished = poller.unfinished()
+    states = unfinished.most_common()
+    if follow and states:
+        now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in states])
+        late = plural(unfinished.total(), "message")
+        parts.append(f"{late} did not reach {poller.until or 'a final state'} in time (now: {now})")
     if not parts:
         return None
     if what:
         parts.append(what)
-    next_step = hint if poller.missing else None
     reason = "not_delivered" if poller.ended_otherwise else "state_not_reached"
     details = failure.details if failure else None
-    return ConditionError("; ".join(parts), next_step, reason=reason, details=details)
+    next_step = hint if states else None
+    word = ("delivered", [state for state, _ in states if state][:1])
+    return ConditionError("; ".join(parts), next_step, reason=reason, word=word, details=details)
 
 
 # --- the account of a job

@@ -352,8 +352,11 @@ def _error_of(
     errors = [recipient.message.error for recipient in unread if recipient.message and recipient.message.error]
     if unread:
         reason = f": {errors[0].message}" if errors else ""
-        names = some_of([recipient.name for recipient in unread])
-        parts.append(f"The state of {names} could not be read{reason}")
+        names = []
+        for recipient in unread:
+            last = f" [{shorten(recipient.state, 60)}]" if recipient.state else ""
+            names.append(recipient.name + last)
+        parts.append(f"The state of {some_of(names)} could not be read{reason}")
     if without_id:
         parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
     if not parts:
