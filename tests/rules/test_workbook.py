@@ -385,9 +385,9 @@ def test_formats_change_only_dates_times_and_durations() -> None:
 
 
 def test_a_number_of_more_than_15_digits_makes_its_row_invalid() -> None:
-    outcome = read(workbook(["phone", "card"], [ANA, 10**15], [LUIS, 1]))
-    reason = "a number of more than 15 digits has lost digits in Excel; enter it again as text"
-    assert outcome.invalid == (2, "", reason, ())
+    outcome = read(workbook(["phone", "card"], [ANA, 5730012345671234], [LUIS, 1]))
+    what = "the number 5.73001234567123E+15 in cell B2 has more than 15 digits, so it has lost digits in Excel"
+    assert outcome.invalid == (2, "", f"{what}; enter it again as text", ())
     assert outcome.all_rows[1] == (3, LUIS, (LUIS, "1"))
 
 

@@ -107,10 +107,8 @@ class PhoneCells:
             text = whole[1]
         # Dots in a phone are ignored, so 573001234567.5 would get an additional digit.
         if _SCIENTIFIC.fullmatch(text.strip()):
-            raise UsageError(
-                "the phone is in scientific notation: Excel dropped its digits when it saved the file as CSV; "
-                "use the original workbook"
-            )
+            what = "the phone is in scientific notation: a spreadsheet dropped its digits"
+            raise UsageError(f"{what}; use the original workbook, or write all digits")
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not a whole number")
         try:

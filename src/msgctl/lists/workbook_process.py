@@ -10,16 +10,15 @@ from __future__ import annotations
 import gc
 import io
 import json
-import re
 import resource
 import signal
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, time, timedelta
 from itertools import islice
-from string import ascii_letters
+from string import ascii_letters, ascii_uppercase
 from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
@@ -45,8 +44,8 @@ OUT_OF_TIME = f"needs more than {MAX_CPU_SECONDS} seconds of processor time, the
 _CHUNK = 2**20
 _ROWS = 500
 """The rows in a line, because a line for each row takes twice as long."""
-_LONGEST_ATTRIBUTE = 30
-_SCANNED = re.compile(rb"""hidden\s*=\s*["'](?:1|true)|\bt\s*=\s*["']e["']""")
+_SCANNED = (b"hidden", b'"e"', b"'e'")
+"""Bytes of a sheet that may have hidden rows or error values. A pattern would take most of the time of the check."""
 
 
 class WorkbookError(Exception):
@@ -108,7 +107,7 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
                 first_column = content_of.start[1] + 1 if content_of.start else 1
                 rows = enumerate(content_of.iter_rows(), 1)
                 while some := [*islice(rows, _ROWS)]:
-                    yield [_texts(_with_errors(row, errors.get(number), first_column), number) for number, row in some]
+                    yield [_texts(row, number, first_column, errors.get(number, {})) for number, row in some]
     except (MemoryError, WorkbookError, GeneratorExit):
         raise
     except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)
@@ -156,9 +155,9 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     without[bracket] = len(chunk) - place if place >= 0 else before + len(chunk)
                 if max(without.values()) > MAX_TAG:
                     raise WorkbookError(f"has a tag or cell of more than {MAX_TAG // 2**20} MiB, the limit")
-                if name not in to_scan and _SCANNED.search(end + chunk):
+                if any(text in end + chunk for text in _SCANNED):
                     to_scan.add(name)
-                end = chunk[-_LONGEST_ATTRIBUTE:]
+                end = chunk[-len("hidden") :]
     return parts, to_scan
 
 
@@ -250,6 +249,15 @@ def _number(column: str) -> int:
     return number
 
 
+def _letters(column: int) -> str:
+    """Return the letters of a column: A for 1, AB for 28."""
+    letters = ""
+    while column:
+        column, place = divmod(column - 1, 26)
+        letters = ascii_uppercase[place] + letters
+    return letters
+
+
 def _parse(
     archive: zipfile.ZipFile,
     part: zipfile.ZipInfo,
@@ -272,35 +280,38 @@ def _parse(
         parser.ParseFile(stream)
 
 
-def _with_errors(row: list[Any], errors: dict[int, str] | None, first_column: int) -> list[Any]:
-    """Return a row with its error values."""
-    for column, text in (errors or {}).items():
-        if 0 <= column - first_column < len(row):
-            row[column - first_column] = text
-    return row
-
-
-def _texts(row: Sequence[object], number: int) -> list[str] | str:
+def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str]) -> list[str] | str:
     """Return the text of each cell of a row, or why it is invalid. Raises WorkbookError."""
     if number > MAX_ROW:
         raise WorkbookError(f"has a row {number:,}; the last row of a sheet is {MAX_ROW:,}")
+    for column, text in errors.items():
+        if 0 <= column - first_column < len(row):
+            row[column - first_column] = text
     try:
         cells = [cell if isinstance(cell, str) else _cell_text(cell) for cell in row]
-    except OverflowError:
-        return f"a number of more than {MAX_DIGITS} digits has lost digits in Excel; enter it again as text"
+    except OverflowError as error:
+        place = next(column for column, cell in enumerate(row, first_column) if _has_lost_digits(cell))
+        return (
+            f"the number {error} in cell {_letters(place)}{number} has more than {MAX_DIGITS} digits, so it has lost "
+            "digits in Excel; enter it again as text"
+        )
     if sum(map(len, cells)) > MAX_RECORD:
         raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
     return cells
 
 
+def _has_lost_digits(cell: object) -> bool:
+    return isinstance(cell, float) and not abs(cell) < _TOO_MANY
+
+
 def _cell_text(cell: object) -> str:
     """Return the value of a cell: 0.15 for 15 %, 2026-12-01 for a date, 26:30:00 for a duration.
 
-    Raises OverflowError for a number of more than 15 digits.
+    Raises OverflowError with a number of more than 15 digits.
     """
     if isinstance(cell, float):
-        if not -_TOO_MANY < cell < _TOO_MANY:
-            raise OverflowError
+        if not abs(cell) < _TOO_MANY:  # NaN is not less than any number
+            raise OverflowError(f"{cell:.{MAX_DIGITS}G}")
         return str(int(cell)) if cell.is_integer() else f"{cell:.{MAX_DIGITS}g}"
     if isinstance(cell, bool):
         return "true" if cell else "false"
