@@ -10,9 +10,9 @@ import pytest
 
 from msgctl.errors import UsageError
 from msgctl.lists.faults import Faults
+from msgctl.lists.header import Reading
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
-from msgctl.lists.table import Reading
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 BY_PHONE = Reading(phone_column="phone")

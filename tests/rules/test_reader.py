@@ -14,10 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.lists.header import has_phone_word, is_phone_word
+from msgctl.lists.header import Reading, has_phone_word, is_phone_word
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
-from msgctl.lists.table import Reading
 from rules.reading import ANA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
 
 TWO = "300 123 4567 / 310 987 6543"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import Settings
-from msgctl.lists.reader import Recipients
 from msgctl.lists.rows import InvalidRow, Row
+from msgctl.lists.table import Recipients
 from msgctl.lists.template import Message, Render
 from msgctl.operations import message_digest
 from msgctl.phones import country_of

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, dropwhile, islice
 
-from msgctl.lists.formats import FileError, Record
+from msgctl.lists.formats import FileError, Record, unmarked
+from msgctl.lists.rows import PhoneCells
 from msgctl.text import normalized, shorten
 from msgctl.values import quote
 
@@ -35,6 +37,23 @@ _CAMEL_CASE = re.compile("(?<=[a-z])(?=[A-Z])")
 
 class NoTableError(FileError):
     """The file or sheet has no header that can be used."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read: the sheet, the row of the header and the phone column, unless they are found.
+
+    ``skip_hidden`` leaves out the rows that Excel hides, which are an error otherwise; None means that the command has
+    no such option. ``is_optional`` means that the file may lack the column ``phone_column``, which is then found.
+    With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in a cell.
+    """
+
+    sheet: str | None = None
+    header_row: int | None = None
+    phone_column: str | None = None
+    skip_hidden: bool | None = None
+    is_optional: bool = False
+    leaves_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,12 +154,20 @@ class PhoneColumns:
         return bool(self.indexes) or self.has_several
 
 
-def phone_columns(columns: Sequence[str], chosen: str | None) -> PhoneColumns:
-    """Return the column of the phones of recipients: ``chosen``; "phone"; the only heading that is, or contains, a word
-    for phones.
+def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
+    """Return the column of the phones of recipients: the one of ``reading``; "phone"; the only heading that is, or
+    contains, a word for phones. For people to leave out, return all columns whose headings contain such a word.
     """
-    name = "phone" if chosen is None else chosen.strip()
-    index = find_column(name, columns)
+    chosen, index = reading.phone_column, None
+    if chosen is not None:
+        index = find_column(chosen.strip(), columns)
+        if index is None and reading.is_optional:
+            chosen = None
+    if reading.leaves_out and (chosen is None or reading.is_optional):
+        all_indexes = [place for place, name in enumerate(columns) if has_phone_word(name) or place == index]
+        return PhoneColumns(tuple(all_indexes))
+    if chosen is None:
+        index = find_column("phone", columns)
     if index is not None:
         return PhoneColumns((index,))
     if chosen is not None:
@@ -156,16 +183,39 @@ def phone_columns(columns: Sequence[str], chosen: str | None) -> PhoneColumns:
     return PhoneColumns()
 
 
-def all_phone_columns(columns: Sequence[str], chosen: str | None, *, only_chosen: bool) -> PhoneColumns:
-    """Return all columns with phones of people to leave out: headings that are or contain a word for phones.
+def with_header(
+    records: Iterator[Record], name: str, reading: Reading, phones: PhoneCells | None
+) -> tuple[tuple[int, list[str]], Iterator[Record]]:
+    """Return the header with its line, and the records below it. Raises NoTableError.
 
-    The column ``chosen`` counts, too, or else only this one.
+    Of a file that needs no phones, ``phones`` is None.
     """
-    index = None if chosen is None else find_column(chosen.strip(), columns)
-    if only_chosen and chosen is not None:
-        return phone_columns(columns, chosen)
-    indexes = [place for place, name in enumerate(columns) if has_phone_word(name) or place == index]
-    return PhoneColumns(tuple(indexes))
+    cells = phones or PhoneCells()
+    records = dropwhile(lambda record: not has_text(record), records)
+    if reading.header_row is None:
+        head = [*islice(records, MAX_ABOVE)]
+        place = find_header([*map(_cleaned, head)], name, reading.phone_column, cells.number)
+    else:
+        head = []
+        for record in records:
+            head.append(record)
+            if record[0] >= reading.header_row:
+                break
+        place = len(head) - 1
+        if not head or head[-1][0] != reading.header_row or not has_text(head[-1]):
+            raise NoTableError(f"Row {reading.header_row:,} of {name} has no text", "Choose another --header-row.")
+    if not head:
+        raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
+    line, names = _cleaned(head[place])
+    if isinstance(names, str):
+        raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
+    if phone := next(filter(cells.may_be_number, names), None):
+        what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
+        raise NoTableError(what, "Add a line with the names of the columns above it, for example: phone,name")
+    for above, row in map(_cleaned, head[:place]):
+        if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
+            raise _phone_above(name, line, above, phone)
+    return (line, names), chain(head[place + 1 :], records)
 
 
 def find_header(rows: Sequence[Record], name: str, chosen: str | None, is_phone: Callable[[str], object]) -> int:
@@ -188,11 +238,11 @@ def find_header(rows: Sequence[Record], name: str, chosen: str | None, is_phone:
                 return index
             if is_title:
                 above, people = rows[phone_row]
-                raise phone_above(name, line, above, next(filter(is_phone, people)))
+                raise _phone_above(name, line, above, next(filter(is_phone, people)))
     return 0
 
 
-def phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
+def _phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
     """Return the error for a phone above the header: it may be a person, who would get no message."""
     return NoTableError(
         f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
@@ -203,3 +253,16 @@ def phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
 def _has_heading(cells: Sequence[str], chosen: str | None) -> bool:
     """Return whether one of the cells has a word for phones, or is the column ``chosen``."""
     return any(map(has_phone_word, cells)) or (chosen is not None and find_column(chosen.strip(), cells) is not None)
+
+
+def has_text(record: Record) -> bool:
+    """Return whether a record has an error or a cell that is not blank."""
+    return bool("".join(record[1]).strip())
+
+
+def _cleaned(record: Record) -> Record:
+    """Return a record without the marks that programs add for spreadsheets."""
+    line, cells = record
+    if isinstance(cells, str) or not ("'" in (text := "".join(cells)) or '="' in text):  # the usual case
+        return record
+    return line, [*map(unmarked, cells)]

@@ -207,30 +207,3 @@ def is_phone(text: str, least: int = MIN_DIGITS) -> bool:
         return all(len(phones.as_typed(number).digits) >= least for number in several(text))
     except InvalidPhoneError:
         return False
-
-
-# --- text that was saved in one encoding and read in another
-
-_CONTINUATION = "".join(bytes([code]).decode("cp1252", errors="ignore") or chr(code) for code in range(0x80, 0xC0))
-_ONE = f"[{re.escape(_CONTINUATION)}]"
-_DAMAGED = re.compile(f"[Â-ß]{_ONE}|[à-ï]{_ONE}{{2}}|[ð-ô]{_ONE}{{3}}")
-
-
-def has_damage(text: str) -> bool:
-    """Return whether a text looks damaged."""
-    return _DAMAGED.search(text) is not None
-
-
-def likely_text(text: str) -> str:
-    """Return what a damaged text was before its UTF-8 was read as Windows-1252: ``María`` for ``MarÃ­a``."""
-    return _DAMAGED.sub(_repaired, text)
-
-
-def _repaired(damaged: re.Match[str]) -> str:
-    content = b"".join(
-        char.encode("latin-1") if char <= "\xff" else char.encode("cp1252", errors="replace") for char in damaged[0]
-    )
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return damaged[0]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgctl.lists.formats import FileError
-from msgctl.lists.header import NoTableError, find_column
+from msgctl.lists.header import NoTableError, Reading, find_column
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
-from msgctl.lists.table import MAX_LISTED, ListTable, Reading, below_header
+from msgctl.lists.table import MAX_LISTED, Recipients, below_header
 from msgctl.text import plural, some_of
 from msgctl.values import quote
 
@@ -27,11 +28,11 @@ class Sheets:
         self._phones = phones
         self._note = note
 
-    def chosen(self, sheets: Iterator[Sheet]) -> tuple[ListTable, Iterator[Row | InvalidRow | None]]:
-        """Return the table of the sheet, and its rows. Raises UsageError."""
+    def chosen(self, sheets: Iterator[Sheet]) -> Recipients:
+        """Return the people in the sheet. Raises UsageError."""
         names: list[str] = []
-        unsure: list[ListTable] = []
-        only: ListTable | FileError | None = None
+        unsure: list[Recipients] = []
+        only: Recipients | FileError | None = None
         for sheet in sheets:
             names.append(sheet.name)
             if self._reading.sheet is not None and find_column(self._reading.sheet, [sheet.name]) is None:
@@ -44,12 +45,12 @@ class Sheets:
             if table.is_empty:
                 continue
             if not table.is_list and self._reading.sheet is None:
-                for _ in table.rows():  # it may be the only sheet with phones
-                    pass
+                deque(table.read(), maxlen=0)  # it may be the only sheet with phones
                 unsure.append(table)
                 continue
             self._refuse_hidden(sheet)
-            return table, self._rows(table, sheet.name, sheets)
+            table.rows = self._rows(table, sheet.name, sheets)
+            return table
         if self._reading.sheet is not None and only is None:
             what = f"{self._name} has no visible sheet {quote(self._reading.sheet)}"
             raise FileError(what, f"Its sheets: {_quoted(names)}")
@@ -66,9 +67,9 @@ class Sheets:
             raise FileError(f"{self._name} has no visible sheet")
         if isinstance(only, FileError):
             raise only
-        return only, only.all_rows()
+        return only
 
-    def _table(self, sheet: Sheet) -> ListTable:
+    def _table(self, sheet: Sheet) -> Recipients:
         records = sheet.rows
         if self._reading.skip_hidden:
             records = (record for record in records if record[0] not in sheet.hidden)
@@ -78,18 +79,19 @@ class Sheets:
         """Raise FileError for rows that Excel hides, or print a note if they are left out."""
         if not sheet.hidden:
             return
-        rows = plural(len(sheet.hidden), "row")
         if self._reading.skip_hidden:
             self._note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {self._name}")
             return
         hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
         if self._reading.skip_hidden is None:
             hint = "Show hidden rows in Excel: without them, a person would get the message."
-        raise FileError(f"{self._name} has {rows} that Excel hides, by hand or by a filter", hint)
+        raise FileError(
+            f"{self._name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint
+        )
 
-    def _rows(self, table: ListTable, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:
+    def _rows(self, table: Recipients, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:
         """Yield the rows. Raises UsageError if another sheet has recipients, too."""
-        yield from table.rows()
+        yield from table.read()
         names = [chosen]
         if self._reading.sheet is None:
             for sheet in others:

@@ -1,18 +1,18 @@
-"""The table of people in a file or sheet: its header, its phone columns and its rows."""
+"""The people in a file or sheet: its columns, and its rows."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, dropwhile, islice
-from typing import cast
+from itertools import chain
 
 from msgctl.lists import header
+from msgctl.lists.damage import Damage
+from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError, Record, unmarked
-from msgctl.lists.header import NoTableError, PhoneSource, find_column
-from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row, has_damage, likely_text
+from msgctl.lists.header import NoTableError, PhoneSource, Reading, has_text
+from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -22,65 +22,21 @@ MAX_LISTED = 20
 """Maximum sheets, columns or rows that an error lists."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a file is read: the sheet, the row of the header and the phone column, unless they are found.
-
-    ``skip_hidden`` leaves out the rows that Excel hides, which are an error otherwise; None means that the command has
-    no such option. ``is_optional`` means that the file may lack the column ``phone_column``, which is then found.
-    With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in a cell.
-    """
-
-    sheet: str | None = None
-    header_row: int | None = None
-    phone_column: str | None = None
-    skip_hidden: bool | None = None
-    is_optional: bool = False
-    leaves_out: bool = False
-
-
 def below_header(
     records: Iterator[Record], name: str, sheet: str, reading: Reading, phones: PhoneCells | None
-) -> ListTable:
-    """Return a table whose header is found in its records. Raises NoTableError."""
-    (line, columns), rest = _with_header(records, name, reading, phones)
-    return ListTable(name, sheet, line, columns, rest, reading, phones)
+) -> Recipients:
+    """Return the people below the header that is found in these records. Raises NoTableError."""
+    (line, columns), rest = header.with_header(records, name, reading, phones)
+    return Recipients(name, sheet, line, columns, rest, reading, phones)
 
 
-def _with_header(
-    records: Iterator[Record], name: str, reading: Reading, phones: PhoneCells | None
-) -> tuple[tuple[int, list[str]], Iterator[Record]]:
-    """Return the header with its line, and the records below it. Raises NoTableError."""
-    cells = phones or PhoneCells()
-    records = dropwhile(lambda record: not has_text(record), records)
-    if reading.header_row is None:
-        head = [*islice(records, header.MAX_ABOVE)]
-        place = header.find_header([*map(_cleaned, head)], name, reading.phone_column, cells.number)
-    else:
-        head = []
-        for record in records:
-            head.append(record)
-            if record[0] >= reading.header_row:
-                break
-        place = len(head) - 1
-        if not head or head[-1][0] != reading.header_row or not has_text(head[-1]):
-            raise NoTableError(f"Row {reading.header_row:,} of {name} has no text", "Choose another --header-row.")
-    if not head:
-        raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
-    line, names = _cleaned(head[place])
-    if isinstance(names, str):
-        raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
-    if phone := next(filter(cells.may_be_number, names), None):
-        what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
-        raise NoTableError(what, "Add a line with the names of the columns above it, for example: phone,name")
-    for above, row in map(_cleaned, head[:place]):
-        if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
-            raise header.phone_above(name, line, above, phone)
-    return (line, names), chain(head[place + 1 :], records)
+class Recipients:
+    """The people in a file or sheet: its columns (some may have empty names) and its rows, which can be read once.
 
-
-class ListTable:
-    """The columns and rows of a file or sheet. Raises NoTableError for columns that cannot be used."""
+    A row without text is None. Reading ``rows`` raises UsageError if the rest of the file cannot be read, the phone
+    column is not certain, or another sheet of a workbook has recipients, too. Raises NoTableError for columns that
+    cannot be used.
+    """
 
     def __init__(
         self,
@@ -92,30 +48,23 @@ class ListTable:
         reading: Reading,
         phones: PhoneCells | None,
     ) -> None:
-        self.columns = [cell.strip() for cell in columns]
-        if not any(self.columns):
-            raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
-        if len(columns) > MAX_COLUMNS:
-            raise NoTableError(f"{name} has {len(columns):,} columns; the limit is {MAX_COLUMNS:,}")
-        twice = next((name for name, count in Counter(self.columns).items() if name and count > 1), None)
-        if twice is not None:
-            raise NoTableError(
-                f"{name} has more than one column named {quote(twice)}", "Give each column its own name."
-            )
+        self.columns = _headings(columns, name)
+        self.rows = self._all_rows()
+        self.damage = Damage(name)
+        self.has_headings = True
         self._name = name
         self._sheet = sheet
         self._header_row = header_row
         self._phones = phones
         self._leaves_out = reading.leaves_out
-        self._choice = self._chosen(reading)
+        self._choice = header.PhoneColumns()
+        if phones is not None:
+            self._choice = header.phone_columns(self.columns, reading)
         self._firsts: dict[int, tuple[str, int]] = {}
         """The first phone of each column, and its line, if the phone column is not certain."""
         self._likely: dict[int, tuple[str, int]] = {}
         """The same with texts that would be phones if a country were known."""
         self._first = ("", 0)
-        self.has_headings = True
-        self._damaged = 0
-        self._damage = ""
         ahead = []
         for record in records:
             ahead.append(record)
@@ -125,25 +74,15 @@ class ListTable:
         """Whether no row has text."""
         self._records = chain(ahead, records)
 
-    def _chosen(self, reading: Reading) -> header.PhoneColumns:
-        chosen = reading.phone_column
-        if self._phones is None:
-            return header.PhoneColumns()
-        if reading.is_optional and chosen is not None and find_column(chosen.strip(), self.columns) is None:
-            chosen = None
-        if reading.leaves_out:
-            return header.all_phone_columns(self.columns, chosen, only_chosen=not reading.is_optional)
-        return header.phone_columns(self.columns, chosen)
-
     @property
     def is_list(self) -> bool:
         """Whether the headings show that it is a list of people."""
         return self._phones is None or self._choice.has_heading
 
     @property
-    def without_country(self) -> int:
-        """The rows that are invalid only because no country is known."""
-        return 0 if self._phones is None else self._phones.without_country
+    def phone_column(self) -> str:
+        """The heading of the phone column; of several, all headings. Empty if the file needs none."""
+        return self.source.column
 
     @property
     def source(self) -> PhoneSource:
@@ -151,20 +90,28 @@ class ListTable:
         names = tuple(self.columns[index] for index in self._choice.indexes if self.has_headings)
         return PhoneSource(self._sheet, self._header_row, names, *self._first)
 
-    @property
-    def damaged(self) -> str:
-        """The note about text that looks damaged; empty without any."""
-        if not self._damaged:
-            return ""
-        rows = "" if self._damaged == 1 else f" ({self._damaged:,} such rows)"
-        return f"{self._name} has text that looks damaged: {self._damage}{rows}. Nothing is repaired"
+    def counted(self, faults: Faults) -> Iterator[Row | InvalidRow]:
+        """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
+        line = 0
+        for row in self.rows:
+            if row is None:
+                faults.blank += 1
+                continue
+            faults.rows += row.line != line  # a row may have several people
+            line = row.line
+            if isinstance(row, InvalidRow):
+                faults.add(row)
+            yield row
+        if self._phones is not None:
+            faults.without_country = self._phones.without_country
 
-    def rows(self) -> Iterator[Row | InvalidRow | None]:
+    def _all_rows(self) -> Iterator[Row | InvalidRow | None]:
+        yield from self.read()
+        self.check()
+
+    def read(self) -> Iterator[Row | InvalidRow | None]:
         """Yield the rows; none if the phone column is not certain. Afterwards, call `check`."""
-        columns = self._choice.indexes
-        watches = self._phones is not None and (not columns or self._choice.is_only_a_part)
-        width = len(self.columns)
-        is_usual = self._phones is not None and not self._leaves_out and not watches
+        is_certain = bool(self._choice.indexes) and not self._choice.is_only_a_part
         for line, cells in self._records:
             if isinstance(cells, str):
                 yield InvalidRow(line, "", cells)
@@ -176,46 +123,33 @@ class ListTable:
                 continue
             if "'" in text or '="' in text:
                 cells = [*map(unmarked, cells)]  # noqa: PLW2901
-            if not text.isascii() and has_damage(text):
-                self._note_damage(line, cells)
-            if is_usual and len(cells) == width:  # without a generator for each row, it takes half the time
-                row = self._phones.row(line, cells, columns[0])  # type: ignore[union-attr]
-                if not self._first[1] and isinstance(row, Row):
-                    self._first = (row.phone, line)
-                yield row
-                continue
-            if watches:
-                self._watch(line, cells)
-            if columns or self._phones is None:
-                while len(cells) > width and not cells[-1].strip():
-                    del cells[-1]
-                yield from self._people(line, cells + [""] * (width - len(cells)))
+            if not text.isascii():
+                self.damage.look_at(line, cells)
+            if not is_certain and self._phones is not None:
+                self._watch(self._phones, line, cells)
+            for person in self._people(line, cells):
+                if not self._first[1] and isinstance(person, Row):
+                    self._first = (person.phone, line)
+                yield person
 
-    def _people(self, line: int, cells: list[str]) -> Iterator[Row | InvalidRow]:
-        """Yield the person in a row, or of people to leave out, each one."""
-        columns, width = self._choice.indexes, len(self.columns)
+    def _people(self, line: int, cells: list[str]) -> Iterable[Row | InvalidRow]:
+        """Return the person in a row, or of people to leave out, each one."""
+        phones, columns, width = self._phones, self._choice.indexes, len(self.columns)
+        if phones is not None and not columns:
+            return ()
+        if len(cells) != width:
+            while len(cells) > width and not cells[-1].strip():
+                del cells[-1]
+            cells = cells + [""] * (width - len(cells))
         if len(cells) > width:
             phone = shorten(cells[columns[0]], MAX_SHOWN) if columns else ""
             reason = f"{len(cells)} cells, but the header has {width}: quote cells that contain the delimiter"
-            yield InvalidRow(line, phone, reason)
-            return
-        if self._phones is None:
-            yield Row(line, "", tuple(cells))
-            return
-        people: Iterable[Row | InvalidRow]
+            return (InvalidRow(line, phone, reason),)
+        if phones is None:
+            return (Row(line, "", tuple(cells)),)
         if self._leaves_out:
-            people = self._phones.people(line, cells, columns)
-        else:
-            people = (self._phones.row(line, cells, columns[0]),)
-        for person in people:
-            if not self._first[1] and isinstance(person, Row):
-                self._first = (person.phone, line)
-            yield person
-
-    def all_rows(self) -> Iterator[Row | InvalidRow | None]:
-        """Yield the rows. Raises UsageError at the end if the phone column is not certain."""
-        yield from self.rows()
-        self.check()
+            return phones.people(line, cells, columns)
+        return (phones.row(line, cells, columns[0]),)
 
     def check(self) -> None:
         """Raise UsageError if the phone column is not certain after all rows were read."""
@@ -262,9 +196,8 @@ class ListTable:
                 lines.append(f"  column {index + 1} (no heading), first {phone} (line {line:,})")
         return lines
 
-    def _watch(self, line: int, cells: Sequence[str]) -> None:
+    def _watch(self, phones: PhoneCells, line: int, cells: Sequence[str]) -> None:
         """Remember the first phone of each column."""
-        phones = cast(PhoneCells, self._phones)
         for index, cell in enumerate(cells):
             if not cell or index in self._firsts:
                 continue
@@ -273,24 +206,15 @@ class ListTable:
             elif index not in self._likely and phones.may_be_number(cell):
                 self._likely[index] = shorten(cell.strip(), MAX_SHOWN), line
 
-    def _note_damage(self, line: int, cells: Sequence[str]) -> None:
-        """Remember the first text that looks damaged."""
-        for cell in cells:
-            if not cell.isascii() and (likely := likely_text(cell)) != cell:
-                self._damaged += 1
-                if not self._damage:
-                    self._damage = f"line {line:,} has {quote(cell)}, probably {quote(likely)}"
-                return
 
-
-def has_text(record: Record) -> bool:
-    """Return whether a record has an error or a cell that is not blank."""
-    return bool("".join(record[1]).strip())
-
-
-def _cleaned(record: Record) -> Record:
-    """Return a record without the marks that programs add for spreadsheets."""
-    line, cells = record
-    if isinstance(cells, str) or not ("'" in (text := "".join(cells)) or '="' in text):  # the usual case
-        return record
-    return line, [*map(unmarked, cells)]
+def _headings(columns: Sequence[str], name: str) -> list[str]:
+    """Return the headings of a table. Raises NoTableError for columns that cannot be used."""
+    headings = [cell.strip() for cell in columns]
+    if not any(headings):
+        raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
+    if len(headings) > MAX_COLUMNS:
+        raise NoTableError(f"{name} has {len(headings):,} columns; the limit is {MAX_COLUMNS:,}")
+    twice = next((heading for heading, count in Counter(headings).items() if heading and count > 1), None)
+    if twice is not None:
+        raise NoTableError(f"{name} has more than one column named {quote(twice)}", "Give each column its own name.")
+    return headings

@@ -13,8 +13,8 @@ from msgctl import segments
 from msgctl.errors import UsageError
 from msgctl.lists.formats import Nested
 from msgctl.lists.header import find_column, in_words
-from msgctl.lists.reader import Recipients
 from msgctl.lists.rows import Row, is_error_value
+from msgctl.lists.table import Recipients
 from msgctl.text import plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

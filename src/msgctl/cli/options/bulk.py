@@ -18,8 +18,8 @@ from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.lists.reader import Recipients
-    from msgctl.lists.table import Reading
+    from msgctl.lists.header import Reading
+    from msgctl.lists.table import Recipients
 
 MAX_HEADER_ROW = 10_000
 MAX_NAME = 100
@@ -59,7 +59,7 @@ class InputFile(OptionGroup):
 
     def reading(self) -> "Reading":
         """Return how the file is read."""
-        from msgctl.lists.table import Reading
+        from msgctl.lists.header import Reading
 
         return Reading(self.sheet, self.header_row, skip_hidden=self.skip_hidden)
 

@@ -34,10 +34,10 @@ from msgctl.jobs.schedule import Frequency, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
-from msgctl.lists.header import find_column
-from msgctl.lists.reader import Recipients, name_of, opened
+from msgctl.lists.header import Reading, find_column
+from msgctl.lists.reader import name_of, opened
 from msgctl.lists.rows import PhoneCells, Row
-from msgctl.lists.table import Reading
+from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result
