@@ -65,11 +65,11 @@ def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothin
 
 
 def test_an_inbox_with_many_messages_lists_the_newest_thousand(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with sandbox(credits=5_000) as served:
+    with sandbox(credits=50_000) as served:
         for name, value in served.variables.items():
             monkeypatch.setenv(name, value)
         phones = [f"57300123{number:04d}" for number in range(4, 2_004)]
-        for text in ("Hola", "x" * 160):
+        for text in ("x" * 1_500, "y" * 1_500):
             assert tool("sms", "send", ",".join(phones), "-m", text).code == 0
         assert len(served.inbox()) == 4_000, "more than a response of the service may have"
         done = tool("sandbox", "inbox", "-o", "csv", "--no-header")

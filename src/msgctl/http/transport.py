@@ -28,8 +28,7 @@ import httpx
 
 from msgctl.config.profiles import ascii_host, percent_encoded
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint, no_more
-from msgctl.http.network import CHECK_ADDRESS, Network, proxy_for, tls_context
-from msgctl.http.request import MAX_RESPONSE
+from msgctl.http.network import CHECK_ADDRESS, connect, proxy_for, tls_context
 from msgctl.text import in_seconds
 
 MAX_IDLE = 4.0
@@ -113,14 +112,15 @@ def exchange(
     transport: httpx.BaseTransport,
     request: httpx.Request,
     seconds: float,
-    max_response: int = MAX_RESPONSE,
+    max_response: int,
     large_body: LargeBody | None = None,
 ) -> RawResponse:
     """Make a request once and return its whole response, of at most ``max_response`` bytes.
 
-    Raises NotReachedError if the request was not sent, NoResponseError if it was, and ConfigurationError.
+    ``large_body`` limits the large responses in memory. Raises NotReachedError if the request was not sent,
+    NoResponseError if it was, and ConfigurationError.
     """
-    large_body, end = large_body or LargeBody(), time.monotonic() + seconds
+    end = time.monotonic() + seconds
     request.extensions = {**request.extensions, "timeout": httpx.Timeout(seconds).as_dict()}
     try:
         response = transport.handle_request(request)
@@ -133,7 +133,7 @@ def exchange(
     try:
         for chunk in response.iter_raw():  # not decompressed
             body += chunk
-            if len(body) > LARGE:
+            if large_body and len(body) > LARGE:
                 large_body.take(end - time.monotonic())
             if len(body) > max_response:
                 raw = raw._replace(fault=f"it is over {max_response:,} bytes", is_cut=True)
@@ -178,7 +178,6 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         self._tls: ssl.SSLContext | None = None
         if self._scheme == "https":
             self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
-        self._backend = Network()
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None
         self.sent: list[int] = []
@@ -237,7 +236,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
         """Connect within the remaining time."""
         self.peer = host if port in (80, 443) else _address(host, port)
-        self._stream = self._backend.connect_tcp(host, port, self.left())
+        self._stream = connect(host, port, self.left())
         return _Stream(self._stream, self)
 
     def _response(self, request: httpcore.Request) -> httpcore.Response:

@@ -77,7 +77,7 @@ class Controls:
             content["params"] = fields
         request = httpx.Request(method, self._origin + OWN_PATH + path, headers={"Accept": JSON_TYPE}, **content)
         try:
-            response = exchange(self._transport, request, self._seconds + fields.get("wait", 0))
+            response = exchange(self._transport, request, self._seconds + fields.get("wait", 0), MAX_RESPONSE)
             fault = response.fault
         except NotReachedError:
             raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
