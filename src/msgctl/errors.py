@@ -124,8 +124,9 @@ class MsgctlError(Exception):
     """Base of all errors.
 
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
-    reports what was or was not sent, and ``hint`` suggests the next step. ``retryable`` is true if the same request may
-    succeed a little later (a refused connection), and false if it will not (an untrusted certificate).
+    reports what was or was not sent (by default, the usual one), and ``hint`` suggests the next step. ``retryable`` is
+    true if the same request may succeed a little later (a refused connection), and false if it will not (an untrusted
+    certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a kind of
@@ -135,6 +136,7 @@ class MsgctlError(Exception):
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+    usual_consequence: ClassVar[str] = ""
     retryable: bool = False
 
     def __init__(
@@ -142,7 +144,7 @@ class MsgctlError(Exception):
         what: str,
         hint: str | None = None,
         *,
-        consequence: str = "",
+        consequence: str | None = None,
         details: ResponseDetails | None = None,
         reason: str = "",
         recipients: Sequence[Any] = (),
@@ -152,7 +154,7 @@ class MsgctlError(Exception):
         self.reason = reason or self.kind
         self.what = what
         self.hint = hint
-        self.consequence = consequence
+        self.consequence = self.usual_consequence if consequence is None else consequence
         self.details = details
         self.recipients = recipients
         self.word = word
@@ -229,17 +231,10 @@ class NotReachedError(MsgctlError):
 
     kind = "not_reached"
     exit_code = 4
+    usual_consequence = NOTHING_SENT
 
-    def __init__(
-        self,
-        what: str,
-        hint: str | None = None,
-        *,
-        consequence: str = "nothing was sent",
-        reason: str = "",
-        retryable: bool = True,
-    ) -> None:
-        super().__init__(what, hint, consequence=consequence, reason=reason)
+    def __init__(self, what: str, hint: str | None = None, *, retryable: bool = True, **details: Any) -> None:
+        super().__init__(what, hint, **details)
         self.retryable = retryable
 
 
@@ -248,12 +243,8 @@ class StoreNotReachedError(MsgctlError):
 
     kind = "store_not_reached"
     exit_code = 4
+    usual_consequence = NOTHING_SENT
     retryable = True
-
-    def __init__(
-        self, what: str, hint: str | None = None, *, consequence: str = "nothing was sent", reason: str = ""
-    ) -> None:
-        super().__init__(what, hint, consequence=consequence, reason=reason)
 
 
 STORE_ERRORS = (ConfigurationError, StoreNotReachedError)

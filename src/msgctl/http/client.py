@@ -19,6 +19,7 @@ import httpx
 
 from msgctl.config.profiles import Credential, percent_encoded
 from msgctl.errors import (
+    NOTHING_SENT,
     RETRYABLE_STATUSES,
     Interrupted,
     MsgctlError,
@@ -282,7 +283,7 @@ def interrupted(request: Request, *, is_sent: bool) -> Interrupted:
     if request.operation.effect is Effect.READS:
         return Interrupted("Interrupted")
     if not is_sent:
-        return Interrupted("Interrupted", consequence="nothing was sent")
+        return Interrupted("Interrupted", consequence=NOTHING_SENT)
     what = "Interrupted after the request was sent"
     return Interrupted(what, request.advice, consequence="it may have been carried out")
 

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpcore
@@ -26,24 +26,19 @@ CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY i
 CHECK_VARIABLES = "Check HTTPS_PROXY and ALL_PROXY."
 
 
-class Network(httpcore.SyncBackend):
-    """This machine's network, with a time limit for looking up a name and connecting."""
-
-    def connect_tcp(
-        self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any
-    ) -> httpcore.NetworkStream:
-        """Try each address of a host in turn, dividing the time between them."""
-        end = time.monotonic() + (timeout or 0)
-        addresses = look_up(host, port, timeout or 0)
-        for index, address in enumerate(addresses):
-            share = (end - time.monotonic()) / (len(addresses) - index)
-            if share <= 0:
-                raise httpcore.ConnectTimeout
-            try:
-                return super().connect_tcp(address, port, share, *more, **options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-        raise failure
+def connect(host: str, port: int, seconds: float) -> httpcore.NetworkStream:
+    """Connect to a host within a time limit. Try each of its addresses in turn, dividing the time between them."""
+    end = time.monotonic() + seconds
+    addresses = look_up(host, port, seconds)
+    for index, address in enumerate(addresses):
+        share = (end - time.monotonic()) / (len(addresses) - index)
+        if share <= 0:
+            raise httpcore.ConnectTimeout
+        try:
+            return httpcore.SyncBackend().connect_tcp(address, port, share)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            failure = error
+    raise failure
 
 
 def look_up(host: str, port: int, seconds: float) -> list[str]:
