@@ -19,7 +19,9 @@ from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.text import plural, timestamp
 
 if TYPE_CHECKING:
+    from msgctl.lists.faults import Faults
     from msgctl.lists.rows import InvalidRow, Row
+    from msgctl.lists.table import Recipients
 
 app = group(
     """Manage numbers that must not get your messages.
@@ -124,9 +126,8 @@ def import_(
     to files without this column.
     """
     from msgctl.lists.faults import Faults
-    from msgctl.lists.header import find_column
     from msgctl.lists.reader import name_of, opened
-    from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+    from msgctl.lists.rows import PhoneCells, Row
     from msgctl.store import people as stored
 
     name = name_of(source.file)
@@ -134,36 +135,19 @@ def import_(
     reading = replace(source.reading(), leaves_out=True)
     phones = PhoneCells(numbers.known(context), check=not numbers.no_number_check)
     with opened(source.file, context.stdin.buffer, reading, phones, note=context.note) as people:
-        place = find_column("channel", people.columns)
-
-        def rows() -> Iterator[Row | InvalidRow]:
-            """Yield the rows, each with its channel as its only value. Those without a valid one are invalid."""
-            for row in people.counted(faults):
-                if isinstance(row, InvalidRow):
-                    yield row
-                    continue
-                text = "" if place is None else row.values[place].strip()
-                try:
-                    of_row = channel_parser(text) if text else channel
-                except UsageError as error:
-                    invalid = InvalidRow(row.line, row.phone, error.message)
-                    faults.add(invalid)
-                    yield invalid
-                else:
-                    yield row._replace(values=(of_row,))
+        rows = _with_channels(people, faults, channel)
+        if context.options.dry_run:
+            context.check_fields(IMPORTED)
+            listed = [_listed(row) for row in rows]
+            failures = [faults.error(CORRECT, list_all="")] if faults.number and not source.skip_invalid else []
+            return OwnResult(listed, IMPORTED, failures=failures)
 
         def entries() -> Iterator[tuple[str, str]]:
-            for row in rows():
+            for row in rows:
                 if isinstance(row, Row):
                     yield row.phone, row.values[0]
             if faults.number and not source.skip_invalid:
                 raise faults.error(CORRECT)
-
-        if context.options.dry_run:
-            context.check_fields(IMPORTED)
-            listed = [_listed(row) for row in rows()]
-            failures = [faults.error(CORRECT)] if faults.number and not source.skip_invalid else []
-            return OwnResult(listed, IMPORTED, failures=failures)
 
         given, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers of {name}: {people.source}")
@@ -172,7 +156,28 @@ def import_(
     if faults.blank:
         context.note(f"{plural(faults.blank, 'blank row')} left out")
     _tell_added(context, given, new)
-    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
+    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.phone_column})
+
+
+def _with_channels(people: Recipients, faults: Faults, default: str) -> Iterator[Row | InvalidRow]:
+    """Yield the rows, each with its channel as its only value. A row without a valid one is added to ``faults``."""
+    from msgctl.lists.header import find_column
+    from msgctl.lists.rows import InvalidRow
+
+    place = find_column("channel", people.columns)
+    for row in people.counted(faults):
+        if isinstance(row, InvalidRow):
+            yield row
+            continue
+        text = "" if place is None else row.values[place].strip()
+        try:
+            channel = channel_parser(text) if text else default
+        except UsageError as error:
+            invalid = InvalidRow(row.line, row.phone, error.message)
+            faults.add(invalid)
+            yield invalid
+        else:
+            yield row._replace(values=(channel,))
 
 
 def _listed(row: Row | InvalidRow) -> dict[str, object]:

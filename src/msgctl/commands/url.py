@@ -204,7 +204,7 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
     with file.opened(context) as source:
         if find_column(new_column, source.columns) is not None:
             raise FileError(f"{name_of(file.file)} already has a column {new_column}", "Rename or remove it.")
-        template = LinkTemplate(source.columns, name, long_url)
+        template = LinkTemplate(source, name, long_url)
         table = Table((*filter(None, source.columns), new_column), new_column, [])
         for row in source.rows:
             if row is None:

@@ -19,6 +19,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request, build
 from msgctl.jsontext import Number
 from msgctl.lists.rows import Row
+from msgctl.lists.table import Recipients
 from msgctl.lists.template import Placeholder, Template
 from msgctl.outcomes.judge import is_whole_success
 from msgctl.text import shorten
@@ -51,9 +52,9 @@ class LinkTemplate:
     percent-encoded. In other parts, a column could change the target of the link.
     """
 
-    def __init__(self, columns: Sequence[str], name: str, long_url: str | None = None) -> None:
-        columns = [LINE, *columns]
-        self._name = Template.parse(name, columns, "--name")
+    def __init__(self, recipients: Recipients, name: str, long_url: str | None = None) -> None:
+        columns = [LINE, *recipients.columns]
+        self._name = Template.parse(name, columns, "--name", recipients.header_row)
         self._origin, self._rest = "", Template()
         if long_url is None:
             return
@@ -64,7 +65,7 @@ class LinkTemplate:
             values.long_url(long_url)
             raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
         self._origin = origin[0]
-        self._rest = Template.parse(long_url[origin.end() :], columns, "--to")
+        self._rest = Template.parse(long_url[origin.end() :], columns, "--to", recipients.header_row)
         values.long_url(self._origin + "".join(piece if isinstance(piece, str) else "0" for piece in self._rest))
 
     def fill(self, row: Row) -> Link:

@@ -11,7 +11,7 @@ from msgctl.errors import UsageError
 from msgctl.jobs.importer import Example, LeftOutNow, Tally, left_out_now
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
-from msgctl.lists.faults import Faults
+from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
 from msgctl.store import recipients
@@ -52,19 +52,21 @@ class FileRows:
         """The description of rows that need a country if they are most of the file, otherwise empty."""
         return self._faults.need_of_country
 
-    def fault(self, settings: Settings, repeated: Sequence[Job], *, skip_invalid: bool) -> UsageError | None:
+    def fault(
+        self, settings: Settings, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool
+    ) -> UsageError | None:
         """Return the error for a file with invalid rows, or without recipients; None if the job can be sent.
 
-        ``repeated`` are the jobs that sent the same message.
+        ``repeated`` are the jobs that sent the same message. ``is_listed`` means that a dry run lists every row.
         """
         if not self.number:
             return FileError(f"{self.file} has no recipients, only a header", "Add one line per recipient.")
         is_invalid = self.left_out["invalid"].number > 0 and not skip_invalid
         if is_invalid or (not self.tally.messages and self.need_of_country):
             them = "it" if self.left_out["invalid"].number == 1 else "them"
-            return self._faults.error(
-                f"Fix {them}, or skip {them} with --skip-invalid.", consequence="nothing was sent"
-            )
+            list_all = "" if is_listed else LIST_ALL
+            hint = f"Fix {them}, or skip {them} with --skip-invalid."
+            return self._faults.error(hint, list_all, consequence="nothing was sent")
         if self.tally.messages:
             return None
         return self._repeated(repeated) if self.tally.repeats else self._none_left(settings)

@@ -43,7 +43,10 @@ class Faults:
         return f"{rows} have national numbers, and no country is known"
 
     def error(self, hint: str, list_all: str = LIST_ALL, *, consequence: str = "") -> FileError:
-        """Return the error: no country, or the number of invalid rows, and the first with line and reason."""
+        """Return the error: no country, or the number of invalid rows, and the first with line and reason.
+
+        ``list_all`` shows how to list them all; empty if the command has listed them.
+        """
         if self.need_of_country:
             return FileError(self.need_of_country, GIVE_COUNTRY, consequence=consequence)
         are = "is" if self.number == 1 else "are"
@@ -54,4 +57,4 @@ class Faults:
             lines.append(f"  and {more:,} more")
         if self.without_country:
             hint += " National numbers need a country, such as --country-code CO."
-        return FileError("\n".join(lines), f"{hint} {list_all}", consequence=consequence)
+        return FileError("\n".join(lines), f"{hint} {list_all}".rstrip(), consequence=consequence)

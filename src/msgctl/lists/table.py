@@ -52,9 +52,9 @@ class Recipients:
         self.rows = self._all_rows()
         self.damage = Damage(name)
         self.has_headings = True
+        self.header_row = header_row
         self._name = name
         self._sheet = sheet
-        self._header_row = header_row
         self._phones = phones
         self._leaves_out = reading.leaves_out
         self._choice = header.PhoneColumns()
@@ -88,7 +88,7 @@ class Recipients:
     def source(self) -> PhoneSource:
         """Where the phones are, with the first number of the rows that were read."""
         names = tuple(self.columns[index] for index in self._choice.indexes if self.has_headings)
-        return PhoneSource(self._sheet, self._header_row, names, *self._first)
+        return PhoneSource(self._sheet, self.header_row, names, *self._first)
 
     def counted(self, faults: Faults) -> Iterator[Row | InvalidRow]:
         """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
@@ -179,8 +179,9 @@ class Recipients:
         else:
             what += f". {header.in_words(self.columns)}"
             hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
-        if self._header_row is not None and sum(map(bool, self.columns)) < 2:  # perhaps it is a title
-            hints.append(f"If row {self._header_row} is not the header, use --header-row N.")
+        may_be_title = sum(map(bool, self.columns)) < 2 or not self._choice.has_heading
+        if may_be_title and self.header_row is not None:
+            hints.append(f"If row {self.header_row} is not the header, use --header-row N.")
         return FileError(what, " ".join(hints))
 
     def listed_phones(self) -> list[str]:

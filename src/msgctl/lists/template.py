@@ -52,10 +52,12 @@ class Template(tuple[str | Placeholder, ...]):
     __slots__ = ()
 
     @classmethod
-    def parse(cls, text: str, columns: Sequence[str], what: str = "the message") -> Template:
+    def parse(
+        cls, text: str, columns: Sequence[str], what: str = "the message", header_row: int | None = None
+    ) -> Template:
         """Find the placeholders in a text; ``{{`` and ``}}`` are braces. Raises UsageError for an unknown column.
 
-        Errors refer to the text as ``what``.
+        Errors refer to the text as ``what``. ``header_row`` is the row of the columns, if the file has a header.
         """
         pieces: list[str | Placeholder] = []
         end = opened = 0
@@ -66,7 +68,7 @@ class Template(tuple[str | Placeholder, ...]):
             pieces.append(text[end : token.start()])
             end = token.end()
             if token[1] is not None:
-                pieces.append(_placeholder(token[1], columns, what))
+                pieces.append(_placeholder(token[1], columns, what, header_row))
             elif token[0] in "{}":
                 raise UsageError(f'Unmatched "{token[0]}" at position {token.start() + 1} of {what}', _LITERAL_BRACES)
             else:
@@ -124,10 +126,12 @@ class Renderer:
         self._templates: dict[str, list[Template]] = {}
         for name, text in templates.items():
             if isinstance(text, str):
-                self._templates[name] = [Template.parse(text, recipients.columns)]
+                self._templates[name] = [Template.parse(text, recipients.columns, header_row=recipients.header_row)]
             else:
                 self._arrays.add(name)
-                parsed = [Template.parse(element, recipients.columns) for element in text]
+                parsed = [
+                    Template.parse(element, recipients.columns, header_row=recipients.header_row) for element in text
+                ]
                 self._templates[name] = parsed or _other_columns(recipients)
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
@@ -186,16 +190,19 @@ def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:
         )
 
 
-def _placeholder(inside: str, columns: Sequence[str], what: str) -> Placeholder:
+def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int | None) -> Placeholder:
     """Return the placeholder for a name in braces. Raises UsageError if the column does not exist."""
     name, bar, fallback = inside.partition("|")
     if not (name := name.strip()):
         raise UsageError(f"{{}} in {what} has no column name", f"Write it like {{name}}. {_LITERAL_BRACES}")
     index = find_column(name, columns)
     if index is None:
+        use = "Use one of these columns."
+        if header_row is not None:
+            use = f"Use one of these columns. If row {header_row} is not the header, use --header-row N."
         raise UsageError(
             f"{what[0].upper()}{what[1:]} uses {{{shorten(name, 40)}}}, but the file has no such column. "
             f"{in_words(columns)}",
-            f"Use one of these columns. {_LITERAL_BRACES}",
+            f"{use} {_LITERAL_BRACES}",
         )
     return Placeholder(index, columns[index], fallback if bar else None)

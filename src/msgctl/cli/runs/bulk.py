@@ -275,7 +275,7 @@ class Bulk:
         }
         rows = FileRows(self._file, tally, left_out, self._cells.without_country)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
-        fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid)
+        fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
         balance = None if fault else self._balance()
         plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)
         self._note(plan, importer, rows.need_of_country, is_refused=fault is not None)
