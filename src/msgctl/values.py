@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, timedelta, tzinfo
 from difflib import get_close_matches
+from functools import cache
 from math import nan
 from urllib.parse import urlsplit
 
 from msgctl import phones
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Field
 from msgctl.text import is_unsafe, shorten
 
@@ -128,6 +129,19 @@ def last_day(since: date, until: date | None, today: date) -> date:
         until_day = f"today ({last})" if until is None else f"--until {last}"
         raise UsageError(f"--since {since} is after {until_day}")
     return last
+
+
+@cache
+def zone_of(name: str | None) -> tzinfo | None:
+    """Return a time zone; None is this machine's time zone. Raises ConfigurationError for an unknown name."""
+    if name is None:
+        return None
+    import zoneinfo  # few commands need it
+
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ConfigurationError(f"Unknown time zone {quote(name)}", "Use a name like America/Bogota.") from None
 
 
 def country_code(text: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from msgctl import operations, values
 from msgctl.config.profiles import account
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 
 TODAY = date(2026, 9, 21)
 VOICE = operations.SEND_CALL.field("voice")
@@ -126,3 +126,9 @@ def test_the_longest_url_and_message_are_accepted() -> None:
     with pytest.raises(UsageError, match="longer than 8192 characters"):
         values.long_url(url + "x")
     assert values.prose("é" * 32768)
+
+
+def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
+    for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
+        with pytest.raises(ConfigurationError):
+            values.zone_of(name)

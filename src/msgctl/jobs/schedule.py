@@ -12,11 +12,10 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from itertools import groupby
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.text import normalized
-from msgctl.values import quote
+from msgctl.values import quote, zone_of
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
@@ -261,14 +260,3 @@ def _colombian_holidays() -> Callable[[date], bool]:
             "--window co needs the package holidays, which is not installed", install_hint("holidays>=0.75")
         ) from None
     return cache(holidays.country_holidays("CO").__contains__)
-
-
-@cache
-def zone_of(name: str | None) -> tzinfo | None:
-    """Return a time zone; None is this machine's time zone. Raises ConfigurationError for an unknown name."""
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ConfigurationError(f"Unknown time zone {quote(name)}", "Use a name like America/Bogota.") from None

@@ -270,15 +270,12 @@ class Context:
     @property
     def zone(self) -> "tzinfo | None":
         """The time zone of times for people: the profile's, or else None, which is this machine's."""
+        from msgctl.values import zone_of
+
         try:
-            name = self.profile.timezone
+            return zone_of(self.profile.timezone)
         except ConfigurationError:
             return None
-        if name is None:
-            return None
-        from msgctl.jobs.schedule import zone_of
-
-        return zone_of(name)
 
     @property
     def zone_name(self) -> str:
