@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -30,10 +30,11 @@ TOGETHER = 100
 
 
 class _Polled(NamedTuple):
-    """The states of the recipients who share an ID, or an error."""
+    """The states of the recipients who share an ID, with the texts of the service; or an error."""
 
     recipients: Sequence[Sent]
     states: Sequence[str | None] = ()
+    texts: Collection[str] = ()
     error: MsgctlError | None = None
 
 
@@ -63,6 +64,8 @@ class Poller:
         self.checked = 0
         self.failed = 0
         self.first_error: MsgctlError | None = None
+        self.of_service: set[str] = set()
+        """The states that are a text of the service. A state that another field contradicts is not one."""
 
     @property
     def missing(self) -> int:
@@ -138,8 +141,12 @@ class Poller:
         except Empty:
             client = self._connect()
         try:
-            document = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document
-            return _Polled(group, states(document["data"], [sent.phone or "" for sent in group], self._added))
+            messages = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document["data"]
+            return _Polled(
+                group,
+                states(messages, [sent.phone or "" for sent in group], self._added),
+                {str(message.get("state")) for message in messages},
+            )
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
             return _Polled(group, error=of_thread(error))
         finally:
@@ -160,7 +167,11 @@ class Poller:
                 continue
             self._errors_in_a_row = 0
             for sent, state in zip(message.recipients, message.states, strict=True):
-                if state is not None and state != sent.state:
+                if state is None:
+                    continue
+                if state in message.texts:
+                    self.of_service.add(state)
+                if state != sent.state:
                     learned.append((sent.id, sent.phone, state))
         results.learn_states(self._store, self._job.account, learned)
         return [(phone or id_, state) for id_, phone, state in learned]

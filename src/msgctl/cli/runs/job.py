@@ -308,7 +308,7 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
     reason = "not_delivered" if poller.ended_otherwise else "state_not_reached"
     details = failure.details if failure else None
     next_step = hint if states else None
-    word = ("delivered", [state for state, _ in states if state][:1])
+    word = ("delivered", [state for state, _ in states if state in poller.of_service][:1])
     return ConditionError("; ".join(parts), next_step, reason=reason, word=word, details=details)
 
 

@@ -77,7 +77,7 @@ class Tracked:
     states: Sequence[str | None] = ()
     error: MsgctlError | None = None
     failure: MsgctlError | None = None
-    _shown: dict[str, str] = field(default_factory=dict)
+    _notified: dict[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -96,8 +96,8 @@ class Tracked:
             messages = self.response.document.get("data", ())
             names = [str(message.get("phone") or self.target.id) for message in messages]
         states = {name: state for name, state in zip(names, self.states, strict=False) if state}
-        changed = [(name, state) for name, state in states.items() if self._shown.get(name) != state]
-        self._shown |= states
+        changed = [(name, state) for name, state in states.items() if self._notified.get(name) != state]
+        self._notified |= states
         return changed
 
 
@@ -107,16 +107,16 @@ class Tracker:
     def __init__(self, context: Context, targets: Sequence[Target], max_wait: float, until: str | None = None) -> None:
         self.messages = [Tracked(target) for target in targets]
         self._waiting = self.messages
-        self._context = context
-        self._max_wait = max_wait
-        self._until = until
+        self.context = context
+        self.max_wait = max_wait
+        self.until = until
         self._words = context.words
         self._deadline = context.monotonic() + max_wait
 
     @property
     def goal(self) -> str:
         """The state to wait for, in words."""
-        return self._until or "a final state"
+        return self.until or "a final state"
 
     @property
     def responses(self) -> list[Response]:
@@ -135,9 +135,9 @@ class Tracker:
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
         try:
-            poll(self._context, self._check_all, self._max_wait, INTERVAL)
+            poll(self.context, self._check_all, self.max_wait, INTERVAL)
         finally:
-            learn(self._context, [(message.target, message.response) for message in self.messages if message.response])
+            learn(self.context, [(message.target, message.response) for message in self.messages if message.response])
         for message in self._waiting:
             message.failure = self._late(message)
 
@@ -149,20 +149,20 @@ class Tracker:
             if self._check(message):
                 waiting.remove(message)
             for name, state in message.changes():
-                show_state(self._context, name, state)
+                show_state(self.context, name, state)
             if message.error and message in waiting:
                 if message.error.message != reason:
-                    self._context.note(f"{message.label}: {message.error.message}; trying again")
-                if self._context.monotonic() >= self._deadline:
+                    self.context.note(f"{message.label}: {message.error.message}; trying again")
+                if self.context.monotonic() >= self._deadline:
                     break  # the service did not respond before the deadline
         self._waiting = waiting
         return bool(waiting)
 
     def _check(self, message: Tracked) -> bool:
         """Check a message once. Return whether it needs no more checks."""
-        timeout = max(self._deadline - self._context.monotonic(), LAST_CHECK)
+        timeout = max(self._deadline - self.context.monotonic(), LAST_CHECK)
         try:
-            response = self._context.client.send(message.target.request, timeout=timeout)
+            response = self.context.client.send(message.target.request, timeout=timeout)
         except NOT_OF_ONE_MESSAGE:
             raise
         except MsgctlError as error:
@@ -185,7 +185,7 @@ class Tracker:
     def _is_wanted(self, state: str | None) -> bool:
         if state is None:
             return False
-        return reaches(state, self._until, self._words) if self._until else is_final(state, self._words)
+        return reaches(state, self.until, self._words) if self.until else is_final(state, self._words)
 
     def _late(self, message: Tracked) -> ConditionError:
         """Return the error for a message that is not in a wanted state at the deadline."""
@@ -301,7 +301,7 @@ def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, u
     if context.printer.shows_verdicts:
         _show_last(context, sent)
     failures = []
-    if error := _error_of(context, sent, noun, tracker, max_wait, until):
+    if error := _error_of(tracker, sent, noun):
         error.recipients = outcomes
         failures.append(error)
     elif sent and all(recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in sent):
@@ -328,10 +328,9 @@ def _with_states(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun:
     return sent
 
 
-def _error_of(
-    context: Context, sent: Sequence[_Sent], noun: str, tracker: Tracker, max_wait: float, until: str | None
-) -> ConditionError | None:
+def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionError | None:
     """Return the error about recipients who did not get the message in time; None if all got it."""
+    words = tracker.context.words
     missing, late, unread, without_id, parts = [], [], [], [], []
     for recipient in sent:
         message, state = recipient.message, recipient.state
@@ -339,16 +338,16 @@ def _error_of(
             without_id.append(recipient.name)
         elif state is None or message.error:
             unread.append(recipient)
-        elif not reaches(state, until or "delivered", context.words):
+        elif not reaches(state, tracker.until or "delivered", words):
             missing.append(f"{recipient.name} [{shorten(state, 60)}]")
-            if not is_final(state, context.words):
+            if not is_final(state, words):
                 late.append(message)
     if missing:
         done = "answered by" if noun == "call" else "delivered to"
         accepted = plural(len(sent), f"accepted {noun}")
         parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
     if late:
-        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {max_wait:g} s")
+        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {tracker.max_wait:g} s")
     errors = [recipient.message.error for recipient in unread if recipient.message and recipient.message.error]
     if unread:
         reason = f": {errors[0].message}" if errors else ""

@@ -112,7 +112,7 @@ def usage_error(error: typer.TyperException) -> UsageError:
     if isinstance(error, UnknownCommandError):
         return _no_command(error.ctx, error.name)
     ctx = getattr(error, "ctx", None)
-    what, hint = _explained(error, ctx)
+    what, hint = _reworded(error, ctx)
     see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"
     return UsageError(what, " ".join(filter(None, (hint, see))))
 
@@ -129,16 +129,16 @@ def _no_command(ctx: Any, name: str) -> UsageError:
     return UsageError(f"Unknown command {quote(name)}", hint.strip())
 
 
-def _shown(parameter: Any) -> str:
+def _usage_of(parameter: Any) -> str:
     """Return the usage of a parameter: ``PHONE``, ``--since DATE``."""
     metavar = re.sub(r"[^A-Z_]", "", parameter.metavar or "")
     return metavar if parameter.param_type_name == "argument" else f"{max(parameter.opts, key=len)} {metavar}".strip()
 
 
-def _explained(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
+def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     """Return the message and the hint for an error of the parser."""
     if type(error).__name__ == "MissingParameter":
-        missing = [_shown(param) for param in ctx.command.params if param.required and param.name not in ctx.params]
+        missing = [_usage_of(param) for param in ctx.command.params if param.required and param.name not in ctx.params]
         verb = "is" if len(missing) == 1 else "are"
         return f"{_joined(missing, 'and')} {verb} missing", ""
     message = error.format_message().strip().rstrip(".")
