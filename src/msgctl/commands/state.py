@@ -7,12 +7,12 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.runs.single import check_fields, dry_run
-from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, named, targets_of
+from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, targets_of
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
-from msgctl.errors import Interrupted, MsgctlError, UnreadableError, UsageError
+from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import Format, OwnResult, ServiceResult
@@ -72,7 +72,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
             failures.append(error)
             break
         except MsgctlError as error:
-            failures.append(named(target.id, error))
+            failures.append(_named(target.id, error))
             if is_json and error.response:
                 received.append((target, error.response))
             continue
@@ -117,11 +117,17 @@ def watch(
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [named(message.target.id, message.failure) for message in tracker.messages if message.failure]
-    shown = tracker.documents
+    failures += [_named(message.target.id, message.failure) for message in tracker.messages if message.failure]
+    responses = tracker.documents
     if context.options.format is not Format.JSON:
-        shown = [response for response in tracker.responses if response.document["data"]]
-    return ServiceResult(shown, failures=failures)
+        latest = [message.response for message in tracker.messages if message.response]
+        responses = [response for response in latest if response.document["data"]]
+    return ServiceResult(responses, failures=failures)
+
+
+def _named(id: str, error: MsgctlError) -> MsgctlError:
+    """Return an error that mentions its message."""
+    return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")
 
 
 def _without_state(id: str, response: Response) -> UnreadableError:

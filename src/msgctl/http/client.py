@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from msgctl.config.profiles import Credential, percent_encoded
+from msgctl.config.profiles import Credential
 from msgctl.errors import (
     NOTHING_SENT,
     RETRYABLE_STATUSES,
@@ -76,7 +76,7 @@ class Client:
     ) -> None:
         self._base_url = base_url
         self._ascii_url = ascii_url(base_url)
-        self._path = percent_encoded(urlsplit(base_url).path)
+        self._path = urlsplit(self._ascii_url).path
         self._credential = credential
         self._timeout = timeout
         self._write_log = log
@@ -217,7 +217,7 @@ class Client:
         try:
             url = _parsed(self._ascii_url + request.operation.path)
             if query:
-                url = url.copy_with(params=by_name(query))
+                url = url.copy_with(params=query)
                 path += f"?{url.query.decode()}"
             is_too_long = len(str(url)) > MAX_URL
         except httpx.InvalidURL:  # over 65,536 characters
@@ -248,8 +248,8 @@ class Client:
         head = _head(request.headers.raw)
         if query := request.url.query.decode():
             head += f"\n?{query}"
-        self._log_part(">", self._masked(head))
-        self._log_part(">", self._masked(request.content.decode()))
+        for part in (head, request.content.decode()):
+            self._log_part(">", redact(redact_parameters(part, "client", "key"), self._credential.key))
 
     def _log_response(self, response: RawResponse) -> None:
         self._log_part("<", _head(response.headers))
@@ -266,10 +266,6 @@ class Client:
         """Log a line, with control characters escaped."""
         if self._verbosity:
             self._write_log(clean(text))
-
-    def _masked(self, sent: str) -> str:
-        """Return a part of a request without the credentials."""
-        return redact(redact_parameters(sent, "client", "key"), self._credential.key)
 
 
 @cache

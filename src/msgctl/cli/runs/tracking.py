@@ -119,11 +119,6 @@ class Tracker:
         return self.until or "a final state"
 
     @property
-    def responses(self) -> list[Response]:
-        """The latest response about each message."""
-        return [message.response for message in self.messages if message.response]
-
-    @property
     def documents(self) -> list[Response]:
         """The latest response about each message, understood or not, which --json prints."""
         latest = []
@@ -268,11 +263,6 @@ def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[
         state = delivery.state_of(message, added)
         if state is not None and str(message["id"]) != target.id:
             yield str(message["id"]), None, state
-
-
-def named(id: str, error: MsgctlError) -> MsgctlError:
-    """Return an error that mentions its message."""
-    return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")
 
 
 # --- the option --wait
