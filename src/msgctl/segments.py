@@ -176,9 +176,9 @@ def _joined(pieces: list[str | None]) -> str:
 
 def saved_by_gsm7(text: str) -> int:
     """Return how many segments `to_gsm7` saves for a text; 0 if the text cannot be written in GSM-7."""
-    if _ALPHABET.issuperset(text):
-        return 0
     size = count(text)
+    if size.segments < 2:  # the usual case
+        return 0
     if any(_near(char) is None and not _is_symbol(char) for char in size.not_gsm7):
         return 0
     try:
