@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from msgctl.jsontext import Number
 from msgctl.outcomes import words
+from msgctl.outcomes.numbers import digits_of
 from msgctl.outcomes.outcome import Doubt
 from msgctl.outcomes.record import RESULTS, Object
 from msgctl.outcomes.words import Text, tokenize
-from msgctl.phones import digits_of
 
 
 def is_one(value: Any) -> bool:

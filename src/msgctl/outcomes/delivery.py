@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from msgctl.outcomes import words
 from msgctl.outcomes.content import as_text, is_nothing, is_zero, meaning_of
+from msgctl.outcomes.numbers import RecipientFinder
 from msgctl.outcomes.outcome import Doubt
 from msgctl.outcomes.record import Object, text_to_store
 from msgctl.outcomes.words import AddedWords, tokenize
-from msgctl.phones import RecipientFinder
 from msgctl.text import shorten
 
 

@@ -29,6 +29,7 @@ from msgctl.outcomes.content import (
     whole_number,
     words_of,
 )
+from msgctl.outcomes.numbers import MIN_SHARED_DIGITS, digits_of
 from msgctl.outcomes.outcome import (
     ACCEPTED,
     ERROR_CODE,
@@ -48,7 +49,6 @@ from msgctl.outcomes.record import (
     text_to_store,
 )
 from msgctl.outcomes.words import tokenize
-from msgctl.phones import MIN_SHARED_DIGITS, digits_of
 
 REFUSALS = frozenset({301, 307, 308, 401, 402, 403, 404, 405, 413, 415, 422})
 """HTTP statuses of a request that was not carried out."""

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from msgctl.outcomes import words
+from msgctl.outcomes.numbers import RecipientFinder
 from msgctl.outcomes.words import NO_WORDS, AddedWords, tokenize
-from msgctl.phones import RecipientFinder
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?", re.ASCII)
