@@ -435,7 +435,7 @@ class Failure(NamedTuple):
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.request, why, outcomes, self._details)
         if 300 <= self._status < 400:
-            error.hint = f"{self._redirect()} {error.hint}"
+            error = error.replaced(hint=f"{self._redirect()} {error.hint}")
         return self._printable(error)
 
     def _printable(self, error: MsgctlError) -> MsgctlError:

@@ -186,17 +186,18 @@ class Tracker:
         """Return the error for a message that is not in a wanted state at the deadline."""
         name, now = quote(message.target.id), shorten(message.in_words, 60)
         hint = f"Check again later: msgctl state get {message.label}"
+        late: list[str] = []
+        details = None
+        if message.response is not None:
+            # A state that another field contradicts is not a text of the service, so it cannot be added.
+            of_service = {str(row.get("state")) for row in message.response.document["data"]}
+            late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
+            details = message.response.details
+        what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
         if failed := message.error:
             last = f" (last: {now})" if now else ""
             what = f"The state of message {name} could not be read{last}: {failed.message}"
-            return ConditionError(what, hint, reason=NOT_REACHED, details=failed.details)
-        what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
-        # A state that another field contradicts is not a text of the service, so it cannot be added.
-        if message.response is None:
-            return ConditionError(what, hint, reason=NOT_REACHED)
-        of_service = {str(row.get("state")) for row in message.response.document["data"]}
-        late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
-        details = message.response.details
+            details = failed.details
         return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", late[:1]), details=details)
 
 
@@ -338,7 +339,8 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
         parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
     if late:
         parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {tracker.max_wait:g} s")
-    errors = [recipient.message.error for recipient in unread if recipient.message and recipient.message.error]
+    not_read = [recipient.message for recipient in unread if recipient.message]
+    errors = [message.error for message in not_read if message.error]
     if unread:
         reason = f": {errors[0].message}" if errors else ""
         names = []
@@ -352,7 +354,7 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
         return None
     hint = "To check again: msgctl state get --last" if missing or unread else None
     reason = "not_delivered" if len(missing) > len(late) else NOT_REACHED
-    word = next((message.failure.word for message in late if message.failure), None)
+    word = next((message.failure.word for message in [*late, *not_read] if message.failure), None)
     details = errors[0].details if errors else None
     return ConditionError("; ".join(parts), hint, reason=reason, word=word, details=details)
 
