@@ -154,24 +154,17 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
-    document = load_json(body)
-    parts = request.parts(added)
-    judgement = judge.sent(parts, http_status, document, len(body))
-    return _judged(request.operation, http_status, body, document, judgement.outcomes, parts)
+    response = Response(request.operation, http_status, body, load_json(body), dict, parts=request.parts(added))
+    return _judged(response, judge.sent(response.parts, http_status, response.content, len(body)).outcomes)
 
 
-def _judged(
-    operation: Operation, http_status: int, body: bytes, document: Any, outcomes: Sequence[Outcome], parts: RequestParts
-) -> Response:
-    """Return the response to a send or change. An outcome that is unknown quotes it."""
-    record = partial(convert, operation, document, parts.known_phones)
-    response = Response(operation, http_status, body, document, record, outcomes, parts)
+def _judged(response: Response, outcomes: Sequence[Outcome]) -> Response:
+    """Return the response to a send or change with its outcomes. An outcome that is unknown quotes it."""
     if any(outcome.outcome == UNKNOWN for outcome in outcomes):
         text = response.quotation
-        response.outcomes = [
-            outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes
-        ]
-    return response
+        outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
+    record = partial(convert, response.operation, response.content, response.parts.known_phones)
+    return replace(response, record=record, outcomes=outcomes)
 
 
 def outcomes_after(error: MsgctlError, phones: Sequence[str | None]) -> Sequence[Outcome]:
@@ -181,58 +174,59 @@ def outcomes_after(error: MsgctlError, phones: Sequence[str | None]) -> Sequence
     return [recipient._replace(outcome=outcome, error=error.message) for recipient in outcomes]
 
 
-def parse(request: Request, response: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
+def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
     """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
 
     Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
     record accepts any body.
     """
     operation = request.operation
-    document, fault, is_json = None, response.fault, False
+    document, fault, is_json = None, raw.fault, False
     try:
         # The status alone decides about other responses, unless one of their fields contradicts it.
-        decides = response.is_success or (response.status in EXPLAINED and operation.effect is not Effect.READS)
-        document = None if fault else load_json(response.body, is_unique=decides)
+        decides = raw.is_success or (raw.status in EXPLAINED and operation.effect is not Effect.READS)
+        document = None if fault else load_json(raw.body, is_unique=decides)
         is_json = not fault
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)
-    failure = Failure(request, response, document, fault, is_json, base_url, request.parts(added))
+    response = Response(operation, raw.status, raw.body, document, dict, parts=request.parts(added))
+    failure = Failure(request, raw, response, fault, is_json, base_url)
     if operation.effect is Effect.READS:
         record = _read(failure)
     elif operation.verifies:
         record = _verified(failure)
     else:
         return _sent(failure)
-    return Response(operation, response.status, response.body, document, lambda: record)
+    return replace(response, record=lambda: record)
 
 
 def _sent(failure: Failure) -> Response:
-    response, document, parts = failure.response, failure.document, failure.parts
-    operation, status = failure.request.operation, response.status
+    """Return the response to a send or change, with its outcomes."""
+    response = failure.response
+    status, document, parts = response.http_status, response.content, response.parts
     judgement = judge.sent(parts, status, document, len(response.body))
     outcomes = judgement.outcomes
     if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
         raise failure.rate_limited(outcomes) if status == RATE_LIMITED else failure.refused(outcomes)
     if not judge.is_whole_success(status):
         raise failure.in_doubt(failure.of_status, outcomes)
-    if not operation.record.fields and not response.fault:
-        record = document if isinstance(document, dict) else {}
-        return Response(operation, status, response.body, document, lambda: record)
+    if not response.operation.record.fields and not failure.raw.fault:
+        return replace(response, record=lambda: _any_record(document))
     if failure.fault:
         raise failure.in_doubt(failure.unusable(failure.fault), outcomes)
-    result = _judged(operation, status, response.body, document, outcomes, parts)
+    judged = _judged(response, outcomes)
     if parts.is_link and outcomes[0].outcome == UNKNOWN:
-        error = failure.in_doubt(result.doubt("the short URL was created"), outcomes)
-        error.word = ("accepted", result.missing_words)
+        error = failure.in_doubt(judged.doubt("the short URL was created"), outcomes)
+        error.word = ("accepted", judged.missing_words)
         raise error
-    return result
+    return judged
 
 
 def _verified(failure: Failure) -> Mapping[str, Any]:
     """Return the record of a code that is verified."""
-    document, fault, is_success = failure.document, failure.fault, failure.response.is_success
-    status = failure.response.status
+    status, document, fault = failure.response.http_status, failure.response.content, failure.fault
+    is_success = failure.raw.is_success
     if status in (401, 403):
         raise failure.refused()
     if status == RATE_LIMITED:
@@ -246,7 +240,7 @@ def _verified(failure: Failure) -> Mapping[str, Any]:
         raise failure.in_doubt(failure.of_status)
     if not is_success:
         raise failure.not_verified()
-    doubt = codes.doubt_of_code(failure.parts, document)
+    doubt = codes.doubt_of_code(failure.response.parts, document)
     if doubt is not None:
         raise failure.not_verified(doubt)
     record = convert(failure.request.operation, document)
@@ -256,19 +250,19 @@ def _verified(failure: Failure) -> Mapping[str, Any]:
 
 def _read(failure: Failure) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
-    document, fault, operation = failure.document, failure.fault, failure.request.operation
-    if not judge.is_whole_success(failure.response.status):
+    document, operation = failure.response.content, failure.request.operation
+    if not judge.is_whole_success(failure.response.http_status):
         raise failure.of_read()
-    if failure.response.is_late:
-        raise without_response(failure.request, fault)
+    if failure.raw.is_late:
+        raise without_response(failure.request, failure.fault)
     is_any_body = not operation.record.fields
-    if fault and (failure.response.fault or not is_any_body):
-        raise failure.unreadable(failure.unusable(fault))
+    if failure.fault and (failure.raw.fault or not is_any_body):
+        raise failure.unreadable(failure.unusable(failure.fault))
     try:
         if is_any_body:
             if failure.is_refused:
                 raise failure.refused()
-            return document if isinstance(document, dict) else {}
+            return _any_record(document)
         if operation.record.shape is Shape.BALANCE:
             return _balance(operation, document)
         return convert(operation, document, (), dict(failure.request.query).get("id"))
@@ -276,6 +270,11 @@ def _read(failure: Failure) -> Mapping[str, Any]:
         if failure.is_refused:
             raise failure.refused() from None
         raise failure.unreadable(failure.unusable(str(error))) from None
+
+
+def _any_record(document: Any) -> Mapping[str, Any]:
+    """Return the record of an operation that accepts any body."""
+    return document if isinstance(document, dict) else {}
 
 
 def _balance(operation: Operation, document: Any) -> Mapping[str, Any]:
@@ -337,22 +336,21 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``document`` is the response's JSON. If that is None, ``fault`` is the reason: it is not a whole document, or has a
-    field twice. ``is_json`` is true of a document with a field twice, too.
+    ``response`` has neither record nor outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole
+    document, or has a field twice. ``is_json`` is true of a document with a field twice, too.
     """
 
     request: Request
-    response: RawResponse
-    document: Any
+    raw: RawResponse
+    response: Response
     fault: str
     is_json: bool
     base_url: str
-    parts: RequestParts
 
     @property
     def is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
-        return judge.sent(self.parts, self._status, self.document).is_refused
+        return judge.sent(self.response.parts, self._status, self._document).is_refused
 
     @property
     def is_breakdown(self) -> bool:
@@ -366,7 +364,11 @@ class Failure(NamedTuple):
 
     @property
     def _status(self) -> int:
-        return self.response.status
+        return self.response.http_status
+
+    @property
+    def _document(self) -> Any:
+        return self.response.content
 
     def unusable(self, reason: str) -> str:
         """Return the description of a 2xx response without the requested record."""
@@ -380,11 +382,11 @@ class Failure(NamedTuple):
             return self.refused()
         if self._status == RATE_LIMITED:
             return self.rate_limited()
-        if self._status in EXPLAINED and not judge.is_passing_fault(self.document):
+        if self._status in EXPLAINED and not judge.is_passing_fault(self._document):
             return self.refused()
         if self.is_breakdown or self._status in EXPLAINED:
             what = _capitalized(self.of_status)
-            return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self._details)
+            return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self.response.details)
         return self.unreadable(self.of_status)
 
     def refused(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
@@ -396,8 +398,9 @@ class Failure(NamedTuple):
         """Return the error for a code that the service did not confirm, because of the field in ``doubt`` if given."""
         error = self._refused("The code was not verified", "not_verified")
         if doubt is not None and doubt.word is not None:
-            parts = replace(self.parts, added=self.parts.added.plus("verified", [doubt.value]))
-            if codes.doubt_of_code(parts, self.document) is None:
+            parts = self.response.parts
+            parts = replace(parts, added=parts.added.plus("verified", [doubt.value]))
+            if codes.doubt_of_code(parts, self._document) is None:
                 error.word = ("verified", [doubt.value])
         return error
 
@@ -409,7 +412,7 @@ class Failure(NamedTuple):
                 consequence=self._consequence(),
                 reason=reason,
                 recipients=outcomes,
-                details=self._details,
+                details=self.response.details,
             )
         )
 
@@ -421,36 +424,34 @@ class Failure(NamedTuple):
             consequence=self._consequence(),
             reason="rate_limited",
             recipients=outcomes,
-            details=self._details,
+            details=self.response.details,
         )
-        error.retry_after = _seconds(self.response.header("Retry-After"))
+        error.retry_after = _seconds(self.raw.header("Retry-After"))
         return error
 
     def unreadable(self, what: str) -> MsgctlError:
         """Return the error for a useless response to a request that only reads."""
-        hint = self._redirect() if 300 <= self._status < 400 else "Check the base URL; -v shows the request."
-        return self._printable(UnreadableError(_capitalized(what), hint, details=self._details))
+        hint = "Check the base URL; -v shows the request."
+        if 300 <= self._status < 400:
+            hint = self._redirect()
+        return self._printable(UnreadableError(_capitalized(what), hint, details=self.response.details))
 
     def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
-        error = outcome_unknown(self.request, why, outcomes, self._details)
+        error = outcome_unknown(self.request, why, outcomes, self.response.details)
         if 300 <= self._status < 400:
             error = error.replaced(hint=f"{self._redirect()} {error.hint}")
         return self._printable(error)
 
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
-        if self.response.is_success and self.is_json:
-            error.response = Response(self.request.operation, self._status, self.response.body, self.document, dict)
+        if self.raw.is_success and self.is_json:
+            error.response = self.response
         return error
 
     def _consequence(self) -> str:
         operation = self.request.operation
         return "" if operation.verifies else operation.effect.prevented
-
-    @property
-    def _details(self) -> ResponseDetails:
-        return details_of(self._status, self.response.body, self.document)
 
     @property
     def _quotation(self) -> str:
@@ -460,9 +461,9 @@ class Failure(NamedTuple):
 
     def _service_message(self) -> str:
         """Return the error text of the service or of an HTML page, shortened for a message."""
-        message = service_message(self.document)
-        if message is None and self.document is not None:
-            message = _text(self.document, MAX_QUOTE)
+        message = service_message(self._document)
+        if message is None and self._document is not None:
+            message = _text(self._document, MAX_QUOTE)
         elif message is None:
             text = self.response.body[:MAX_BODY].decode(errors="replace")
             message = " ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())
@@ -475,14 +476,14 @@ class Failure(NamedTuple):
         if status in (401, 403):
             is_here = self.base_url == SANDBOX_URL or is_loopback(urlsplit(self.base_url).hostname or "")
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
-        if self.response.is_success or status in EXPLAINED or self.request.operation.verifies:
+        if self.raw.is_success or status in EXPLAINED or self.request.operation.verifies:
             return None
-        is_of_service = isinstance(self.document, dict) and any(self.document.get(name) for name in ERROR_TEXTS)
+        is_of_service = isinstance(self._document, dict) and any(self._document.get(name) for name in ERROR_TEXTS)
         return "Check the values and the base URL." if is_of_service else CHECK_URL
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""
-        location = self.response.header("Location")[:MAX_URL]
+        location = self.raw.header("Location")[:MAX_URL]
         try:
             url = urlsplit(urljoin(self.base_url, location))
             port = f":{url.port}" if url.port else ""
