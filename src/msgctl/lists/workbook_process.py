@@ -90,7 +90,6 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
 
     try:
         with zipfile.ZipFile(content) as archive:
-            _refuse_other_kinds(archive)
             parts, to_scan = checked(archive)
             content.seek(0)
             book = CalamineWorkbook.from_filelike(content)
@@ -114,13 +113,6 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
         raise WorkbookError(UNREADABLE) from None
 
 
-def _refuse_other_kinds(archive: zipfile.ZipFile) -> None:
-    """Raise WorkbookError for an archive that is not a workbook in .xlsx."""
-    other = kinds.in_archive({part.filename.lower() for part in archive.infolist()})
-    if other is not None:
-        raise WorkbookError(*other)
-
-
 Parts = dict[str, zipfile.ZipInfo]
 """The parts of a workbook by their lowercase names, because their case does not matter (ECMA-376, part 2)."""
 
@@ -131,10 +123,11 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
     Raises WorkbookError.
     """
     parts = {part.filename.lower(): part for part in archive.infolist()}
+    if other := kinds.in_archive(parts):
+        raise WorkbookError(*other)
     if len(parts) < len(archive.infolist()):
         # Of two parts with the same name, some readers use the first and others the last.
         raise WorkbookError(UNREADABLE)
-    _check_size(sum(part.file_size for part in parts.values()))
     to_scan = set()
     size = 0
     for name, part in parts.items():
@@ -144,10 +137,12 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
         with archive.open(part) as stream:
             while chunk := stream.read(_CHUNK):
                 size += len(chunk)
-                _check_size(size)
+                if size > MAX_UNPACKED:
+                    raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
                 if not name.endswith((".xml", ".rels")):
                     continue
-                if b"<!DOCTYPE" in chunk:  # entities can unpack to gigabytes; workbooks have none
+                text, end = end + chunk, chunk[-len("<!DOCTYPE") :]
+                if b"<!DOCTYPE" in text:  # python-calamine leaves out the entities that it defines
                     raise WorkbookError(UNREADABLE)
                 # python-calamine reads a tag as a whole, so a long one would need as much memory.
                 for bracket, before in without.items():
@@ -155,15 +150,9 @@ def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     without[bracket] = len(chunk) - place if place >= 0 else before + len(chunk)
                 if max(without.values()) > MAX_TAG:
                     raise WorkbookError(f"has a tag or cell of more than {MAX_TAG // 2**20} MiB, the limit")
-                if any(text in end + chunk for text in _SCANNED):
+                if any(mark in text for mark in _SCANNED):
                     to_scan.add(name)
-                end = chunk[-len("hidden") :]
     return parts, to_scan
-
-
-def _check_size(size: int) -> None:
-    if size > MAX_UNPACKED:
-        raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
 
 
 class SheetPart(NamedTuple):
@@ -270,11 +259,7 @@ def _parse(
     def start_element(name: str, attributes: dict[str, str]) -> None:
         start(name.rpartition(":")[2] if ":" in name else name, attributes)
 
-    def doctype(*_: object) -> None:
-        raise WorkbookError(UNREADABLE)  # entities can unpack to gigabytes; workbooks have none
-
     parser.StartElementHandler = start_element
-    parser.StartDoctypeDeclHandler = doctype
     parser.CharacterDataHandler = text
     with archive.open(part) as stream:
         parser.ParseFile(stream)
