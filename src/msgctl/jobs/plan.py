@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.jobs.importer import Example, LeftOutNow, Tally, left_out_now
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
+from msgctl.jobs.tally import Example, LeftOutNow, Tally, left_out_now
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow

@@ -23,7 +23,6 @@ from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
-from msgctl.jobs import importer as importing
 from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why, reference
 from msgctl.jobs.importer import Importer
@@ -32,6 +31,7 @@ from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import Frequency, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
+from msgctl.jobs.tally import Tally
 from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
@@ -268,7 +268,7 @@ class Bulk:
         context, settings, options = self._context, self._settings, self._context.options
         frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
         limits = limits_of(settings, frequency, self._due or context.store.clock())
-        tally = importing.tally(context.store, number, context.profile.account, limits)
+        tally = Tally.of(context.store, number, context.profile.account, limits)
         left_out = {
             outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))
             for outcome in ("invalid", "duplicate", "excluded")
