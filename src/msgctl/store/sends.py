@@ -79,19 +79,25 @@ class Key(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """An earlier send under a key: its result, or the machine of the live process that is sending now."""
+    """The last send under a key: its result, or a live process on a ``machine`` that is sending now; or neither."""
 
-    result: StoredResult | None
+    result: StoredResult | None = None
+    is_running: bool = False
     machine: str | None = None
 
+    def repeated(self, key: Key) -> StoredResult | None:
+        """Return the result, if it is not sent again."""
+        is_resent = self.result is not None and self.result.exit_code == 5 and key.resend_unknown
+        return None if is_resent else self.result
 
-def _earlier(store: Store, account: str, key: Key) -> Earlier | None:
+
+def _earlier(store: Store, account: str, key: Key) -> Earlier:
     row = store.db.row(
         f"SELECT digest, state, owner, machine, {RESULT} FROM once WHERE account = ? AND key = ?",
         (account, plain(key.key)),
     )
     if row is None:
-        return None
+        return Earlier()
     digest, state, owner, machine, *values = row
     if digest != key.digest:
         raise UsageError(
@@ -103,15 +109,8 @@ def _earlier(store: Store, account: str, key: Key) -> Earlier | None:
     if state == "done":
         return Earlier(StoredResult(*values))
     if store.is_owned(owner):
-        return Earlier(None, machine)
+        return Earlier(is_running=True, machine=machine)
     return Earlier(DIED)
-
-
-def _repeated(earlier: Earlier | None, key: Key) -> StoredResult | None:
-    """Return the result of an earlier send that is not sent again."""
-    if earlier is None or earlier.result is None:
-        return None
-    return None if earlier.result.exit_code == 5 and key.resend_unknown else earlier.result
 
 
 class Send:
@@ -132,7 +131,7 @@ class Send:
         if self.key is None:
             return None
         with store.db.transaction(account):  # the owner cannot store its result and end before its lock is checked
-            return _repeated(_earlier(store, account, self.key), self.key)
+            return _earlier(store, account, self.key).repeated(self.key)
 
     def begin(self) -> StoredResult | None:
         """Store the intent and take the key; or return the result of an earlier send under the key.
@@ -154,21 +153,20 @@ class Send:
             began = boot_time()
             with store.db.transaction(single.account):
                 earlier = _earlier(store, single.account, key)
-                result = _repeated(earlier, key)
+                result = earlier.repeated(key)
                 if result is not None:
                     return result
-                is_free = earlier is None or earlier.result is not None
-                if is_free:
+                if not earlier.is_running:
                     number = self._intend()
-                    self._take_key(key, number, earlier.result if earlier else None)
-            if is_free:
+                    self._take_key(key, number, earlier.result)
+            if not earlier.is_running:
                 self._number = number
                 if boot_time() > began + key.max_wait:  # another machine may have taken the key over meanwhile
                     self.end([])
                     raise StoreNotReachedError(f"The store {store.db.place} was not reached in time", "Try again.")
                 return None
             if time.monotonic() > deadline:
-                raise _running_elsewhere(earlier)
+                raise _running_elsewhere(earlier.machine)
             time.sleep(POLL)
 
     def end(self, outcomes: Sequence[Outcome], result: StoredResult | None = None) -> None:
@@ -264,8 +262,7 @@ def _values(result: StoredResult | None) -> tuple[Any, ...]:
     return result.exit_code, result.http_status, result.body, plain(result.message), plain(result.hint)
 
 
-def _running_elsewhere(earlier: Earlier | None) -> ConditionError:
-    machine = earlier.machine if earlier else None
+def _running_elsewhere(machine: str | None) -> ConditionError:
     return ConditionError(
         f"Another process on {clean(machine or 'another machine')} is sending under this key",
         "Run the same command again to get its result.",
