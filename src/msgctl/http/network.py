@@ -11,16 +11,13 @@ import threading
 import time
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpcore
+import httpx
 
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import ConfigurationError, NotReachedError, no_more
-
-if TYPE_CHECKING:
-    import httpx
 
 CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if you use a proxy."
 CHECK_VARIABLES = "Check HTTPS_PROXY and ALL_PROXY."
@@ -82,8 +79,6 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
     if parts.scheme != "https" or is_loopback(host) or not has_variables:
         return None
     from urllib.request import getproxies, proxy_bypass  # 20 ms
-
-    import httpx  # 60 ms
 
     proxies = getproxies()
     url = proxies.get("https") or proxies.get("all")
