@@ -41,6 +41,7 @@ class Importer:
         self._contents: list[NewContent] = []
         self._rows: list[NewRecipient] = []
         self.blank = 0
+        self.header_row: int | None = None
         self.left_out: dict[str, None] = {}
 
     @property
@@ -50,6 +51,7 @@ class Importer:
 
     def read(self, listed: Recipients, render: Render) -> list[str]:
         """Write every row, and return the file's own columns. Raises UsageError and the errors of the store."""
+        self.header_row = listed.header_row
         own = [index for index, name in enumerate(listed.columns) if name and name != listed.phone_column]
         for row in listed.rows:
             if row is None:

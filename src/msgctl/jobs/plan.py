@@ -41,6 +41,7 @@ class FileRows:
     tally: Tally
     left_out: Mapping[str, LeftOut]
     without_country: int
+    header_row: int | None
 
     @property
     def number(self) -> int:
@@ -75,7 +76,7 @@ class FileRows:
     def _faults(self) -> Faults:
         invalid = self.left_out["invalid"]
         first = [InvalidRow(line, phone or "", reason) for line, phone, reason in invalid.rows]
-        return Faults(self.file, self.number, invalid.number, first, self.without_country)
+        return Faults(self.file, self.number, invalid.number, first, self.without_country, header_row=self.header_row)
 
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
         named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]

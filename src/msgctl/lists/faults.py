@@ -19,6 +19,7 @@ class Faults:
     """The invalid rows of ``file``: their number of all ``rows``, and the first of them.
 
     ``without_country`` rows are invalid only because no country is known. ``rows`` does not count ``blank`` rows.
+    ``header_row`` is None for a file without a header.
     """
 
     file: str
@@ -27,6 +28,7 @@ class Faults:
     first: list[InvalidRow] = field(default_factory=list)
     without_country: int = 0
     blank: int = 0
+    header_row: int | None = None
 
     def add(self, row: InvalidRow) -> None:
         """Add an invalid row."""
@@ -57,4 +59,6 @@ class Faults:
             lines.append(f"  and {more:,} more")
         if self.without_country:
             hint += " National numbers need a country, such as --country-code CO."
+        if self.number == self.rows and self.header_row is not None:
+            hint += f" If row {self.header_row} is not the header, use --header-row N."
         return FileError("\n".join(lines), f"{hint} {list_all}".rstrip(), consequence=consequence)

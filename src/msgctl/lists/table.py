@@ -102,6 +102,7 @@ class Recipients:
             if isinstance(row, InvalidRow):
                 faults.add(row)
             yield row
+        faults.header_row = self.header_row
         if self._phones is not None:
             faults.without_country = self._phones.without_country
 

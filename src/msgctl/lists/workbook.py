@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
-from itertools import chain, groupby
+from itertools import chain, takewhile
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from msgctl.errors import install_hint
@@ -64,17 +65,10 @@ def _messages(reader: subprocess.Popen[bytes], name: str) -> Generator[Any]:
 
 
 def _sheets(messages: Iterator[Any]) -> Iterator[Sheet]:
-    number = 0
-
-    def sheet_of(message: Any) -> int:
-        nonlocal number
-        number += isinstance(message, dict)
-        return number
-
-    for _, lines in groupby(messages, sheet_of):
-        head = next(lines)
-        rows = enumerate(chain.from_iterable(lines), 1)  # noqa: B031 (the rest of the sheet)
+    for head in messages:
+        rows = enumerate(chain.from_iterable(takewhile(lambda message: message is not None, messages)), 1)
         yield Sheet(head["sheet"], frozenset(head["hidden"]), rows)
+        deque(rows, maxlen=0)
 
 
 def _ended(code: int) -> str:

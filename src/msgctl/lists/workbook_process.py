@@ -2,7 +2,7 @@
 
 It gets the workbook on standard input, and writes a line of JSON for each visible sheet, followed by lines with its
 rows: arrays of rows, each an array with the text of each cell, or a string with the reason why the row is invalid.
-`{"error": "…", "hint": "…"}` refuses the workbook.
+`null` ends a sheet, and `{"error": "…", "hint": "…"}` refuses the workbook.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
                 rows = enumerate(content_of.iter_rows(), 1)
                 while some := [*islice(rows, _ROWS)]:
                     yield [_texts(row, number, first_column, errors.get(number, {})) for number, row in some]
+                yield None
     except (MemoryError, WorkbookError, GeneratorExit):
         raise
     except BaseException:  # noqa: BLE001 (a panic of Rust is not an Exception)

@@ -273,7 +273,7 @@ class Bulk:
             outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))
             for outcome in ("invalid", "duplicate", "excluded")
         }
-        rows = FileRows(self._file, tally, left_out, self._cells.without_country)
+        rows = FileRows(self._file, tally, left_out, self._cells.without_country, importer.header_row)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
         balance = None if fault else self._balance()
