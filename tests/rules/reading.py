@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import pytest
@@ -64,19 +65,19 @@ def source(content: bytes | str) -> io.BufferedReader:
 
 def read_from(source: io.BufferedReader, reading: Reading = BY_PHONE, country: str | None = None) -> Outcome:
     notes: list[str] = []
-    with opened("-", source, reading, PhoneCells(country), note=notes.append) as recipients:
+    with opened("-", source, replace(reading, phones=PhoneCells(country)), note=notes.append) as recipients:
         read_rows = list(recipients.rows)
         rows = [row for row in read_rows if row is not None]
         columns, blank = tuple(recipients.columns), len(read_rows) - len(rows)
         source_of = str(recipients.source)
-    return Outcome(columns, recipients.phone_column, notes, rows, blank, source_of)
+    return Outcome(columns, recipients.source.column, notes, rows, blank, source_of)
 
 
 def left_out(content: bytes | str, country: str | None = None, phone_column: str | None = None) -> list[str]:
     """Return the numbers in a file of people to leave out."""
     faults = Faults("standard input")
-    reading = Reading(phone_column=phone_column, leaves_out=True)
-    with opened("-", source(content), reading, PhoneCells(country)) as people:
+    reading = Reading(phone_column=phone_column, leaves_out=True, phones=PhoneCells(country))
+    with opened("-", source(content), reading) as people:
         numbers = [row.phone for row in people.counted(faults) if isinstance(row, Row)]
     assert faults.number == 0, faults.first
     return numbers

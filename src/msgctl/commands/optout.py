@@ -132,9 +132,9 @@ def import_(
 
     name = name_of(source.file)
     faults = Faults(name)
-    reading = replace(source.reading(), leaves_out=True)
     phones = PhoneCells(numbers.known(context), check=not numbers.no_number_check)
-    with opened(source.file, context.stdin.buffer, reading, phones, note=context.note) as people:
+    reading = replace(source.reading(), leaves_out=True, phones=phones)
+    with opened(source.file, context.stdin.buffer, reading, note=context.note) as people:
         rows = _with_channels(people, faults, channel)
         if context.options.dry_run:
             context.check_fields(IMPORTED)
@@ -156,7 +156,7 @@ def import_(
     if faults.blank:
         context.note(f"{plural(faults.blank, 'blank row')} left out")
     _tell_added(context, given, new)
-    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.phone_column})
+    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
 
 
 def _with_channels(people: Recipients, faults: Faults, default: str) -> Iterator[Row | InvalidRow]:

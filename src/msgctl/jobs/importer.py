@@ -51,8 +51,8 @@ class Importer:
 
     def read(self, listed: Recipients, render: Render) -> list[str]:
         """Write every row, and return the file's own columns. Raises UsageError and the errors of the store."""
-        self.header_row = listed.header_row
-        own = [index for index, name in enumerate(listed.columns) if name and name != listed.phone_column]
+        self.header_row = listed.source.header_row
+        own = [index for index, name in enumerate(listed.columns) if name and name != listed.source.column]
         for row in listed.rows:
             if row is None:
                 self.blank += 1

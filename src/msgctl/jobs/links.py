@@ -54,7 +54,7 @@ class LinkTemplate:
 
     def __init__(self, recipients: Recipients, name: str, long_url: str | None = None) -> None:
         columns = [LINE, *recipients.columns]
-        self._name = Template.parse(name, columns, "--name", recipients.header_row)
+        self._name = Template.parse(name, columns, "--name", recipients.source.header_row)
         self._origin, self._rest = "", Template()
         if long_url is None:
             return
@@ -65,7 +65,7 @@ class LinkTemplate:
             values.long_url(long_url)
             raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
         self._origin = origin[0]
-        self._rest = Template.parse(long_url[origin.end() :], columns, "--to", recipients.header_row)
+        self._rest = Template.parse(long_url[origin.end() :], columns, "--to", recipients.source.header_row)
         values.long_url(self._origin + "".join(piece if isinstance(piece, str) else "0" for piece in self._rest))
 
     def fill(self, row: Row) -> Link:

@@ -46,6 +46,7 @@ class Reading:
     ``skip_hidden`` leaves out the rows that Excel hides, which are an error otherwise; None means that the command has
     no such option. ``is_optional`` means that the file may lack the column ``phone_column``, which is then found.
     With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in a cell.
+    Without ``phones``, the file needs no phone column, and the phone of each row is empty.
     """
 
     sheet: str | None = None
@@ -54,9 +55,10 @@ class Reading:
     skip_hidden: bool | None = None
     is_optional: bool = False
     leaves_out: bool = False
+    phones: PhoneCells | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class PhoneSource:
     """Where the phones of a file are: its sheet, the row of its header, the columns, and the first number.
 
@@ -158,6 +160,8 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
     """Return the column of the phones of recipients: the one of ``reading``; "phone"; the only heading that is, or
     contains, a word for phones. For people to leave out, return all columns whose headings contain such a word.
     """
+    if reading.phones is None:
+        return PhoneColumns()
     chosen, index = reading.phone_column, None
     if chosen is not None:
         index = find_column(chosen.strip(), columns)
@@ -184,13 +188,10 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
 
 
 def with_header(
-    records: Iterator[Record], name: str, reading: Reading, phones: PhoneCells | None
+    records: Iterator[Record], name: str, reading: Reading
 ) -> tuple[tuple[int, list[str]], Iterator[Record]]:
-    """Return the header with its line, and the records below it. Raises NoTableError.
-
-    Of a file that needs no phones, ``phones`` is None.
-    """
-    cells = phones or PhoneCells()
+    """Return the header with its line, and the records below it. Raises NoTableError."""
+    cells = reading.phones or PhoneCells()
     records = dropwhile(lambda record: not has_text(record), records)
     if reading.header_row is None:
         head = [*islice(records, MAX_ABOVE)]

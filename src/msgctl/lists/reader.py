@@ -25,14 +25,13 @@ def opened(
     file: str,
     stdin: BinaryIO,
     reading: Reading,
-    phones: PhoneCells | None = None,
     *,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Recipients]:
     """Open a file of people; ``-`` is ``stdin``, which stays open.
 
-    Without ``phones``, the file needs no phone column, and the phone of each row is empty. ``note`` is called with
-    messages for the user. Raises UsageError if the file is unreadable or not a list, or has no header.
+    ``note`` is called with messages for the user. Raises UsageError if the file is unreadable or not a list, or has no
+    header.
     """
     name = name_of(file)
     with ExitStack() as stack:
@@ -47,7 +46,7 @@ def opened(
             from msgctl.lists.sheets import Sheets
 
             sheets = stack.enter_context(workbook.sheets(source, name))
-            recipients = Sheets(name, reading, phones, note).chosen(sheets)
+            recipients = Sheets(name, reading, note).chosen(sheets)
             yield recipients
         else:
             lines = stack.enter_context(closing(formats.Lines(source, name, head)))
@@ -56,7 +55,7 @@ def opened(
                 if file == "-":
                     hint += " It can be read only once."
                 raise FileError(f"{name} is empty", hint)
-            recipients = _in_text(lines, reading, phones)
+            recipients = _in_text(lines, reading)
             yield recipients
             if lines.is_windows_1252:
                 note(f"{name} is not UTF-8; reading it as Windows-1252")
@@ -64,14 +63,14 @@ def opened(
             note(recipients.damage.note)
 
 
-def _in_text(lines: formats.Lines, reading: Reading, phones: PhoneCells | None) -> Recipients:
+def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
     """Return the people in CSV, JSON Lines, or a list of numbers. Raises UsageError."""
     name, first = lines.name, lines.head[0].strip()
     if reading.sheet is not None:
         raise FileError(f"{name} is not a workbook, so it has no sheets", "Omit --sheet.")
     if reading.leaves_out and reading.header_row is None and is_phone(first.removeprefix("'"), least=1):
-        recipients = Recipients(name, "", None, ["phone"], _listed_numbers(lines), reading, phones)
-        recipients.has_headings = False
+        recipients = Recipients(name, "", None, ["phone"], _listed_numbers(lines), reading)
+        recipients.source.columns = ()
         return recipients
     if first.startswith(("{", "[")):
         if reading.header_row is not None:
@@ -81,17 +80,17 @@ def _in_text(lines: formats.Lines, reading: Reading, phones: PhoneCells | None) 
         if isinstance(names, str):
             hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
             raise NoTableError(f"Line {line} of {name}: {names}", hint)
-        return Recipients(name, "", None, names, records, reading, phones)
+        return Recipients(name, "", None, names, records, reading)
 
     def header_of(rows: Sequence[Record]) -> Sequence[str]:
         rows = [record for record in rows if has_text(record)]
         try:
-            place = header.find_header(rows, name, reading.phone_column, (phones or PhoneCells()).number)
+            place = header.find_header(rows, name, reading.phone_column, (reading.phones or PhoneCells()).number)
         except NoTableError:  # a phone is above it
             return max((cells for _, cells in rows), key=len)
         return rows[place][1] if rows else ()
 
-    return below_header(formats.csv_records(lines, header_of), name, "", reading, phones)
+    return below_header(formats.csv_records(lines, header_of), name, "", reading)
 
 
 def _listed_numbers(lines: formats.Lines) -> Iterator[Record]:

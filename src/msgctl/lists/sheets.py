@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import NoTableError, Reading, find_column
-from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.rows import InvalidRow, Row
 from msgctl.lists.table import MAX_LISTED, Recipients, below_header
 from msgctl.text import plural, some_of
 from msgctl.values import quote
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 class Sheets:
     """Chooses the sheet of a workbook: the only visible one with recipients, or the one of --sheet."""
 
-    def __init__(self, name: str, reading: Reading, phones: PhoneCells | None, note: Callable[[str], None]) -> None:
+    def __init__(self, name: str, reading: Reading, note: Callable[[str], None]) -> None:
         self._name = name
         self._reading = reading
-        self._phones = phones
         self._note = note
 
     def chosen(self, sheets: Iterator[Sheet]) -> Recipients:
@@ -73,7 +72,7 @@ class Sheets:
         records = sheet.rows
         if self._reading.skip_hidden:
             records = (record for record in records if record[0] not in sheet.hidden)
-        return below_header(records, self._name, sheet.name, self._reading, self._phones)
+        return below_header(records, self._name, sheet.name, self._reading)
 
     def _refuse_hidden(self, sheet: Sheet) -> None:
         """Raise FileError for rows that Excel hides, or print a note if they are left out."""

@@ -22,12 +22,10 @@ MAX_LISTED = 20
 """Maximum sheets, columns or rows that an error lists."""
 
 
-def below_header(
-    records: Iterator[Record], name: str, sheet: str, reading: Reading, phones: PhoneCells | None
-) -> Recipients:
+def below_header(records: Iterator[Record], name: str, sheet: str, reading: Reading) -> Recipients:
     """Return the people below the header that is found in these records. Raises NoTableError."""
-    (line, columns), rest = header.with_header(records, name, reading, phones)
-    return Recipients(name, sheet, line, columns, rest, reading, phones)
+    (line, columns), rest = header.with_header(records, name, reading)
+    return Recipients(name, sheet, line, columns, rest, reading)
 
 
 class Recipients:
@@ -46,25 +44,19 @@ class Recipients:
         columns: Sequence[str],
         records: Iterator[Record],
         reading: Reading,
-        phones: PhoneCells | None,
     ) -> None:
         self.columns = _headings(columns, name)
         self.rows = self._all_rows()
         self.damage = Damage(name)
-        self.has_headings = True
-        self.header_row = header_row
         self._name = name
-        self._sheet = sheet
-        self._phones = phones
+        self._phones = reading.phones
         self._leaves_out = reading.leaves_out
-        self._choice = header.PhoneColumns()
-        if phones is not None:
-            self._choice = header.phone_columns(self.columns, reading)
+        self._choice = header.phone_columns(self.columns, reading)
+        self.source = PhoneSource(sheet, header_row, tuple(self.columns[index] for index in self._choice.indexes))
         self._firsts: dict[int, tuple[str, int]] = {}
         """The first phone of each column, and its line, if the phone column is not certain."""
         self._likely: dict[int, tuple[str, int]] = {}
         """The same with texts that would be phones if a country were known."""
-        self._first = ("", 0)
         ahead = []
         for record in records:
             ahead.append(record)
@@ -79,17 +71,6 @@ class Recipients:
         """Whether the headings show that it is a list of people."""
         return self._phones is None or self._choice.has_heading
 
-    @property
-    def phone_column(self) -> str:
-        """The heading of the phone column; of several, all headings. Empty if the file needs none."""
-        return self.source.column
-
-    @property
-    def source(self) -> PhoneSource:
-        """Where the phones are, with the first number of the rows that were read."""
-        names = tuple(self.columns[index] for index in self._choice.indexes if self.has_headings)
-        return PhoneSource(self._sheet, self.header_row, names, *self._first)
-
     def counted(self, faults: Faults) -> Iterator[Row | InvalidRow]:
         """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
         line = 0
@@ -102,7 +83,7 @@ class Recipients:
             if isinstance(row, InvalidRow):
                 faults.add(row)
             yield row
-        faults.header_row = self.header_row
+        faults.header_row = self.source.header_row
         if self._phones is not None:
             faults.without_country = self._phones.without_country
 
@@ -129,8 +110,8 @@ class Recipients:
             if not is_certain and self._phones is not None:
                 self._watch(self._phones, line, cells)
             for person in self._people(line, cells):
-                if not self._first[1] and isinstance(person, Row):
-                    self._first = (person.phone, line)
+                if not self.source.first_line and isinstance(person, Row):
+                    self.source.first, self.source.first_line = person.phone, line
                 yield person
 
     def _people(self, line: int, cells: list[str]) -> Iterable[Row | InvalidRow]:
@@ -168,7 +149,7 @@ class Recipients:
 
     def _doubt(self, doubt: str) -> FileError:
         """Return the error for a phone column that is not certain. It lists the columns that have phones."""
-        where = f"sheet {quote(self._sheet)} of {self._name}" if self._sheet else self._name
+        where = f"sheet {quote(self.source.sheet)} of {self._name}" if self.source.sheet else self._name
         hints = []
         if self._phones is not None and self._phones.country is None and not self._firsts:
             hints.append("National numbers need a country, such as --country-code CO.")
@@ -181,13 +162,13 @@ class Recipients:
             what += f". {header.in_words(self.columns)}"
             hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
         may_be_title = sum(map(bool, self.columns)) < 2 or not self._choice.has_heading
-        if may_be_title and self.header_row is not None:
-            hints.append(f"If row {self.header_row} is not the header, use --header-row N.")
+        if may_be_title and self.source.header_row is not None:
+            hints.append(f"If row {self.source.header_row} is not the header, use --header-row N.")
         return FileError(what, " ".join(hints))
 
     def listed_phones(self) -> list[str]:
         """Return a line for each column that has phones, with the option that chooses it."""
-        sheet = f"--sheet {shlex.quote(self._sheet)} " if self._sheet else ""
+        sheet = f"--sheet {shlex.quote(self.source.sheet)} " if self.source.sheet else ""
         lines = []
         for index, (phone, line) in sorted((self._firsts or self._likely).items())[:MAX_LISTED]:
             name = header.shown(self.columns[index]) if index < len(self.columns) else ""

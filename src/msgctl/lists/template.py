@@ -124,14 +124,13 @@ class Renderer:
         self._gsm7 = gsm7
         self._arrays: set[str] = set()
         self._templates: dict[str, list[Template]] = {}
+        columns, header_row = recipients.columns, recipients.source.header_row
         for name, text in templates.items():
             if isinstance(text, str):
-                self._templates[name] = [Template.parse(text, recipients.columns, header_row=recipients.header_row)]
+                self._templates[name] = [Template.parse(text, columns, header_row=header_row)]
             else:
                 self._arrays.add(name)
-                parsed = [
-                    Template.parse(element, recipients.columns, header_row=recipients.header_row) for element in text
-                ]
+                parsed = [Template.parse(element, columns, header_row=header_row) for element in text]
                 self._templates[name] = parsed or _other_columns(recipients)
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
@@ -176,7 +175,7 @@ def _other_columns(recipients: Recipients) -> list[Template]:
     return [
         Template([Placeholder(index, name)])
         for index, name in enumerate(recipients.columns)
-        if name and name != recipients.phone_column
+        if name and name != recipients.source.column
     ]
 
 

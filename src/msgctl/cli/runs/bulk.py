@@ -184,9 +184,9 @@ class Bulk:
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
         # --phone-column may be a column of a file of --exclude.
-        reading = replace(self._source.reading(), is_optional=bool(self._rules.exclude))
+        reading = replace(self._source.reading(), is_optional=bool(self._rules.exclude), phones=self._cells)
         stdin, note = self._context.stdin.buffer, self._context.note
-        with opened(self._source.file, stdin, reading, self._cells, note=note) as recipients:
+        with opened(self._source.file, stdin, reading, note=note) as recipients:
             try:
                 renderer = Renderer(
                     recipients, self._templates, self._check, gsm7=self._gsm7, max_segments=self._max_segments
@@ -206,7 +206,7 @@ class Bulk:
         self._settings = replace(
             settings,
             columns=columns,
-            phone_column=recipients.phone_column,
+            phone_column=recipients.source.column,
             phones=str(recipients.source),
             blank=importer.blank,
         )
@@ -224,10 +224,10 @@ class Bulk:
     def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
-        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True)
         phones = PhoneCells(self._numbers.code(context), check=not self._numbers.no_number_check)
+        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=phones)
         faults = Faults(name_of(file))
-        with opened(file, context.stdin.buffer, reading, phones, note=context.note) as people:
+        with opened(file, context.stdin.buffer, reading, note=context.note) as people:
             numbers = (row.phone for row in people.counted(faults) if isinstance(row, Row))
             importer.exclude(numbers, f"excluded by {name_of(file)}")
         if faults.number:
