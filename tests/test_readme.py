@@ -141,8 +141,10 @@ def test_the_loop_sends_once_and_tries_again_if_the_service_is_not_reached(shell
     assert [shell.run(block("loop").text, "sh")[0] for _ in range(2)] == [0, 0]
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
     shell.unreachable()
-    code, printed = shell.run(block("loop").text, "sh")
+    # A terminal's shell, which ignores errors, stays open if the loop is pasted into it.
+    code, printed = shell.run(f'set +e\n{block("loop").text}\nlast=$?; echo open; exit "$last"', "sh")
     assert (code, printed.count("slept")) == (4, 3)
+    assert printed.endswith("open\n")
 
 
 def test_a_campaign_ends_with_a_list_of_clicks(shell: Shell, tmp_path: Path) -> None:
