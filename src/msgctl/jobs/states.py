@@ -42,7 +42,7 @@ class Poller:
     """Polls each message without a final state. States that reach ``until`` count as final.
 
     ``checked`` and ``failed`` count messages among ``due``. ``first_error`` is the error of the first message that
-    failed. `stop` ends `run` after the requests in flight.
+    failed. ``is_stopped``: too many in a row have failed, or it was interrupted.
     """
 
     def __init__(
@@ -93,10 +93,6 @@ class Poller:
         """Return whether a message in a state needs no more checks."""
         return is_final(state, self._added) or (self.until is not None and reaches(state, self.until, self._added))
 
-    def stop(self) -> None:
-        """Send no more requests. Any thread may call this."""
-        self.is_stopped = True
-
     def run(self) -> Iterator[list[tuple[str, str]]]:
         """Poll all messages and store their states; yield new ones, each after its phone, from time to time.
 
@@ -110,7 +106,7 @@ class Poller:
                 while not self.is_stopped and (some := [*islice(groups, TOGETHER)]):
                     yield self._store_states(pool.map(self._poll, some))
             except KeyboardInterrupt:
-                self.stop()  # the pool waits for its threads
+                self.is_stopped = True  # the pool waits for its threads
                 raise
         while not self._clients.empty():
             self._clients.get().close()
@@ -163,7 +159,7 @@ class Poller:
                 self.first_error = self.first_error or message.error
                 self._errors_in_a_row += 1
                 if self._errors_in_a_row == FAILURES_IN_A_ROW:
-                    self.stop()
+                    self.is_stopped = True
                 continue
             self._errors_in_a_row = 0
             for sent, state in zip(message.recipients, message.states, strict=True):

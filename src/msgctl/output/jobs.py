@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -83,10 +83,7 @@ def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
-    pairs = [("Recipients", _recipients(job.sendable, _left_out(job))), *_phones(job), *_limits(job)]
-    if job.due:
-        pairs.append(("Due", Text(day_and_time(job.due, now))))
-    pairs.append(("Machine", Text(cell(job.machine))))
+    pairs = [*_facts(job, job.sendable, now), ("Machine", Text(cell(job.machine)))]
     if job.states:
         counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
         states = [delivery(word, job.words, number) for word, number in counts.items() if number > 0]
@@ -125,10 +122,7 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
         about.append(Text(cell(host), "dim"))
     yield Flow(about, " · ")
     yield Text("")
-    pairs = [("Recipients", _recipients(plan.messages, _left_out(plan))), *_phones(plan), *_limits(plan)]
-    if plan.due:
-        pairs.append(("Due", Text(day_and_time(plan.due, now))))
-    pairs.append(("Credits", _cost(plan)))
+    pairs = [*_facts(plan, plan.messages, now), ("Credits", _cost(plan))]
     if plan.segments:
         pairs.append(("Segments", Text(f"{plan.segments:,}")))
     if plan.first:
@@ -159,9 +153,24 @@ def bar(job: Summary, width: int) -> Text:
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 
-def _left_out(job: Summary | Plan) -> dict[str, int]:
-    """Return the numbers of rows that a job leaves out, by reason."""
-    return {
+def _facts(job: Summary | Plan, sent_to: int, now: datetime) -> list[tuple[str, Text]]:
+    """Return the lines that a job and its summary share: recipients, phones, limits and time."""
+    facts = [("Recipients", _recipients(job, sent_to))]
+    if job.phones:
+        facts.append(("Phones", Text(cell(job.phones))))
+    if job.at_most:
+        most, _, period = job.at_most.partition("/")
+        facts.append(("At most", Text(f"{plural(int(most), 'message')} per person per {period}")))
+    if job.window:
+        facts.append(("Window", Text(job.window.replace("-", "–"))))
+    if job.due:
+        facts.append(("Due", Text(day_and_time(job.due, now))))
+    return facts
+
+
+def _recipients(job: Summary | Plan, sent_to: int) -> Text:
+    """Return the number of recipients, and why other rows are left out: ``5 of 7 2 left out: 1 invalid, 1 blank``."""
+    left_out = {
         "invalid": job.invalid,
         "duplicate": job.duplicate,
         "opted out": job.opted_out,
@@ -170,31 +179,11 @@ def _left_out(job: Summary | Plan) -> dict[str, int]:
         "excluded": job.excluded - job.opted_out - job.repeats - job.over_limit,
         "blank": job.blank,
     }
-
-
-def _recipients(sent_to: int, left_out: Mapping[str, int]) -> Text:
-    """Return the number of recipients, and why other rows are left out: ``5 of 7 2 left out: 1 invalid, 1 blank``."""
     total = sum(left_out.values())
     if not total:
         return Text(f"{sent_to:,}")
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
     return Text.assemble(f"{sent_to:,} of {sent_to + total:,}", (f"   {total:,} left out: {reasons}", "dim"))
-
-
-def _phones(job: Summary | Plan) -> list[tuple[str, Text]]:
-    """Return the line about the sheet, the header, the column and the first number of the phones, if it is known."""
-    return [("Phones", Text(cell(job.phones)))] if job.phones else []
-
-
-def _limits(job: Summary | Plan) -> list[tuple[str, Text]]:
-    """Return the lines about the limit of messages per person and the window, if the job has them."""
-    lines = []
-    if job.at_most:
-        most, _, period = job.at_most.partition("/")
-        lines.append(("At most", Text(f"{plural(int(most), 'message')} per person per {period}")))
-    if job.window:
-        lines.append(("Window", Text(job.window.replace("-", "–"))))
-    return lines
 
 
 def _cost(plan: Plan) -> Text:

@@ -370,9 +370,15 @@ def shown(value: Any, kind: str, now: datetime, words: AddedWords = NO_WORDS) ->
     return Text(text, {"id": "dim", "strong": "bold"}.get(kind, ""))
 
 
+def whole(text: str) -> int | None:
+    """Return a whole number of at most 15 digits; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
+
+
 def number(text: str) -> str:
     """Return a whole number with separators; any other text unchanged."""
-    return f"{int(text):,}" if text.isascii() and text.isdecimal() and len(text) < 16 else text
+    value = whole(text)
+    return text if value is None else f"{value:,}"
 
 
 def local_time(stamp: str, now: datetime) -> str:

@@ -34,6 +34,7 @@ from msgctl.output.tables import (
     state,
     title,
     verdict,
+    whole,
 )
 from msgctl.text import plural
 
@@ -67,6 +68,8 @@ MAX_BARS = 120
 MAX_TEXT = 200_000
 """Maximum characters of text that a terminal shows for all rows together; each row may have `MIN_TEXT`."""
 MIN_TEXT = 200
+MAX_MINUTES = 100_000
+"""Minutes that a verdict does not show, because `datetime` may not have the time."""
 
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 """The first fields of responses. The undocumented fields of a record follow, then the texts."""
@@ -268,17 +271,13 @@ def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableTy
         categories.setdefault(category, []).append(metric)
     for category, metrics in categories.items():
         yield Text("")
-        yield bars(category, [(_label(metric), _clicks(metric)) for metric in metrics], min(width, MAX_BARS))
+        counts = [(_label(metric), whole(cell(metric.get("clicks"))) or 0) for metric in metrics]
+        yield bars(category, counts, min(width, MAX_BARS))
 
 
 def _label(metric: Row) -> str:
     parts = [cell(metric.get(name)) for name in ("date", "property", "region", "countryIsoCode")]
     return ", ".join(dict.fromkeys(filter(None, parts)))
-
-
-def _clicks(metric: Row) -> int:
-    text = cell(metric.get("clicks"))
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
 
 
 def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
@@ -351,14 +350,15 @@ def _is_in_verdict(record: ops.Record, name: str) -> bool:
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
-    charged = [str(row.get("credits")) for row in rows if row.get("credits") is not None]
-    whole = [int(number) for number in charged if number.isdecimal() and len(number) < 16]
-    return (plural(sum(whole), "credit"),) if whole and len(whole) == len(charged) else ()
+    """Return the credits of all rows together; empty if any row has something else than a whole number."""
+    charged = [whole(str(row["credits"])) for row in rows if row.get("credits") is not None]
+    known = [number for number in charged if number is not None]
+    return (plural(sum(known), "credit"),) if known and len(known) == len(charged) else ()
 
 
 def _validity(document: Row, now: datetime) -> tuple[str, ...]:
-    minutes = str(document.get("minutes_to_expire"))
-    if not (minutes.isdecimal() and len(minutes) < 6):
+    minutes = whole(str(document.get("minutes_to_expire")))
+    if minutes is None or minutes >= MAX_MINUTES:
         return ()
-    end = now + timedelta(minutes=int(minutes))
+    end = now + timedelta(minutes=minutes)
     return (f"valid until {end:%H:%M} ({minutes} min)",)
