@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl.cli.runs.single import run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import number_option
-from msgctl.cli.shell.tree import command, default_command, group
+from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build
 from msgctl.output.result import Result, ServiceResult
@@ -16,7 +16,7 @@ from msgctl.output.result import Result, ServiceResult
 app = group("Show the credits left in the account.")
 
 
-@default_command(app, "msgctl balance", "msgctl balance --json", performs=ops.BALANCE)
+@command(app, None, "msgctl balance", "msgctl balance --json", performs=ops.BALANCE)
 def balance(ctx: typer.Context) -> Result | None:
     if ctx.invoked_subcommand is None:
         return run(ctx.obj, build(ops.BALANCE, {}))

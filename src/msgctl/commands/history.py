@@ -14,7 +14,7 @@ from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import date_option, number_option, save_option
-from msgctl.cli.shell.tree import command, default_command, group
+from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
@@ -85,8 +85,9 @@ class Listing(Period):
         return StoredNumbers(self.country_code, self.no_number_check).any(context, self.phone)
 
 
-@default_command(
+@command(
     app,
+    None,
     "msgctl history",
     "msgctl history --since 7d",
     "msgctl history --phone 573001234567 --limit 5",

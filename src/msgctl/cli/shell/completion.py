@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from msgctl.cli.shell.parsers import Choices
 from msgctl.config import file as config
 from msgctl.config.profiles import SANDBOX
 from msgctl.errors import MsgctlError
@@ -73,9 +74,8 @@ def file_names(ctx: typer.Context) -> list[str]:
 
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of a command, after the ones that were typed already."""
-    typed, comma, _ = incomplete.rpartition(",")
     columns = getattr(ctx.command, "facts").columns  # noqa: B009 (Typer's type has no facts)
-    return [f"{typed}{comma}{name}" for name in columns if name not in typed.split(",")]
+    return Choices(columns, "column").complete(incomplete)
 
 
 def country_codes(incomplete: str) -> list[str]:

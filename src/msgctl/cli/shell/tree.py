@@ -250,7 +250,7 @@ def _show_help(ctx: typer.Context) -> None:
 
 def command(
     owner: typer.Typer,
-    name: str,
+    name: str | None,
     *examples: str,
     performs: Operation | None = None,
     begins_with: Operation | None = None,
@@ -265,7 +265,8 @@ def command(
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
 
-    The function may take the `Context` of the run, and groups of options (see `expanded`).
+    Without a ``name``, the function runs if the group is given no command: `msgctl history`. It returns None if there
+    is one. The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and (effect is not None or bool(dry_run_help))
@@ -287,29 +288,12 @@ def command(
     def decorate(function: Function) -> Function:
         callback = expanded(function)
         vars(callback)["facts"] = facts
-        about = _filled(function.__doc__ or "")
-        owner.command(name, cls=Command, help=about, epilog=_epilog(examples), rich_help_panel=panel)(callback)
-        return function
-
-    return decorate
-
-
-def default_command(
-    owner: typer.Typer,
-    *examples: str,
-    performs: Operation | None = None,
-    output: Sequence[str] | None = None,
-    json: JSONShape = "response",
-) -> Callable[[Function], Function]:
-    """Run a function if a group is given no command: `msgctl history`. It returns None if there is a command."""
-    effect = performs.effect if performs else None
-    has_dry_run = effect is not None
-    facts = CommandFacts(examples, performs, performs, effect, has_dry_run=has_dry_run, output=output, json=json)
-
-    def decorate(function: Function) -> Function:
-        callback = expanded(function)
-        vars(callback)["facts"] = facts
-        owner.callback(invoke_without_command=True, epilog=_epilog(examples))(callback)
+        epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
+        if name is None:
+            owner.callback(invoke_without_command=True, epilog=epilog)(callback)
+        else:
+            about = _filled(function.__doc__ or "")
+            owner.command(name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel)(callback)
         return function
 
     return decorate
@@ -318,10 +302,6 @@ def default_command(
 def _filled(text: str) -> str:
     """Return a docstring with each paragraph on one line, because Typer fills only the first paragraph."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(text))
-
-
-def _epilog(examples: Sequence[str]) -> str:
-    return "\n".join(["Examples:", *(f"  {example}" for example in examples)])
 
 
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
