@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgctl import __version__, files
@@ -54,16 +54,7 @@ class Finding:
     fix: str | None = None
 
 
-class Checked(NamedTuple):
-    """A check with its finding, as msgctl prints it."""
-
-    check: str
-    status: str
-    found: str
-    fix: str | None
-
-
-FIELDS = Checked._fields
+FIELDS = ("check", "status", "found", "fix")
 
 
 class NotCheckedError(Exception):
@@ -272,7 +263,7 @@ def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str,
             continue
         if finding.status == "failed":
             failed.append(name)
-        yield Checked(name, finding.status, finding.found, finding.fix)._asdict()
+        yield {"check": name, "status": finding.status, "found": finding.found, "fix": finding.fix}
     if failed:
         what = f"{plural(len(failed), 'check')} failed: {', '.join(failed)}"
         failures.append(FailedCheckError(what, reason="refused"))

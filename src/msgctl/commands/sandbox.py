@@ -15,9 +15,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import number_option, parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
-from msgctl.errors import (
-    ConditionError,
-)
+from msgctl.errors import ConditionError
 from msgctl.output.result import Layout, OwnResult, TextResult
 
 app = group(

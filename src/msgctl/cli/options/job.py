@@ -34,11 +34,10 @@ class Which(OptionGroup):
             raise UsageError("Use either --last or JOB, not both", hint)
         if self.job is not None:
             job = job_named(context, self.job)
-        else:
-            last = jobs.last(context.store, machine=context.store.machine)
-            if last is None:
-                raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
+        elif (last := jobs.last(context.store, machine=context.store.machine)) is not None:
             job = last
+        else:
+            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
         context.job = job.id
         return job
 

@@ -18,7 +18,7 @@ from msgctl.cli.options.bulk import JobOptions, JobRules, Source
 from msgctl.cli.options.message import note_of_left_out
 from msgctl.cli.options.send import Numbers
 from msgctl.cli.runs import job as running
-from msgctl.cli.runs.single import perform
+from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
@@ -106,9 +106,9 @@ class Bulk:
         if not self._lists_rows:
             columns = plans.COLUMNS if context.options.dry_run else JOB_FIELDS
             context.check_fields(columns)
-        if self._rules.test_to is not None:
+        if rules.test_to is not None:
             self._check_time()
-            return self._send_test(self._rules.test_to)
+            return self._send_test(rules.test_to)
         store, account = context.store, context.profile.account
         removal.tidy(store)
         number = jobs.create(store, NewJob(account, settings.profile, settings.command, settings.dump()))
@@ -118,9 +118,9 @@ class Bulk:
             job = self._namesake(importer)
             if job is None:
                 self._check_time()
-                if (dry_run := self._approve(number, importer)) is not None:
+                if (shown := self._approve(number, importer)) is not None:
                     is_listed = self._lists_rows
-                    return dry_run
+                    return shown
                 job, is_new = self._publish(number, importer)
         finally:
             if is_listed:  # the rows are read when they are printed
@@ -256,8 +256,6 @@ class Bulk:
         request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
         request = request._replace(people=[to])
         if context.options.dry_run:
-            from msgctl.cli.runs.single import dry_run
-
             return dry_run(context, request)
         return perform(context, request, channel=operation.channel, may_repeat=True)
 
@@ -313,16 +311,12 @@ class Bulk:
     def _file(self) -> str:
         return "standard input" if self._source.file == "-" else shorten(self._source.file, 60)
 
-    @property
-    def _when(self) -> str:
-        """When the job will be sent, in words; an empty string for now."""
-        return "" if self._due is None else self._context.time_in_words(self._due)
-
     def _ask(self, plan: Plan) -> None:
         cost = f" for about {plural(plan.credits, 'credit')}" if plan.credits else ""
         question = f"Send {plural(plan.messages, 'message')}{cost}?"
-        if self._when:
-            question = f"Schedule {plural(plan.messages, 'message')} for {self._when}{',' if cost else ''}{cost}?"
+        if self._due is not None:
+            when = self._context.time_in_words(self._due)
+            question = f"Schedule {plural(plan.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
         prompts.confirm(self._context, question, "nothing was sent")
 
     def _note(self, plan: Plan, importer: Importer, need_of_country: str, *, is_refused: bool) -> None:
