@@ -49,7 +49,6 @@ BUILT: dict[str, Callable[[], list[str]]] = {
     "http/redaction.py:_pattern": lambda: [
         redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "\\+ %2" * 12, "1234567890")
     ],
-    "http/redaction.py:_parameters": lambda: [redaction._parameters(("key", "code")).pattern],
     "store/postgresql.py:_explained": lambda: [pattern for pattern, _ in postgresql._FIXES],
 }
 """Patterns that are built from other data, by their place."""

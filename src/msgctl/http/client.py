@@ -31,7 +31,7 @@ from msgctl.errors import (
     without_frames,
 )
 from msgctl.http.counter import SentCounter
-from msgctl.http.redaction import redact, redact_body, redact_parameters
+from msgctl.http.redaction import redact_body, redact_request
 from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import LargeBody, NoResponseError, RawResponse, Transport, ascii_url, exchange
@@ -249,7 +249,7 @@ class Client:
         if query := request.url.query.decode():
             head += f"\n?{query}"
         for part in (head, request.content.decode()):
-            self._log_part(">", redact(redact_parameters(part, "client", "key"), self._credential.key))
+            self._log_part(">", redact_request(part, self._credential.key))
 
     def _log_response(self, response: RawResponse) -> None:
         self._log_part("<", _head(response.headers))

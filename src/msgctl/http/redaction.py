@@ -31,15 +31,12 @@ def redact(text: str, key: str, *, is_cut: bool = False) -> str:
     return redacted
 
 
-def redact_parameters(text: str, *names: str) -> str:
-    """Return a query, a form or JSON without the values of these parameters, whatever they are."""
-    return _parameters(names).sub(rf"\1{MASK}", text)
-
-
-@lru_cache(maxsize=4)
-def _parameters(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of the parameters; the group is the part before the value."""
-    return re.compile(rf"""(?i)((?<![a-z0-9])(?:{"|".join(names)})(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""")
+def redact_request(text: str, key: str) -> str:
+    """Return the headers, query or body of a request without the credentials."""
+    without_parameters = re.sub(
+        r"""(?i)((?<![a-z0-9])(?:client|key)(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""", rf"\1{MASK}", text
+    )
+    return redact(without_parameters, key)
 
 
 def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:

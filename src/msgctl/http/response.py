@@ -30,7 +30,7 @@ from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json, p
 from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import balance, codes, judge
 from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
-from msgctl.outcomes.outcome import NO_RECIPIENTS, REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
+from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
 from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean, plural, shorten, some_of
@@ -63,8 +63,8 @@ MAX_QUOTATION = 500
 class Response:
     """A response as the service sent it (``body``), and its JSON (``content``).
 
-    ``record`` returns its record. ``outcomes`` are the outcomes of the recipients of a send or change, and ``parts``
-    are the parts of its request.
+    ``record`` returns its record. ``parts`` are the parts of its request, and ``outcomes`` are the outcomes of the
+    recipients of a send or change.
     """
 
     operation: Operation
@@ -72,8 +72,8 @@ class Response:
     body: bytes
     content: Any
     record: Callable[[], Mapping[str, Any]]
+    parts: RequestParts
     outcomes: Sequence[Outcome] = ()
-    parts: RequestParts = NO_RECIPIENTS
 
     @property
     def missing_words(self) -> Sequence[str]:
@@ -154,7 +154,7 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
-    response = Response(request.operation, http_status, body, load_json(body), dict, parts=request.parts(added))
+    response = Response(request.operation, http_status, body, load_json(body), dict, request.parts(added))
     return _judged(response, judge.sent(response.parts, http_status, response.content, len(body)).outcomes)
 
 
@@ -190,7 +190,7 @@ def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWord
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)
-    response = Response(operation, raw.status, raw.body, document, dict, parts=request.parts(added))
+    response = Response(operation, raw.status, raw.body, document, dict, request.parts(added))
     failure = Failure(request, raw, response, fault, is_json, base_url)
     if operation.effect is Effect.READS:
         record = _read(failure)

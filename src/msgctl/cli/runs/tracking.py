@@ -26,8 +26,6 @@ from msgctl.values import quote
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
-NOT_REACHED = "state_not_reached"
-"""The reason of an error about a message that is not in a wanted state at the deadline."""
 INTERVAL = 2.0
 """Seconds between two checks."""
 LAST_CHECK = 1.0
@@ -198,7 +196,7 @@ class Tracker:
             last = f" (last: {now})" if now else ""
             what = f"The state of message {name} could not be read{last}: {failed.message}"
             details = failed.details
-        return ConditionError(what, hint, reason=NOT_REACHED, word=("delivered", late[:1]), details=details)
+        return ConditionError(what, hint, reason="state_not_reached", word=("delivered", late[:1]), details=details)
 
 
 def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float) -> None:
@@ -353,8 +351,9 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
     if not parts:
         return None
     hint = "To check again: msgctl state get --last" if missing or unread else None
-    reason = "not_delivered" if len(missing) > len(late) else NOT_REACHED
-    word = next((message.failure.word for message in [*late, *not_read] if message.failure), None)
+    reason = "not_delivered" if len(missing) > len(late) else "state_not_reached"
+    failures = [message.failure for message in (*late, *not_read) if message.failure]
+    word = next((failure.word for failure in failures if failure.word and failure.word[1]), None)
     details = errors[0].details if errors else None
     return ConditionError("; ".join(parts), hint, reason=reason, word=word, details=details)
 
