@@ -13,10 +13,6 @@ from msgctl.config.profiles import MIN_KEY
 
 MASK = "***"
 
-_PARAMETER = re.compile(
-    r"""(?i)(?<![a-z0-9])key(?:=([^&\s"'<>;]*)|"\s*+:\s*+(?:"((?:[^"\\]|\\.)*+)"|([0-9]+)))""", re.DOTALL
-)
-"""The parameter ``key`` in a query, a form or JSON; its value is a group."""
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 """Pattern before a key of digits, since the same digits in a longer number, such as a phone, are not the key."""
 
@@ -24,7 +20,12 @@ _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 def redact(text: str, key: str, *, is_cut: bool = False) -> str:
     """Return a text without the key; if it ``is_cut``, also without its end, which may be a beginning of the key."""
     if len(key) < MIN_KEY:
-        return _PARAMETER.sub(lambda parameter: _without_key(parameter, key), text)
+        # Only as the parameter ``key`` in a query, a form or JSON; its value is a group.
+        return re.sub(
+            r"""(?is)(?<![a-z0-9])key(?:=([^&\s"'<>;]*)|"\s*+:\s*+(?:"((?:[^"\\]|\\.)*+)"|([0-9]+)))""",
+            lambda parameter: _without_key(parameter, key),
+            text,
+        )
     redacted = _pattern(key).sub(MASK, text)
     if is_cut:
         return redacted[: -_longest(key)]

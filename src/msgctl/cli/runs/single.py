@@ -90,10 +90,8 @@ def perform(
     It is sent at most once under ``key``. People who have opted out of ``channel`` are refused. Later jobs count the
     same message to these people as a repeat, unless ``may_repeat``.
     """
-    operation = request.operation
-    if not operation.is_recorded:
-        response = context.client.send(request)
-        return ServiceResult([response], values=request.values)
+    if not request.operation.is_recorded:
+        return ServiceResult([context.client.send(request)], values=request.values)
     from msgctl.store.sends import Send
 
     context.warns_without_store = False  # the next line reports a store that cannot be used
