@@ -80,7 +80,7 @@ def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: 
     assert [len(part) for part in recipients.planned(store, number)] == [1000, 1000]
     jobs.publish(store, number, state="active", digest=b"1")
     sent(store, number)
-    assert len([*recipients.report(store, number)]) == len([*results.sent(store, number)]) == 2000
+    assert len([*recipients.report(store, number)]) == len([*results.accepted(store, number)]) == 2000
     assert removal.remove(store, [number]) == 1
     assert store.db.value("SELECT count(*) FROM recipient") == 0
     assert store.db.value("SELECT count(*) FROM result WHERE id IS NOT NULL OR credits IS NOT NULL") == 0

@@ -346,7 +346,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     with sending.batch(SMS):
         shared = [Outcome(None, "accepted", "dispatch-1"), Outcome(None, "accepted", "dispatch-1")]
         sending.record([RequestOutcome(intent, shared)])
-    assert [each.phone for each in results.sent(store, job.number)] == [ANA, LUIS]
+    assert [each.phone for each in results.accepted(store, job.number)] == [ANA, LUIS]
     results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.learn_states(store, "another", [("dispatch-1", None, "failed")])
     assert results.states(store, job.number) == {"delivered": 1, None: 1}

@@ -114,7 +114,7 @@ class Poller:
     def _groups(self) -> Iterator[list[Sent]]:
         """Yield the recipients of each message that shares an ID, in the order of lines."""
         group: list[Sent] = []
-        for sent in results.sent(self._store, self._job.number):
+        for sent in results.accepted(self._store, self._job.number):
             if sent.state is not None and self.is_final(sent.state):
                 continue
             if group and group[0].id != sent.id:

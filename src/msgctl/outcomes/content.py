@@ -41,7 +41,7 @@ def is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0+)?", re.ASCII)
 
 
-def whole_number(value: Any) -> int | None:
+def as_count(value: Any) -> int | None:
     """Return a whole number that is not negative, or None."""
     return int(float(value)) if isinstance(value, str) and _WHOLE.fullmatch(value) else None
 

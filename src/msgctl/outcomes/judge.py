@@ -18,6 +18,7 @@ from msgctl.outcomes.content import (
     ECHOES,
     ContentField,
     FieldName,
+    as_count,
     as_text,
     doubt_of,
     fields_of,
@@ -26,7 +27,6 @@ from msgctl.outcomes.content import (
     is_one,
     is_zero,
     stated_in,
-    whole_number,
     words_of,
 )
 from msgctl.outcomes.numbers import MIN_SHARED_DIGITS, digits_of
@@ -129,7 +129,7 @@ def _is_good(request: RequestParts, field: ContentField) -> bool:
     name, value = field.name, field.value
     if name.is_status and _accepts(request, value):
         return True
-    if is_one(value) or 0 < (whole_number(value) or 0) <= len(request.phones):
+    if is_one(value) or 0 < (as_count(value) or 0) <= len(request.phones):
         return name.is_good
     is_text = isinstance(value, str) and not isinstance(value, Number)
     is_echo = name.is_echo or is_in_request(request.echoes, value)
@@ -201,7 +201,7 @@ def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool
         return True
     if name.is_who and isinstance(value, str) and _is_of_stranger(request, value):
         return True
-    return name.is_number_of_people and 1 < (whole_number(value) or 0) < len(request.phones)
+    return name.is_number_of_people and 1 < (as_count(value) or 0) < len(request.phones)
 
 
 def _is_of_stranger(request: RequestParts, numbers: str) -> bool:

@@ -30,7 +30,8 @@ If a batch raises, nothing of it may be sent. After StoreNotReachedError: `Sendi
 After LostJobError: stop, and store the outcomes that still arrive with `Sending.record_late`.
 
 Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
-not running), `owners.resend` (another attempt, fixed), `results.sent`, `learn_states` and `states`, `removal.remove`.
+not running), `owners.resend` (another attempt, fixed), `results.accepted`, `learn_states` and `states`, and
+`removal.remove`.
 
 **A result** is a row for each recipient and attempt: ``sending`` is an intent, then ``accepted``, ``refused`` or
 ``unknown``. No row means pending. A resend adds rows with the next attempt, ``pending`` at first; a recipient whom it

@@ -323,7 +323,7 @@ class Sent(NamedTuple):
     state: str | None
 
 
-def sent(store: Store, job: int) -> Iterator[Sent]:
+def accepted(store: Store, job: int) -> Iterator[Sent]:
     """Yield the accepted messages of a job that have an ID, by line, 1,000 at a time."""
     query = f"""SELECT line, id, phone, state FROM result WHERE job = ? AND outcome = 'accepted'
         AND id IS NOT NULL AND {NEWEST} AND line > ? ORDER BY line LIMIT ?"""
