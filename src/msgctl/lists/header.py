@@ -195,7 +195,7 @@ def with_header(
     records = dropwhile(lambda record: not has_text(record), records)
     if reading.header_row is None:
         head = [*islice(records, MAX_ABOVE)]
-        place = find_header([*map(_cleaned, head)], name, reading.phone_column, cells.number)
+        place = find_header([*map(_cleaned, head)], reading.phone_column, cells.number)
     else:
         head = []
         for record in records:
@@ -215,40 +215,30 @@ def with_header(
         raise NoTableError(what, "Add a line with the names of the columns above it, for example: phone,name")
     for above, row in map(_cleaned, head[:place]):
         if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
-            raise _phone_above(name, line, above, phone)
+            raise NoTableError(  # it may be a person, who would get no message
+                f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
+                "If it is not a recipient, delete it. Otherwise, move it below the header.",
+            )
     return (line, names), chain(head[place + 1 :], records)
 
 
-def find_header(rows: Sequence[Record], name: str, chosen: str | None, is_phone: Callable[[str], object]) -> int:
-    """Return the index of the header in the first rows of a file, of which the first has text. Raises NoTableError.
+def find_header(rows: Sequence[Record], chosen: str | None, is_phone: Callable[[str], object]) -> int:
+    """Return the index of the header in the first rows of a file, of which the first has text.
 
     The header is the first row with at least two filled cells, one of which has a word for phones or is the column
-    ``chosen``. Without such a row, it is the first one. No row above it may have a phone.
+    ``chosen``. Without such a row, it is the first one. A row with a phone is never the header, and no header is below
+    one unless the first row is a title.
     """
-    is_title = False
-    phone_row: int | None = None
-    for index, (line, cells) in enumerate(rows):
+    is_title = has_phone = False
+    for index, (_, cells) in enumerate(rows):
         filled = [] if isinstance(cells, str) else [cell for cell in cells if cell.strip()]
         if index == 0:
             is_title = len(filled) == 1
-        phone = next(filter(is_phone, filled), None)
-        if phone is not None:
-            phone_row = index if phone_row is None else phone_row
-        elif len(filled) > 1 and _has_heading(filled, chosen):
-            if phone_row is None:
-                return index
-            if is_title:
-                above, people = rows[phone_row]
-                raise _phone_above(name, line, above, next(filter(is_phone, people)))
+        if any(map(is_phone, filled)):
+            has_phone = True
+        elif len(filled) > 1 and _has_heading(filled, chosen) and (is_title or not has_phone):
+            return index
     return 0
-
-
-def _phone_above(name: str, line: int, above: int, phone: str) -> NoTableError:
-    """Return the error for a phone above the header: it may be a person, who would get no message."""
-    return NoTableError(
-        f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
-        "If it is not a recipient, delete it. Otherwise, move it below the header.",
-    )
 
 
 def _has_heading(cells: Sequence[str], chosen: str | None) -> bool:

@@ -84,10 +84,7 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
 
     def header_of(rows: Sequence[Record]) -> Sequence[str]:
         rows = [record for record in rows if has_text(record)]
-        try:
-            place = header.find_header(rows, name, reading.phone_column, (reading.phones or PhoneCells()).number)
-        except NoTableError:  # a phone is above it
-            return max((cells for _, cells in rows), key=len)
+        place = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
         return rows[place][1] if rows else ()
 
     return below_header(formats.csv_records(lines, header_of), name, "", reading)
