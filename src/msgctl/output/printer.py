@@ -51,15 +51,11 @@ class Screen(NamedTuple):
     color: bool
 
     def write_bytes(self, data: bytes) -> None:
-        """Write UTF-8 bytes unchanged, whatever the encoding of the stream. A text-only stream gets decoded text."""
-        buffer = getattr(self.stream, "buffer", None)
-        if buffer is None:
-            self.stream.write(data.decode("utf-8", "replace"))
-            return
+        """Write UTF-8 bytes unchanged, whatever the encoding of the stream."""
         self.stream.flush()
         left = memoryview(data)
         while left:  # an unbuffered stream (python -u) may write only a part
-            left = left[buffer.write(left) :]
+            left = left[self.stream.buffer.write(left) :]
 
 
 def terminal_width(stream: TextIO) -> int:
@@ -236,8 +232,8 @@ class Printer:
         On a terminal, control characters in strings are escaped, and CR between tokens is a newline.
         """
         if self._screen.stream.isatty():
-            encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
-            text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
+            is_unicode = self._screen.stream.encoding.lower().startswith("utf")
+            text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not is_unicode)
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._screen.stream.write(text.removesuffix("\n") + "\n")
         else:

@@ -17,7 +17,7 @@ from msgctl import operations as ops
 from msgctl.operations import Effect, Shape
 from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.outcomes.words import AddedWords
-from msgctl.output import fields
+from msgctl.output import fields, jobs
 from msgctl.output.fields import Row, cell
 from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
 from msgctl.output.tables import (
@@ -135,17 +135,17 @@ def own_view(result: OwnResult, now: datetime, width: int, words: AddedWords, *,
     """Return the view of msgctl's own results. ``now`` is in the user's zone."""
     content, layout = result.content, result.layout
     if layout is Layout.PLAN:
-        from msgctl.output import jobs
-
         return View(jobs.plan_parts(cast("Plan", content), now))
     if layout in (Layout.JOB, Layout.JOB_POLLED, Layout.JOB_RUN):
         return _job(result, now, width, with_verdict=with_verdict)
     if layout is Layout.JOBS:
-        from msgctl.output import jobs
-
         return View(jobs.jobs_table(cast("Sequence[Summary]", content), now, width))
     if isinstance(content, Mapping):
-        return View([_own_record(content, result, now)])
+        if layout is Layout.BALANCE:
+            return View([_balance(content)])
+        if layout is Layout.REQUEST:
+            content = fields.flat(content)
+        return View([_record(content, result.columns, now)])
     documents = cast("Iterable[Document]", content)
     if layout is Layout.CHECKS:
         return View(_checks(documents))
@@ -162,22 +162,12 @@ def own_view(result: OwnResult, now: datetime, width: int, words: AddedWords, *,
 
 
 def _job(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
-    from msgctl.output import jobs
-
     job = cast("Summary", result.content)
     if result.failures or not with_verdict:
         return View(jobs.parts(job, now, width))
     if result.layout is Layout.JOB_RUN:
         return View(jobs.result_parts(job, width), jobs.verdict(job, now), result.hints)
     return View(jobs.parts(job, now, width), (), result.hints)
-
-
-def _own_record(document: Document, result: OwnResult, now: datetime) -> RenderableType:
-    if result.layout is Layout.BALANCE:
-        return _balance(document)
-    if result.layout is Layout.REQUEST:
-        document = fields.flat(document)
-    return _record(document, result.columns, now)
 
 
 def _report_columns(names: Iterable[str]) -> list[Column]:
