@@ -76,7 +76,7 @@ def show(context: Context, which: Which) -> OwnResult:
     from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
-    job = which.found(context)
+    job = which.resolve(context)
     return running.result(context, job)
 
 
@@ -98,7 +98,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
-    job = which.found(context)
+    job = which.resolve(context)
     running.check_account(context, job)
     if job.is_running:
         raise owners.running_elsewhere(job)
@@ -175,7 +175,7 @@ def report(
 ) -> OwnResult:
     """List every recipient and the result, in the order of the file. A bulk command can read the report."""
     wanted = [outcome for chosen in only or () for outcome in chosen]
-    job = which.found(context)
+    job = which.resolve(context)
     words = context.words_of(job.profile)
     listing = Report(context.store, job, words, wanted)
     context.check_fields(listing.columns)
@@ -216,7 +216,7 @@ def states(
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
             raise UsageError(f"{name} needs --follow")
-    job = which.found(context)
+    job = which.resolve(context)
     running.check_account(context, job)
     if job.command not in ("sms bulk", "call bulk"):
         raise UsageError(f"{job.command} has no delivery states", "Only SMS and calls have delivery states.")
@@ -255,7 +255,7 @@ def resend(
     from msgctl.cli.runs import job as running
 
     context.check_fields(JOB_FIELDS)
-    job = which.found(context)
+    job = which.resolve(context)
     running.check_account(context, job)
     store = context.store
     outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))

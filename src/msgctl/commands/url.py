@@ -263,16 +263,9 @@ def _filled(
         if isinstance(result, ConfigurationError):  # it concerns every row
             raise result
         if isinstance(result, MsgctlError):
-            failures.append(_failed(row, result))
+            where = f"Line {row.line} ({values.quote(row.link.name)})"
+            what = f"{where}: {result.message}"
+            failures.append(ConditionError(what, result.hint, reason="rows_failed", details=result.details))
             yield {**row.cells, table.new_column: None}
         else:
             yield {**row.cells, table.new_column: result}
-
-
-def _failed(row: LinkedRow, error: MsgctlError) -> ConditionError:
-    return ConditionError(
-        f"Line {row.line} ({values.quote(row.link.name)}): {error.message}",
-        error.hint,
-        reason="rows_failed",
-        details=error.details,
-    )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgctl import __version__
-from msgctl.cli.shell.parsers import parser_of
 from msgctl.cli.shell.tree import CommandFacts, children_of
 from msgctl.errors import EXIT_CODES, REASONS
 from msgctl.operations import Effect
@@ -104,7 +103,7 @@ def _parameter(parameter: Any) -> Parameter:
     placeholder = re.sub(r"[\[\].]", "", metavar)
     if stated := re.search(r" ?\[default: (.*?)\]", text):
         text, default = text.replace(stated[0], ""), stated[1]
-    choices = getattr(parser_of(parameter), "choices", ())
+    choices = getattr(getattr(parameter.type, "func", None), "choices", ())  # of the parser, if there is one
     if parameter.param_type_name == "argument":
         is_required = parameter.required or not metavar.startswith("[")
         multiple = parameter.nargs == -1

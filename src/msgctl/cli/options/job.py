@@ -25,7 +25,7 @@ class Which(OptionGroup):
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.", autocompletion=job_names)] = None
     last: Annotated[bool, typer.Option("--last", help="Use the newest job that began on this machine.")] = False
 
-    def found(self, context: Context) -> Job:
+    def resolve(self, context: Context) -> Job:
         """Return the job. Raises UsageError."""
         hint = "Give a job ID or name, or --last."
         if self.job is None and not self.last:

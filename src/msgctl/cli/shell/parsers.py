@@ -68,13 +68,6 @@ class Choices(Choice):
         return [f"{typed}{comma}{choice}" for choice in self.choices if choice not in typed.split(",")]
 
 
-def parser_of(parameter: Any) -> Any:
-    """Return the parser that was given to Typer with a parameter, None if there was none."""
-    if hasattr(parameter, "type"):
-        return getattr(parameter.type, "func", None)
-    return parameter.type_descriptor.parameter_info.parser  # Typer 0.29
-
-
 def number_option(name: str, help: str, least: int = 0, most: int | None = None, *, panel: str | None = None) -> Any:
     """Return an option for a whole number."""
     convert = parser(values.whole_number, name, least, most)

@@ -39,7 +39,7 @@ JSONShape = Literal["response", "responses", "object", "list", "lines"]
 class CommandFacts(NamedTuple):
     """The facts about a command, from the decorator `command`.
 
-    ``performs`` is the service's operation; a command with several operations has only the first, ``begins_with``.
+    ``performs`` is the service's operation; None for a command that has several.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
     a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
     has the columns of csv and tsv; None for the columns of the operation or of a job. ``json`` is the shape of --json.
@@ -47,7 +47,6 @@ class CommandFacts(NamedTuple):
 
     examples: tuple[str, ...] = ()
     performs: Operation | None = None
-    begins_with: Operation | None = None
     effect: Effect | None = None
     in_bulk: bool = False
     asks: bool = False
@@ -162,7 +161,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         if ctx.resilient_parsing:  # a shell completes the command line
             return super().parse_args(ctx, args)
         ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
-        ctx.obj.operation = self.facts.begins_with
+        ctx.obj.operation = self.facts.performs
         ctx.obj.effect = self.facts.effect
         params: list[Any] = [param for param in self.params if param.param_type_name == "option"]
         options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
@@ -205,7 +204,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options of a group, which some groups accept without a command."""
         ctx.obj.command = ctx.command_path.removeprefix("msgctl ")  # a command sets its own
-        ctx.obj.operation = self.facts.begins_with
+        ctx.obj.operation = self.facts.performs
         ctx.obj.effect = self.facts.effect
         left = super().parse_args(ctx, args)
         ctx.obj.options.check()
@@ -253,7 +252,6 @@ def command(
     name: str | None,
     *examples: str,
     performs: Operation | None = None,
-    begins_with: Operation | None = None,
     effect: Effect | None = None,
     in_bulk: bool = False,
     asks: bool = False,
@@ -275,7 +273,6 @@ def command(
     facts = CommandFacts(
         examples,
         performs,
-        begins_with or performs,
         effect,
         in_bulk,
         asks or in_bulk,
