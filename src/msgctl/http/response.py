@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -63,15 +63,13 @@ MAX_QUOTATION = 500
 class Response:
     """A response as the service sent it (``body``), and its JSON (``content``).
 
-    ``record`` returns its record. ``parts`` are the parts of its request, and ``outcomes`` are the outcomes of the
-    recipients of a send or change.
+    ``parts`` are the parts of its request, and ``outcomes`` are the outcomes of the recipients of a send or change.
     """
 
     operation: Operation
     http_status: int
     body: bytes
     content: Any
-    record: Callable[[], Mapping[str, Any]]
     parts: RequestParts
     outcomes: Sequence[Outcome] = ()
 
@@ -79,6 +77,15 @@ class Response:
     def missing_words(self) -> Sequence[str]:
         """The texts that a profile could add to make the outcomes certain."""
         return missing_words(self.parts, self.http_status, self.content)
+
+    def set_outcomes(self, outcomes: Sequence[Outcome]) -> None:
+        """Set the outcomes of the recipients. One that is unknown quotes the response, so that no id is lost."""
+        self.outcomes = outcomes
+        if any(outcome.outcome == UNKNOWN for outcome in outcomes):
+            text = self.quotation
+            self.outcomes = [
+                outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes
+            ]
 
     def error(self, request: Request) -> MsgctlError | None:
         """Return the error about recipients who are in doubt, or else refused; None if the service accepted all."""
@@ -115,13 +122,13 @@ class Response:
 
     @property
     def quotation(self) -> str:
-        """The text of the response on one line, which the error of an unknown outcome quotes so that no id is lost."""
+        """The text of the response on one line, for the error of an unknown outcome."""
         return shorten(" ".join(self.body.decode(errors="replace").split()), MAX_QUOTATION)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """The record of the response, with numbers as `Number`. A job never needs it."""
-        return self.record()
+        return convert(self.operation, self.content, self.parts.known_phones)
 
     @property
     def details(self) -> ResponseDetails:
@@ -154,17 +161,9 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
-    response = Response(request.operation, http_status, body, load_json(body), dict, request.parts(added))
-    return _judged(response, judge.sent(response.parts, http_status, response.content, len(body)).outcomes)
-
-
-def _judged(response: Response, outcomes: Sequence[Outcome]) -> Response:
-    """Return the response to a send or change with its outcomes. An outcome that is unknown quotes it."""
-    if any(outcome.outcome == UNKNOWN for outcome in outcomes):
-        text = response.quotation
-        outcomes = [outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes]
-    record = partial(convert, response.operation, response.content, response.parts.known_phones)
-    return replace(response, record=record, outcomes=outcomes)
+    response = Response(request.operation, http_status, body, load_json(body), request.parts(added))
+    response.set_outcomes(judge.sent(response.parts, http_status, response.content, len(body)).outcomes)
+    return response
 
 
 def outcomes_after(error: MsgctlError, phones: Sequence[str | None]) -> Sequence[Outcome]:
@@ -190,19 +189,19 @@ def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWord
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)
-    response = Response(operation, raw.status, raw.body, document, dict, request.parts(added))
+    response = Response(operation, raw.status, raw.body, document, request.parts(added))
     failure = Failure(request, raw, response, fault, is_json, base_url)
     if operation.effect is Effect.READS:
-        record = _read(failure)
+        response.document = _read(failure)
     elif operation.verifies:
-        record = _verified(failure)
+        response.document = _verified(failure)
     else:
-        return _sent(failure)
-    return replace(response, record=lambda: record)
+        _judge(failure)
+    return response
 
 
-def _sent(failure: Failure) -> Response:
-    """Return the response to a send or change, with its outcomes."""
+def _judge(failure: Failure) -> None:
+    """Set the outcomes of the response to a send or change."""
     response = failure.response
     status, document, parts = response.http_status, response.content, response.parts
     judgement = judge.sent(parts, status, document, len(response.body))
@@ -212,15 +211,15 @@ def _sent(failure: Failure) -> Response:
     if not judge.is_whole_success(status):
         raise failure.in_doubt(failure.of_status, outcomes)
     if not response.operation.record.fields and not failure.raw.fault:
-        return replace(response, record=lambda: _any_record(document))
+        response.document = _any_record(document)
+        return
     if failure.fault:
         raise failure.in_doubt(failure.unusable(failure.fault), outcomes)
-    judged = _judged(response, outcomes)
+    response.set_outcomes(outcomes)
     if parts.is_link and outcomes[0].outcome == UNKNOWN:
-        error = failure.in_doubt(judged.doubt("the short URL was created"), outcomes)
-        error.word = ("accepted", judged.missing_words)
+        error = failure.in_doubt(response.doubt("the short URL was created"), outcomes)
+        error.word = ("accepted", response.missing_words)
         raise error
-    return judged
 
 
 def _verified(failure: Failure) -> Mapping[str, Any]:
@@ -336,7 +335,7 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``response`` has neither record nor outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole
+    ``response`` has no outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole
     document, or has a field twice. ``is_json`` is true of a document with a field twice, too.
     """
 
@@ -446,6 +445,7 @@ class Failure(NamedTuple):
     def _printable(self, error: MsgctlError) -> MsgctlError:
         """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
         if self.raw.is_success and self.is_json:
+            self.response.document = {}
             error.response = self.response
         return error
 
