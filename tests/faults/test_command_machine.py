@@ -330,8 +330,8 @@ def test_command_lines_in_any_order_do_what_the_model_says(monkeypatch: pytest.M
     run_state_machine_as_test(
         Commands,
         settings=settings(
-            max_examples=EXAMPLES or 40,
-            stateful_step_count=25,
+            max_examples=EXAMPLES or 35,
+            stateful_step_count=22,
             derandomize=not EXAMPLES,
             deadline=None,
             database=None,
