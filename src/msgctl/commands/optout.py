@@ -135,6 +135,7 @@ def import_(
     phones = PhoneCells(numbers.known(context), check=not numbers.no_number_check)
     reading = replace(source.reading(), leaves_out=True, phones=phones)
     with opened(source.file, context.stdin.buffer, reading, note=context.note) as people:
+        faults.header_row = people.source.header_row
         rows = _with_channels(people, faults, channel)
         if context.options.dry_run:
             context.check_fields(IMPORTED)

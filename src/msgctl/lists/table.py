@@ -51,6 +51,7 @@ class Recipients:
         self._name = name
         self._phones = reading.phones
         self._leaves_out = reading.leaves_out
+        self._has_header_option = not (reading.leaves_out and reading.is_optional)  # a file of --exclude has none
         self._choice = header.phone_columns(self.columns, reading)
         self.source = PhoneSource(sheet, header_row, tuple(self.columns[index] for index in self._choice.indexes))
         self._firsts: dict[int, tuple[str, int]] = {}
@@ -83,7 +84,6 @@ class Recipients:
             if isinstance(row, InvalidRow):
                 faults.add(row)
             yield row
-        faults.header_row = self.source.header_row
         if self._phones is not None:
             faults.without_country = self._phones.without_country
 
@@ -162,7 +162,7 @@ class Recipients:
             what += f". {header.in_words(self.columns)}"
             hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
         may_be_title = sum(map(bool, self.columns)) < 2 or not self._choice.has_heading
-        if may_be_title and self.source.header_row is not None:
+        if may_be_title and self._has_header_option and self.source.header_row is not None:
             hints.append(f"If row {self.source.header_row} is not the header, use --header-row N.")
         return FileError(what, " ".join(hints))
 
