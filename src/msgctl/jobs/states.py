@@ -6,7 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import NamedTuple
@@ -113,16 +114,10 @@ class Poller:
 
     def _groups(self) -> Iterator[list[Sent]]:
         """Yield the recipients of each message that shares an ID, in the order of lines."""
-        group: list[Sent] = []
-        for sent in results.accepted(self._store, self._job.number):
-            if sent.state is not None and self.is_final(sent.state):
-                continue
-            if group and group[0].id != sent.id:
-                yield group
-                group = []
-            group.append(sent)
-        if group:
-            yield group
+        accepted = results.accepted(self._store, self._job.number)
+        due = (sent for sent in accepted if sent.state is None or not self.is_final(sent.state))
+        for _, group in groupby(due, key=attrgetter("id")):
+            yield [*group]
 
     def _poll(self, group: Sequence[Sent]) -> _Polled | None:
         """Return the states of a group; None if this was stopped."""
