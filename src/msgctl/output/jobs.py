@@ -18,6 +18,7 @@ from msgctl.output.tables import (
     Flow,
     day_and_time,
     delivery,
+    kind_of,
     listing,
     local_time,
     state,
@@ -30,16 +31,11 @@ if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
     from msgctl.jobs.report import Summary
 
-OUTCOMES = {"accepted": "ok", "refused": "bad", "unknown": "warn", "pending": "off"}
-"""The outcomes of recipients that a job sends to, each with its style."""
+OUTCOMES = ("accepted", "refused", "unknown", "pending")
+"""The outcomes of recipients that a job sends to."""
 WIDEST_BAR = 80
 MAX_EXAMPLE = 2_000
 """Maximum characters of a message in the summary; an SMS of ten segments has 1,530."""
-
-
-def _count(job: Summary, outcome: str) -> int:
-    number: int = getattr(job, outcome)
-    return number
 
 
 def _state(job: Summary, now: datetime) -> Text:
@@ -64,7 +60,7 @@ def jobs_table(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[R
         Column("done"),
     ]
     for name in ("refused", "unknown"):
-        is_needed = any(_count(job, name) for job in jobs)
+        is_needed = any(getattr(job, name) for job in jobs)
         columns.append(Column(name, drop_order=0 if is_needed else 1))
     rows = []
     for job in jobs:
@@ -96,13 +92,13 @@ def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
 def result_parts(job: Summary, width: int, least: int = 2) -> Iterator[RenderableType]:
     """Return the bar of a job with its counts. A single count is omitted, because the verdict shows it."""
     yield bar(job, min(width, WIDEST_BAR))
-    outcomes = [name for name in OUTCOMES if _count(job, name)]
+    outcomes = [name for name in OUTCOMES if getattr(job, name)]
     if len(outcomes) >= least:
         yield Flow([_share(job, name) for name in outcomes], "   ")
 
 
 def _share(job: Summary, outcome: str) -> Text:
-    number = _count(job, outcome)
+    number = getattr(job, outcome)
     return Text.assemble(state(outcome, number), (f" {number * 100 / job.sendable:.0f}%", "dim"))
 
 
@@ -144,12 +140,12 @@ def bar(job: Summary, width: int) -> Text:
     """Return the outcomes of a job as a bar; every outcome that occurs is visible."""
     sizes: dict[str, int] = {}
     for name in OUTCOMES:
-        if name != "pending" and (number := _count(job, name)):
+        if name != "pending" and (number := getattr(job, name)):
             sizes[name] = max(number * width // job.sendable, 1)
     if not job.pending and sizes:
         longest = max(sizes, key=lambda name: sizes[name])
         sizes[longest] += width - sum(sizes.values())
-    line = Text.assemble(*(("━" * size, OUTCOMES[name]) for name, size in sizes.items()))
+    line = Text.assemble(*(("━" * size, kind_of(name) or "") for name, size in sizes.items()))
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime, tzinfo
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from msgctl import files
 from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.output import fields
-from msgctl.output.fields import text_of
+from msgctl.output.fields import Row, text_of
 from msgctl.text import shorten
 
 MAX_ROWS = 2**20
@@ -30,8 +30,6 @@ TEXTS = ("phone", "id", "status", "state", "error", "reason", "message")
 """The columns of msgctl that are always text, even if it looks like a date."""
 _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
 """A date or time as `msgctl.lists.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
-
-Row = Mapping[str, Any]
 
 
 def check_target(path: Path) -> None:
