@@ -115,7 +115,9 @@ class Bulk:
         is_new = is_listed = False
         try:
             importer = self._import(number)
-            job = self._namesake(importer)
+            job = None
+            if rules.name is not None and not context.options.dry_run:
+                job = jobs.named(store, account, rules.name, importer.digest)
             if job is None:
                 self._check_time()
                 if (shown := self._approve(number, importer)) is not None:
@@ -135,13 +137,6 @@ class Bulk:
         formats = (Format.CSV, Format.TSV, Format.JSONL)
         options = self._context.options
         return options.dry_run and (self._rules.save is not None or options.format in formats)
-
-    def _namesake(self, importer: Importer) -> Job | None:
-        """Return the job with this name, if any. Raises UsageError if it has another message or other rows."""
-        context, name = self._context, self._rules.name
-        if name is None or context.options.dry_run:
-            return None
-        return jobs.named(context.store, context.profile.account, name, importer.digest)
 
     def _publish(self, number: int, importer: Importer) -> tuple[Job, bool]:
         """Make the job visible. Return it and True, or the earlier job with its name and False."""
