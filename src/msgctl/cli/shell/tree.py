@@ -270,17 +270,10 @@ def command(
     has_dry_run = has_dry_run and (effect is not None or bool(dry_run_help))
     if json is None:
         json = "response" if performs and not in_bulk else "object"
-    facts = CommandFacts(
-        examples,
-        performs,
-        effect,
-        in_bulk,
-        asks or in_bulk,
-        has_dry_run,
-        dry_run_help or ("Print the summary and send nothing." if in_bulk else ""),
-        output,
-        json,
-    )
+    if in_bulk:
+        dry_run_help = "Print the summary and send nothing."
+    asks = asks or in_bulk
+    facts = CommandFacts(examples, performs, effect, in_bulk, asks, has_dry_run, dry_run_help, output, json)
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)
