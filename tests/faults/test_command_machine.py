@@ -253,9 +253,12 @@ class Commands(RuleBasedStateMachine):
         self.check_job(self.run("job", "resume", id_, "--yes", code=code, nothing_sent=not is_sent))
 
     @precondition(lambda self: self.model.jobs)
-    @rule(data=st.data(), outcome=st.sampled_from(["refused", "unknown"]), ends=fates)
-    def resend(self, data: st.DataObject, outcome: str, ends: list[str]) -> None:
-        id_, job = self.any_job(data)
+    @rule(data=st.data(), ends=fates)
+    def resend(self, data: st.DataObject, ends: list[str]) -> None:
+        outcomes = ("refused", "unknown")
+        useful = [(id_, name) for id_, job in self.model.jobs.items() for name in outcomes if job.counts[name]]
+        id_, outcome = data.draw(st.sampled_from(useful or [(id_, "refused") for id_ in self.model.jobs]))
+        job = self.model.jobs[id_]
         command = ("job", "resend", id_, "--only", outcome, "--yes")
         if job.state == "cancelled":
             self.run(*command, code=2)
