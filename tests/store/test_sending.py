@@ -136,13 +136,15 @@ def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
 
 
-def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Store) -> None:
+@pytest.mark.parametrize("state", ["paused", "scheduled"], ids=["", "while its process dies"])
+def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Store, state: str) -> None:
     job, _ = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
-    owners.ask_to_stop(store, job.number, "paused")  # after `job run-due` has listed it
+    # After `job run-due` has listed it.
+    store.db.change("UPDATE job SET stopping = ?, state = ? WHERE number = ?", ("paused", state, job.number))
     with pytest.raises(ConditionError, match=r"changed the job [-0-9a-f]+: it is paused now;") as error:
         owners.take(store, job.number, state="scheduled")
     assert error.value.reason == "running_elsewhere"
-    assert jobs.get(store, job.number).state == "paused"
+    assert jobs.get(store, job.number).shown_state == "paused"
 
 
 def test_a_running_job_cannot_be_taken(store: Store, location: str) -> None:

@@ -43,7 +43,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         if job.is_running:
             raise running_elsewhere(job)
         _check_exists(job)
-        if state == "scheduled" and job.state != "scheduled":
+        if state == "scheduled" and job.shown_state != "scheduled":
             raise ConditionError(
                 f"Another process has changed the job {clean(job.reference)}: it is {job.shown_state} now",
                 f"Check it: msgctl job show {clean(job.reference)}",
