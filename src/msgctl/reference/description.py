@@ -109,14 +109,10 @@ def _parameter(parameter: Any) -> Parameter:
         multiple = parameter.nargs == -1
         return Parameter((placeholder,), (), "text", placeholder, text, choices, default, is_required, multiple)
     names, off = tuple(sorted(parameter.opts, key=len)), tuple(parameter.secondary_opts)
-    if _is_flag(parameter):
+    if parameter.is_flag or parameter.count:
         return Parameter(names, off, "flag", None, text, (), None, required=False, multiple=False)
     kind = TYPES.get(placeholder, "text")
     return Parameter(names, off, kind, placeholder, text, choices, default, parameter.required, parameter.multiple)
-
-
-def _is_flag(parameter: Any) -> bool:
-    return parameter.param_type_name == "option" and bool(parameter.is_flag or parameter.count)
 
 
 def _default(parameter: Any) -> str | None:

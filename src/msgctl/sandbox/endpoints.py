@@ -26,6 +26,7 @@ from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
     OWN_PATH,
+    PAGE,
     UNKNOWN_ERROR,
     VISITS,
     Refusal,
@@ -363,9 +364,15 @@ def _moment(text: str) -> float:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Respond to a request for a short URL or one of the sandbox's own endpoints; an error is 400, 404 or 405."""
+    """Respond to a request for the page, a short URL or an endpoint; an error is 400, 404 or 405."""
     try:
-        return _visit(emulator, request) if request.path.startswith(VISITS) else _carry_out(emulator, request)
+        if request.path == PAGE:
+            if request.method not in ("GET", "HEAD"):
+                raise wrong_method(PAGE, "GET", "HEAD")
+            return page.response()
+        if request.path.startswith(VISITS):
+            return _visit(emulator, request)
+        return _carry_out(emulator, request)
     except UsageError as error:
         why = error.message + (f". {error.hint}" if error.hint else "")
         return Refusal("INVALID_PARAMETER", why, status=BAD_REQUEST).response()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.utils import formatdate
 
-from msgctl.sandbox import endpoints, faults, page
+from msgctl.sandbox import endpoints, faults
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
     OWN_PATH,
@@ -13,16 +13,13 @@ from msgctl.sandbox.protocol import (
     Refusal,
     SandboxRequest,
     SandboxResponse,
-    wrong_method,
 )
 
 
 def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> SandboxResponse:
     """Respond to a request from an address; faults apply to operations. Raises only ConfigurationError."""
     is_own = request.path == PAGE or request.path.startswith(OWN_PATH)
-    if request.path == PAGE:
-        response = _page(request)
-    elif is_own or request.path.startswith(VISITS):
+    if is_own or request.path.startswith(VISITS):
         response = endpoints.respond(emulator, request)
     else:
         is_faulty = emulator.read_settings()
@@ -38,9 +35,3 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
     if emulator.stopped is None:
         return response
     return response._replace(headers={**response.headers, "date": formatdate(emulator.stopped, usegmt=True)})
-
-
-def _page(request: SandboxRequest) -> SandboxResponse:
-    if request.method not in ("GET", "HEAD"):
-        return wrong_method(request.path, "GET", "HEAD").response()
-    return page.response()
