@@ -28,7 +28,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.sender import check
-from msgctl.config import profiles
+from msgctl.config import urls
 from msgctl.store import jobs as store_jobs
 from msgctl.store.store import open_store
 from support import PATIENCE
@@ -50,7 +50,7 @@ class Room:
             self.cluster, store = store, store.url()
         self.is_on_server = store.startswith("postgresql:")
         self.directory, self.store, self.server, self.dice = directory, store, server, Random(seed)
-        self.account = profiles.account(server.base_url, "3")
+        self.account = urls.account(server.base_url, "3")
         self.jobs = self.kills = 0
         (directory / "hooks").mkdir()
         self.plant("")

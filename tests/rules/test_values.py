@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl import operations, values
-from msgctl.config.profiles import account
+from msgctl.config.urls import account
 from msgctl.errors import ConfigurationError, UsageError
 
 TODAY = date(2026, 9, 21)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgctl import files
-from msgctl.config import profiles
+from msgctl.config import profiles, urls
 from msgctl.credits import CREDIT
 from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
@@ -97,7 +97,7 @@ def write_job(
     name = "sandbox-store.sqlite3" if profile == profiles.SANDBOX else "store.sqlite3"
     settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
     with closing(open_store(files.state(name))) as store:
-        account = profiles.account(base_url, client)
+        account = urls.account(base_url, client)
         number = jobs.create(store, NewJob(account, profile, settings.command, settings.dump()))
         people = [NewRecipient(line, phone, 1) for line, phone in ((2, "573001234567"), (3, "573007654321"))]
         recipients.add(store, number, [NewContent(1, '{"sms": "Hello"}', b"hello", 1)], people)

@@ -14,7 +14,7 @@ from msgctl.cli.runs.single import dry_run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice, parser
 from msgctl.cli.shell.tree import ACCOUNT, command, group
-from msgctl.config.profiles import percent_encoded, without_secrets
+from msgctl.config.urls import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Request
 from msgctl.operations import METHODS, OPERATIONS, Effect, Operation, Place, Record

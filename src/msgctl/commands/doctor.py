@@ -21,7 +21,7 @@ from msgctl.cli.shell.context import MAX_CLOCK_ERROR, Context
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.profiles import is_loopback
+from msgctl.config.urls import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
 from msgctl.operations import Effect

@@ -21,8 +21,9 @@ from msgctl.cli.shell.help import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.file import ConfigFile, Document, has_password, store_shown, without_password
-from msgctl.config.profiles import KEY_SOURCES, StoredProfile, base_url_fault
+from msgctl.config.file import ConfigFile, Document
+from msgctl.config.profiles import KEY_SOURCES, StoredProfile
+from msgctl.config.urls import base_url_fault, has_password, store_shown, without_password
 from msgctl.errors import STORE_ERRORS, MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Format, Layout, OwnResult, Result, TextResult

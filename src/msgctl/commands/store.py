@@ -12,7 +12,7 @@ from msgctl.cli.options.profile import store_location
 from msgctl.cli.shell.context import Context, location_of
 from msgctl.cli.shell.parsers import parser
 from msgctl.cli.shell.tree import command, group
-from msgctl.config.file import without_password
+from msgctl.config.urls import without_password
 from msgctl.errors import ConfigurationError
 from msgctl.output.result import TextResult
 from msgctl.store import move as moves

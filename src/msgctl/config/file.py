@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_plus
 
 from msgctl import files
+from msgctl.config.urls import has_password
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, shorten
 
@@ -20,12 +20,6 @@ Document = dict[str, Any]
 
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#]""", re.DOTALL)
 """An escape, the beginning or end of a string, or the beginning of a comment in TOML."""
-_HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^][:@/?#,]*)(?::[0-9]*)?"
-_STORE_URL = re.compile(
-    rf"[^:/?#@]*://(?:[^:@/?#]*(?P<password>:[^@/?#]*)?@)?(?P<place>{_HOST}(?:,{_HOST})*(?:/[^@?#]*)?)"
-    r"(?:\?(?P<parameters>[^@#]*))?"
-)
-"""The URL of a store."""
 
 
 @dataclass(slots=True, repr=False)
@@ -106,36 +100,6 @@ def refuse_unsafe(environ: Mapping[str, str]) -> None:
 def _has_secret(profile: Document) -> bool:
     """Return whether a profile contains a key, a command that prints it, or a password in the URL of its store."""
     return "key" in profile or "key_command" in profile or has_password(str(profile.get("store", "")))
-
-
-def has_password(store: str) -> bool:
-    """Return whether a store is a URL with a password, or a malformed one, which may have it anywhere."""
-    if "://" not in store:
-        return False
-    url = _STORE_URL.fullmatch(store)
-    return url is None or url["password"] is not None or "password" in unquote_plus(url["parameters"] or "").lower()
-
-
-def store_shown(store: str) -> str:
-    """Return the path or URL of a store without its password."""
-    if not has_password(store):
-        return clean(store)
-    url = _STORE_URL.fullmatch(store)
-    place = "***" if url is None else url["place"]
-    return f"{clean(store.partition('://')[0])}://{clean(place)} (with a password)"
-
-
-def without_password(store: str) -> str:
-    """Return the path or URL of a store as a person can write it again: with the user, without the password."""
-    url = _STORE_URL.fullmatch(store)
-    if url is None:
-        return store_shown(store)
-    scheme, _, rest = store.partition("://")
-    user, has_user, _ = rest.rpartition("@")
-    shown = f"{scheme}://{user.partition(':')[0]}{has_user}{url['place']}"
-    parameters = (url["parameters"] or "").split("&")
-    kept = [pair for pair in parameters if pair and "password" not in unquote_plus(pair.partition("=")[0]).lower()]
-    return clean("?".join(filter(None, (shown, "&".join(kept)))))
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:

@@ -7,15 +7,13 @@ variable never sends a stored key to another address.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
 
 from msgctl import files
 from msgctl.config.file import ConfigFile
+from msgctl.config.urls import account, base_url_fault, is_store
 from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.text import clean, is_unsafe, shorten
 
@@ -65,11 +63,6 @@ _NOT_SHOWN = frozenset({"base_url", "key", "key_command", "store"})
 """Settings that may contain a secret."""
 
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-MAX_BASE_URL = 2048
-
-_AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
-# A name with a number as its last label would be parsed as an address (URL Standard, "ends in a number").
-_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
 def are_words(value: object) -> bool:
@@ -328,16 +321,6 @@ def _quoted(value: object) -> str:
     return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(str(value), 40)
 
 
-def is_store(text: str) -> bool:
-    """Return whether a text may be the path or the URL of a store."""
-    return bool(text) and "\0" not in text and ("://" not in text or is_store_url(text))
-
-
-def is_store_url(text: str) -> bool:
-    """Return whether a string looks like the URL of a PostgreSQL database."""
-    return text.startswith(("postgresql://", "postgres://"))
-
-
 def is_time_zone(text: str) -> bool:
     """Return whether a text is the name of a time zone, such as ``America/Bogota``."""
     import zoneinfo
@@ -367,105 +350,3 @@ def name_fault(name: str) -> str | None:
     if not _PROFILE_NAME.fullmatch(name):
         return "must be up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None
-
-
-# --- base URLs that the key may be sent to
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address means this machine (RFC 1122, RFC 4291, RFC 6761)."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host.lower() == "localhost"
-
-
-def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
-    """Return why a text is not a valid base URL ("is empty"), or None if it is. A password in it is not repeated.
-
-    Plain http is refused except to a loopback address, since every request contains the key.
-    """
-    if not text or any(char.isspace() or is_unsafe(char) for char in text):
-        return "contains a space or a control character" if text else "is empty"
-    if len(text) > MAX_BASE_URL:
-        return f"is longer than {MAX_BASE_URL} characters"
-    scheme, _, rest = text.partition("://")
-    if scheme.lower() not in {"http", "https"}:
-        return "does not begin with https://"
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
-    if not authority:
-        return "has no host"
-    if "@" in authority:
-        return "contains a user name or password; the credentials are the client ID and the key"
-    if "?" in text or "#" in text:
-        return "contains a query or a fragment"
-    parts = _AUTHORITY.fullmatch(authority)
-    host = (parts["address"] or parts["name"]) if parts else ""
-    is_host = False
-    if parts and 0 < int((parts["port"] or "1")[:6]) < 2**16:
-        with suppress(ValueError):
-            is_host = parts["address"] is None and _NAME.fullmatch(ascii_host(host)) is not None
-        with suppress(ValueError):
-            is_host = is_host or bool(ipaddress.ip_address(host))
-    if not is_host:
-        return "has a malformed host or port"
-    if scheme.lower() == "http" and not allow_http and not is_loopback(host):
-        return f"is plain http, which would expose the key on the way to {shorten(host, 60)}"
-    return None
-
-
-def origin(base_url: object) -> str | None:
-    """Return scheme, host and port of a base URL in one spelling, or None for a value that is not a base URL."""
-    if not isinstance(base_url, str) or base_url_fault(base_url, allow_http=True):
-        return None
-    parts = urlsplit(base_url)
-    host = ascii_host(parts.hostname or "")
-    with suppress(ValueError):
-        host = ipaddress.ip_address(host).compressed
-    if ":" in host:
-        host = f"[{host}]"
-    usual_port = {"http": 80, "https": 443}[parts.scheme]
-    port = "" if parts.port in (None, usual_port) else f":{parts.port}"
-    return f"{parts.scheme}://{host}{port}"
-
-
-def account(base_url: str, client: int | str) -> str:
-    """Return a base URL in normalized form, followed by the client ID.
-
-    Spellings of a URL differ in the case of scheme and host, a default port, dot segments (RFC 3986, section 5.2.4) or
-    a final slash.
-    """
-    if (where := origin(base_url)) is None:
-        return f"{base_url} {client}"
-    path: list[str] = []
-    for segment in urlsplit(base_url).path.split("/")[1:]:
-        if segment == "..":
-            path = path[:-1]
-        elif segment != ".":
-            path.append(segment)
-    return f"{'/'.join([where, *path]).rstrip('/')} {client}"
-
-
-def ascii_host(host: str) -> str:
-    """Return a host in lower case and in ASCII, the form for lookups (IDNA 2003, RFC 3490).
-
-    Raises ValueError if there is no such form, or if it would be another name (a sharp s becomes ss), so that the key
-    is only sent to the host as written.
-    """
-    host = host.lower()
-    if host.isascii():
-        return host
-    encoded = host.encode("idna")
-    if encoded.decode("idna") != host:
-        raise ValueError("this would be another host name")
-    return encoded.decode("ascii")
-
-
-def without_secrets(text: str) -> str:
-    """Return a URL or a path without the parts that may contain a password or the key."""
-    scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
-    return scheme + slashes + rest.rpartition("@")[2]
-
-
-def percent_encoded(path: str) -> str:
-    """Return a path percent-encoded in ASCII; existing percent-encoding is kept."""
-    return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))

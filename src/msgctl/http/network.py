@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from msgctl.config.profiles import is_loopback
+from msgctl.config.urls import is_loopback
 from msgctl.errors import ConfigurationError, NotReachedError, no_more
 
 CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if you use a proxy."

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from msgctl.config.profiles import SANDBOX_URL, is_loopback
+from msgctl.config.profiles import SANDBOX_URL
+from msgctl.config.urls import is_loopback
 from msgctl.errors import (
     ConditionError,
     MsgctlError,

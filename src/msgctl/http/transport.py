@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from msgctl.config.profiles import ascii_host, percent_encoded
+from msgctl.config.urls import ascii_host, percent_encoded
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, install_hint, no_more
 from msgctl.http.network import CHECK_ADDRESS, connect, proxy_for, tls_context
 from msgctl.text import in_seconds

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from msgctl.config.profiles import is_loopback
+from msgctl.config.urls import is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
 from msgctl.store.database import MOVE, Database, Row

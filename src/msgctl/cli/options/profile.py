@@ -15,7 +15,8 @@ from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import Choice, choice_option, parser, text_option
 from msgctl.config import profiles
 from msgctl.config.file import Document
-from msgctl.config.profiles import WORDS, base_url_fault, without_secrets
+from msgctl.config.profiles import WORDS
+from msgctl.config.urls import base_url_fault, is_store_url, without_secrets
 from msgctl.errors import UsageError
 from msgctl.values import quote
 
@@ -37,7 +38,7 @@ class Word(NamedTuple):
 
 def store_location(text: str) -> str:
     """Return the path or URL of a store in an option. Raises UsageError, without the text: it may have a password."""
-    if "://" in text and not profiles.is_store_url(text):
+    if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
     return values.short_text(text, "The store")
 

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from msgctl import values
 from msgctl.cli.shell.context import Context
-from msgctl.config import profiles
+from msgctl.config import profiles, urls
 from msgctl.errors import ConfigurationError, NoProfileError, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.text import shorten
 
@@ -104,8 +104,8 @@ def served_at(context: Context, base_url: str | None) -> str | None:
         if named or url:
             with suppress(NoProfileError):
                 return None if context.profile.is_sandbox else context.profile.base_url
-    if url is not None and (fault := profiles.base_url_fault(url, allow_http=True)):
-        raise UsageError(f"{source} {fault}: {values.quote(profiles.without_secrets(url))}")
+    if url is not None and (fault := urls.base_url_fault(url, allow_http=True)):
+        raise UsageError(f"{source} {fault}: {values.quote(urls.without_secrets(url))}")
     return url
 
 

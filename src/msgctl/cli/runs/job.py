@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgctl.cli.runs.tracking import poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
-from msgctl.config import profiles
+from msgctl.config import profiles, urls
 from msgctl.credits import CREDIT
 from msgctl.errors import (
     STORE_ERRORS,
@@ -330,7 +330,7 @@ def check_account(context: Context, job: Job) -> None:
             "Set them again, or choose a profile of the same account with -p.",
             reason="no_credentials",
         )
-    is_given = base_url and client and key and profiles.account(base_url, client) == job.account
+    is_given = base_url and client and key and urls.account(base_url, client) == job.account
     if not (is_named or is_given or is_environment):
         context.use_profile(job.profile)
     profile = context.profile
