@@ -1,14 +1,17 @@
 """Break the code in 400 places, one at a time, and count in how many of them a test fails.
 
-    python tests/mutation/sample.py [--seed N] [--number N] [--folder FOLDER] [--modules ...] [--tests ...] [--least P]
+    python tests/mutation/sample.py [--seed TEXT] [--number N] [--folder FOLDER] [--processes N] [--modules ...]
+        [--tests ...] [--least P]
 
 Each package and each module of its own gets the same share of the places. The exit code is 1 if the tests detect fewer
 than P percent of the changes.
 
-First all tests run once, to record which test reaches which statement. Then each mutant runs in a fork of this process.
-The fork replaces the code of one function and runs tests that reach the statement. Tests that take different paths
-through the module come first, the fastest first. FOLDER contains a copy of the source and all verdicts; a run with the
-same FOLDER continues. harmless.txt lists mutants that no test needs to find, with the reason.
+The processes share the tests and the mutants; each has its own copy of the source and its own PostgreSQL server. First
+all tests run once, to record which test reaches which statement. Then each mutant runs in a fork of its process. The
+fork replaces the code of one function and runs tests that reach the statement, and stops at the first that fails. Tests
+that take different paths through the module come first, the fastest first. FOLDER contains the copies of the source and
+all verdicts; a run with the same FOLDER continues. harmless.txt lists mutants that no test needs to find, with the
+reason.
 Constants of modules and classes, and sentences, which golden files contain, are not changed.
 """
 
@@ -23,6 +26,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -34,6 +38,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -51,6 +56,8 @@ MAX_SECONDS = 20.0
 """Seconds of tests that run for a mutant. More tests would take several minutes."""
 PATIENCE = 20.0
 """Additional seconds that a test may take with a mutant. A mutant that takes longer is detected as endless."""
+MEASURING = 3600.0
+"""Seconds to wait until the other processes have run their share of all tests."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -224,10 +231,12 @@ def clear_caches(modules: Iterable[str]) -> None:
 
 
 class Runner:
-    """A pytest plugin that runs each mutant's tests instead of all tests."""
+    """A pytest plugin of one process that runs the tests of its mutants instead of all tests."""
 
-    def __init__(self, folder: Path, sample: list[Mutant], modules: list[str]) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, part: int, measured: Barrier, sample: list[Mutant], modules: list[str]) -> None:
+        self._folder = folder / str(part)
+        self._part = part
+        self._measured = measured
         self._sample = sample
         self._modules = modules
         self._has_failed = False
@@ -244,9 +253,13 @@ class Runner:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._start_servers(session.items)
+        processes = self._measured.parties
         if not (self._folder / "tests.json").exists():
-            self._measure(session.items)
-        tests: dict[str, tuple[float, list[str]]] = json.loads((self._folder / "tests.json").read_text())
+            self._measure(session.items[self._part :: processes])
+        self._measured.wait(MEASURING)
+        tests: dict[str, tuple[float, list[str]]] = {}
+        for part in range(processes):
+            tests |= json.loads((self._folder.parent / str(part) / "tests.json").read_text())
         ways: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for name, (_, lines) in tests.items():
             by_module: dict[str, set[str]] = defaultdict(set)
@@ -258,15 +271,14 @@ class Runner:
         items = {item.nodeid: item for item in session.items}
         gc.collect()
         gc.freeze()
-        verdicts = self._folder / "verdicts.jsonl"
-        known = {json.loads(line)[0] for line in verdicts.read_text().splitlines()} if verdicts.exists() else set()
-        for mutant in [self._sample[0].unchanged(), *self._sample]:
+        known = verdicts_in(self._folder)
+        for mutant in [self._sample[0].unchanged(), *self._sample[self._part :: processes]]:
             if mutant.name in known:
                 continue
             chosen = choose(mutant, ways, seconds)
             begun = time.monotonic()
             verdict = self._try(mutant, [(items[name], seconds[name]) for name in chosen if name in items])
-            with verdicts.open("a") as file:
+            with (self._folder / "verdicts.jsonl").open("a") as file:
                 file.write(json.dumps([mutant.name, verdict, len(chosen), round(time.monotonic() - begun, 2)]) + "\n")
         return True
 
@@ -377,7 +389,7 @@ def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: 
     return chosen
 
 
-def sample_of(places: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
+def sample_of(places: Sequence[Mutant], number: int, seed: str) -> list[Mutant]:
     """Return a random sample that takes one place of each room in turn: a package or module of ``msgctl``."""
     rooms: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in places:
@@ -394,41 +406,78 @@ def known_harmless() -> dict[str, str]:
     return {name.rstrip(): reason for name, _, reason in lines}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--number", type=int, default=400)
-    parser.add_argument("--folder", type=Path, default=Path("mutants"))
-    parser.add_argument("--modules", nargs="+", default=MODULES, help="patterns below src/msgctl")
-    parser.add_argument("--tests", nargs="+", default=FOLDERS, help="folders of tests")
-    parser.add_argument("--least", type=int, default=0, metavar="P", help="percent of the mutants to detect")
-    given = parser.parse_args()
-    folder = given.folder.absolute()
-    source = folder / "src"
-    if not source.exists():
-        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+def verdicts_in(folder: Path) -> dict[str, str]:
+    """Return the verdicts of one process by the name of the mutant."""
+    file = folder / "verdicts.jsonl"
+    if not file.exists():
+        return {}
+    return {name: verdict for name, verdict, *_ in map(json.loads, file.read_text().splitlines())}
+
+
+def work(
+    folder: Path, part: int, measured: Barrier, sample: list[Mutant], modules: list[str], tests: list[str]
+) -> None:
+    """Run one process's share of the tests and mutants with its copy of the source."""
+    source = folder / str(part) / "src"
     sys.path.insert(0, str(source))
     os.environ["PYTHONPATH"] = str(source)
-    paths = [path for pattern in given.modules for path in sorted((source / "msgctl").glob(pattern))]
-    every = [mutant for path in paths for mutant in mutants(source, path)]
-    sample = sample_of(every, given.number, given.seed)
-    modules = sorted({mutant.module for mutant in every} | set(STARTED_BY.values()))
+    with (folder / str(part) / "log").open("a") as log:
+        os.dup2(log.fileno(), 1)
     options = ("-n", "0", "-q", "-p", "no:cacheprovider", "--tb=no", "-m", "not slow and not process")
-    runner = Runner(folder, sample, modules)
-    pytest.main([*options, *(str(TESTS / name) for name in given.tests)], plugins=[runner])
-    found = {name: verdict for name, verdict, *_ in map(json.loads, (folder / "verdicts.jsonl").open())}
+    runner = Runner(folder, part, measured, sample, modules)
+    sys.exit(pytest.main([*options, *(str(TESTS / name) for name in tests)], plugins=[runner]))
+
+
+def report(sample: Sequence[Mutant], found: dict[str, str]) -> int:
+    """Print the mutants that no test detected, and the number of each verdict. Return how many are missed."""
     harmless = known_harmless()
-    assert found.pop(sample[0].unchanged().name) == "survived", "tests fail without a mutant"
-    verdicts: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for mutant in sample:
         verdict = found[mutant.name]
         if verdict in ("survived", "not executed") and f"{mutant.module}.{mutant.function}: {mutant.text}" in harmless:
             verdict = "harmless"
         if not verdict.startswith("detected"):
             print(f"{verdict}: {mutant.name}")
-        verdicts[verdict.partition(" by ")[0]] += 1
-    print(len(every), "places;", dict(verdicts))
-    missed = verdicts["survived"] + verdicts["not executed"]
+        numbers[verdict.partition(" by ")[0]] += 1
+    print(dict(numbers))
+    return numbers["survived"] + numbers["not executed"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", default="1", help="any text, such as the name of a commit")
+    parser.add_argument("--number", type=int, default=400)
+    parser.add_argument("--folder", type=Path, default=Path("mutants"))
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--modules", nargs="+", default=MODULES, help="patterns below src/msgctl")
+    parser.add_argument("--tests", nargs="+", default=FOLDERS, help="folders of tests")
+    parser.add_argument("--least", type=int, default=0, metavar="P", help="percent of the mutants to detect")
+    given = parser.parse_args()
+    folders = [given.folder.absolute() / str(part) for part in range(given.processes)]
+    for folder in folders:
+        if not folder.exists():
+            shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    source = folders[0] / "src"
+    paths = [path for pattern in given.modules for path in sorted((source / "msgctl").glob(pattern))]
+    places = [mutant for path in paths for mutant in mutants(source, path)]
+    sample = sample_of(places, given.number, given.seed)
+    modules = sorted({mutant.module for mutant in places} | set(STARTED_BY.values()))
+    fork = multiprocessing.get_context("fork")
+    measured = fork.Barrier(given.processes)
+    workers = [
+        fork.Process(target=work, args=(given.folder.absolute(), part, measured, sample, modules, given.tests))
+        for part in range(given.processes)
+    ]
+    for worker in workers:
+        worker.start()
+    found: dict[str, str] = {}
+    for worker, folder in zip(workers, folders, strict=True):
+        worker.join()
+        verdicts = verdicts_in(folder)
+        assert verdicts.get(sample[0].unchanged().name) == "survived", f"tests fail without a mutant: {folder / 'log'}"
+        found |= verdicts
+    print(f"{len(sample)} of {len(places)} places")
+    missed = report(sample, found)
     sys.exit(missed * 100 > len(sample) * (100 - given.least))
 
 
