@@ -148,9 +148,7 @@ ADD = "profile", "add", "new", "--base-url", "https://service.example/api/v1", "
 @each_signal
 def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> None:
     before = config_file().read_bytes()
-    with Terminal(
-        "profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20
-    ) as tty:
+    with Terminal(*ADD, columns=20) as tty:
         assert tty.read_until(b"Key: $")
         tty.process.send_signal(number)
         assert tty.end() == 130
@@ -161,9 +159,7 @@ def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> Non
 @in_a_terminal
 def test_ctrl_z_is_ignored_while_a_key_is_typed() -> None:
     """A shell would turn the echo on again after Ctrl-Z."""
-    with Terminal(
-        "profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20
-    ) as tty:
+    with Terminal(*ADD, columns=20) as tty:
         assert tty.read_until(b"Key: $")
         status = Path(f"/proc/{tty.process.pid}/status").read_text(encoding="ascii")
         (ignored,) = re.findall("SigIgn:\\s*([0-9a-f]+)", status)

@@ -10,14 +10,21 @@ import pytest
 
 from msgctl.errors import UsageError
 from msgctl.testing import Sandbox, sandbox
-from support.tool import Outcome, Tool, process
+from support.tool import Outcome, Tool
 
 PHONE = "573001234567"
 
 
+def run(served: Sandbox, *arguments: str) -> Outcome:
+    """Run a command line with the variables of a sandbox."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in served.variables.items():
+            patch.setenv(name, value)
+        return Tool()(*arguments)
+
+
 def send(served: Sandbox, *options: str) -> Outcome:
-    """Send an SMS as a separate program with the variables of a sandbox."""
-    return process("sms", "send", PHONE, "-m", "Hola", *options, env={**served.variables})
+    return run(served, "sms", "send", PHONE, "-m", "Hola", *options)
 
 
 def test_a_program_uses_the_account_and_the_faults_of_the_sandbox() -> None:
@@ -35,8 +42,7 @@ def test_a_program_uses_the_account_and_the_faults_of_the_sandbox() -> None:
 def test_a_wait_returns_each_message_once() -> None:
     with sandbox() as served:
         send(served)
-        code = ("2fa", "send-sms", PHONE, "--app-name", "Shop")
-        assert process(*code, env={**served.variables}).code == 0
+        assert run(served, "2fa", "send-sms", PHONE, "--app-name", "Shop").code == 0
         first, second = served.wait(PHONE), served.wait(PHONE)
         assert (first["text"], first["code"]) == ("Hola", None)
         assert second["code"] is not None
@@ -64,18 +70,16 @@ def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothin
         assert (len(served.inbox()), len(other.inbox())) == (0, 1)
 
 
-def test_an_inbox_with_many_messages_lists_the_newest_thousand(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inbox_with_many_messages_lists_the_newest_thousand() -> None:
     with sandbox(credits=50_000) as served:
-        for name, value in served.variables.items():
-            monkeypatch.setenv(name, value)
         phones = [f"57300123{number:04d}" for number in range(4, 2_004)]
         for text in ("x" * 1_500, "y" * 1_500):
-            assert tool("sms", "send", ",".join(phones), "-m", text).code == 0
+            assert run(served, "sms", "send", ",".join(phones), "-m", text).code == 0
         assert len(served.inbox()) == 4_000, "more than a response of the service may have"
-        done = tool("sandbox", "inbox", "-o", "csv", "--no-header")
+        done = run(served, "sandbox", "inbox", "-o", "csv", "--no-header")
         assert [line.split(",")[2] for line in done.out.splitlines()] == phones[1_000:]
         assert "The newest 1,000 of 4,000 messages" in done.err
-        assert len(tool("sandbox", "inbox", "--limit", "4000", "--json").document) == 4_000
+        assert len(run(served, "sandbox", "inbox", "--limit", "4000", "--json").document) == 4_000
 
 
 @pytest.mark.parametrize("options", [{"fault": "none"}, {"clock": "later"}, {"credits": -1}, {"responses": "other"}])
