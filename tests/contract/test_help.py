@@ -67,7 +67,7 @@ def test_every_page_fits_and_has_all_help_and_examples(
             assert words(shown) in words(re.sub("[│─╭╮╰╯]", "", text)), (node.path, shown)
 
 
-def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
+def test_every_option_is_in_its_panel_the_global_ones_last_and_the_fields_are_listed(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -85,6 +85,8 @@ def test_every_option_that_applies_is_in_its_panel_and_global_options_are_last(
         if node.facts.in_bulk:
             titles = [name for name in texts if name not in ("Arguments", "Options")]
             assert titles == [name for name in BULK if name in titles], node.path
+        columns = words(f"Columns: {','.join(node.facts.columns)}.")
+        assert (columns in words(re.sub("[│╭╮╰╯]", "", text))) == bool(node.facts.columns), node.path
 
 
 def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -> None:
@@ -102,12 +104,6 @@ def test_the_page_of_a_group_shows_its_commands_first_and_the_global_options_las
         if node.is_group:
             titles = list(panels(page(tool, node)))
             assert (titles[0], titles[-1]) == ("Commands", "Global options"), node.path
-
-
-def test_the_page_of_a_command_lists_its_fields(tool: Tool) -> None:
-    for node in COMMANDS:
-        text = words(re.sub("[│╭╮╰╯]", "", page(tool, node)))
-        assert (words(f"Columns: {','.join(node.facts.columns)}.") in text) == bool(node.facts.columns), node.path
 
 
 @pytest.mark.parametrize("columns", [1, 4])

@@ -20,7 +20,13 @@ from support.programs import program
 from support.tree import NODES, Node
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
+
+
+def pages() -> dict[str, str]:
+    return {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
+
+
+PAGES = pages()
 
 
 def plain(roff: str) -> str:
@@ -49,7 +55,7 @@ def examples(name: str) -> Iterator[str]:
 
 def test_the_directory_contains_the_pages_of_the_command_tree() -> None:
     kept = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "man").iterdir()}
-    assert kept == PAGES, "write them again with: python -m msgctl.reference"
+    assert kept == pages(), "write them again with: python -m msgctl.reference"
 
 
 def test_every_command_and_option_is_on_its_page() -> None:

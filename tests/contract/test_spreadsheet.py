@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tracemalloc
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,15 @@ def sheet(path: Path) -> str:
         return archive.read("xl/worksheets/sheet1.xml").decode()
 
 
+def form(path: Path, cell: str) -> str:
+    """Return the number format of a cell."""
+    with zipfile.ZipFile(path) as archive:
+        styles = archive.read("xl/styles.xml").decode()
+    (style,) = re.findall(rf'r="{cell}" s="(\d+)"', sheet(path))
+    number = re.findall(r'<xf numFmtId="(\d+)"', styles.partition("<cellXfs")[2])[int(style)]
+    return dict(re.findall(r'numFmtId="(\d+)" formatCode="(.*?)"', styles))[number]
+
+
 def saved(path: Path, *texts: str) -> Path:
     """Write a file with these texts in one column."""
     assert spreadsheet.save(path, ("name",), ({"name": text} for text in texts)) == len(texts)
@@ -61,6 +71,7 @@ def test_a_workbook_has_text_numbers_and_times(book: Path) -> None:
         "1900-01-01",
         "2026-12-01",
     ]
+    assert [form(book, cell) for cell in ("F2", "G2", "H2")] == ["yyyy-mm-dd", *["yyyy-mm-dd hh:mm:ss"] * 2]
     assert second[:5] == [3, "003", "", 1.5, "two; parts,\nand lines\\x1b"]
 
 

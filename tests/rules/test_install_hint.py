@@ -15,7 +15,7 @@ from msgctl.errors import install_hint
     [
         (None, "{python} -m pip install 'psycopg[binary]>=3.2.11'"),
         ("pipx_metadata.json", "pipx inject msgctl 'psycopg[binary]>=3.2.11'"),
-        ("uv-receipt.toml", "uv tool install --with 'psycopg[binary]>=3.2.11' "),
+        ("uv-receipt.toml", "uv tool install --with 'psycopg[binary]>=3.2.11' https://git.example/msgctl"),
     ],
 )
 def test_the_hint_for_a_missing_library_names_it_and_this_installation(
@@ -26,6 +26,10 @@ def test_the_hint_for_a_missing_library_names_it_and_this_installation(
     if file:
         (environment / file).touch()
     monkeypatch.setattr(sys, "prefix", str(environment))
+    installed = tmp_path / "msgctl-1.dist-info"
+    installed.mkdir()
+    (installed / "direct_url.json").write_text('{"url": "https://git.example/msgctl"}')
+    monkeypatch.syspath_prepend(tmp_path)
     hint = install_hint("psycopg[binary]>=3.2.11")
     assert command.format(python=sys.executable) in hint
     assert not hint.endswith(" msgctl")

@@ -1,4 +1,4 @@
-"""The final state of the progress of a job on the screen."""
+"""The progress of a job on the screen."""
 
 from __future__ import annotations
 
@@ -18,4 +18,21 @@ def test_the_last_line_is_not_filled_to_the_edge(columns: int, monkeypatch: pyte
     job.show(355, 3000, [("accepted", 355), ("refused", 0), ("unknown", 0), ("credits", 355)])
     last = job.console.render_lines(job.get_renderable(), pad=False)[-1]
     assert sum(segment.cell_length for segment in last) <= columns - 2
+    job.stop()
+
+
+@pytest.mark.parametrize(
+    ("of", "seconds", "pace"), [(30_000, 13, "7.7/s  1:03:03 left"), (1_000, 5, "20/s  0:05 left"), (1_000, 0, "1,000")]
+)
+def test_the_rate_and_the_remaining_time_are_shown(
+    of: int, seconds: int, pace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    now = 0.0
+    job = JobProgress(io.StringIO(), color=False, monotonic=lambda: now)
+    for done in range(0, 1_000, 100):
+        job.show(done, of, [("accepted", done)])
+        now += seconds
+    line = job.console.render_lines(job.get_renderable(), pad=False)[0]
+    assert "".join(segment.text for segment in line).rstrip().endswith(pace)
     job.stop()

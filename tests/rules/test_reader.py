@@ -140,6 +140,8 @@ def test_a_heading_is_or_contains_a_word_for_phones() -> None:
         "Téléphone portable",
         "Handynummer",
         "Telemóvel",
+        "phonenumber",
+        "numerocelular",
     )
     parts = ("Celular 1", "Teléfono fijo", "telefonoCliente", "Phone 1 - Value", "Celular codeudor", "smartphone")
     others = ("Contacto", "Cancelado", "Telegrama", "Excel", "Motel", "Número", "", "2026")
