@@ -88,7 +88,8 @@ def remove_what_is_made(name: str, home: Path) -> None:
         (home / "state/msgctl/sandbox.sqlite3").unlink()
 
 
-def test_the_description_is_complete() -> None:
+def test_the_description_is_complete(tool: Tool) -> None:
+    assert tool("commands", "--json").document == DESCRIPTION
     assert list(DESCRIPTION) == ["version", "exit_codes", "reasons", "global_options", "commands"]
     for command in ALL.values():
         assert list(command) == (

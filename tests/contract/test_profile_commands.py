@@ -51,6 +51,7 @@ def test_an_invalid_client_is_refused(tool: Tool) -> None:
     for client in ("", "x", "-5", "1.5", "٣", str(2**63)):
         tool("profile", "add", "main", "--base-url", URL, "--client", client, "--key-stdin", stdin=KEY).refused(2)
     assert not config_file().exists()
+    assert tool("profile", "add", "main", "--base-url", URL, "--client", "0", "--key-stdin", stdin=KEY).code == 0
 
 
 def test_no_option_takes_the_key(tool: Tool) -> None:

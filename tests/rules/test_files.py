@@ -152,3 +152,10 @@ def test_the_error_without_a_home_directory_suggests_a_variable(monkeypatch: pyt
         with pytest.raises(ConfigurationError, match="no home directory") as raised:
             path()
         assert f"Set {variable}" in (raised.value.hint or "")
+
+
+def test_a_database_is_deleted_with_all_files_beside_it(file: Path) -> None:
+    for suffix in ("-wal", "-shm", "-journal", "-owners"):
+        file.with_name(file.name + suffix).touch()
+    files.delete_database(file)
+    assert [*file.parent.iterdir()] == []

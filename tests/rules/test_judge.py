@@ -149,6 +149,7 @@ def test_a_refusal_of_the_profile_does_not_outvote_an_acceptance() -> None:
 def test_sent_is_reached_by_a_word_for_sent_and_by_a_delivery() -> None:
     assert all(reaches(state, "sent", words.NO_WORDS) for state in ("Enviado", "Message sent", "Leído"))
     assert not any(reaches(state, "sent", words.NO_WORDS) for state in ("En cola", "No enviado"))
+    assert reaches("En\u00advia\u200bdo\u2060", "sent", words.NO_WORDS)
     assert not reaches("Enviado", "delivered", words.NO_WORDS)
 
 

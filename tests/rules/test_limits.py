@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from msgctl.credits import CREDIT
 from msgctl.jobs.ending import counts
-from msgctl.jobs.limits import MAX_WAITS, Backoff, Budget, FailureCounter
+from msgctl.jobs.limits import CATCH_UP, MAX_WAITS, Backoff, Budget, FailureCounter, RateLimiter
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.results import Charges, Intent
@@ -101,6 +103,13 @@ def test_waits_become_longer_until_a_message_is_accepted() -> None:
     waits.accepted()
     assert not waits.turned_away(now, now + 0.1, None)
     assert waits.delay(now + 0.1) <= 1.05
+
+
+def test_a_rate_catches_up_with_at_most_a_short_delay() -> None:
+    limiter = RateLimiter(2)
+    for now in (100.0, 200.0):
+        limiter.sent(2, now)
+        assert limiter.delay(now) == pytest.approx(1 - CATCH_UP)
 
 
 def test_a_wait_of_more_than_ten_minutes_pauses_the_job() -> None:

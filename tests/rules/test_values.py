@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgctl import operations, values
 from msgctl.config.urls import account
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.text import in_seconds
 
 TODAY = date(2026, 9, 21)
 VOICE = operations.SEND_CALL.field("voice")
@@ -132,3 +133,7 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
     for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
         with pytest.raises(ConfigurationError):
             values.zone_of(name)
+
+
+def test_a_time_has_its_unit() -> None:
+    assert [in_seconds(1), in_seconds(0.25)] == ["1 second", "0.25 seconds"]

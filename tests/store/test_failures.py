@@ -522,6 +522,9 @@ def test_only_a_sender_that_is_silent_loses_its_locks(postgres: Cluster) -> None
         sending.finish("paused")
         limits.append(store.db.value("SHOW idle_session_timeout"))
         assert limits == ["0", "45s", "45s", "0"]
+    with closing(open_store(postgres.url(), timeout=60)) as store:
+        take(store, number)
+        assert store.db.value("SHOW idle_session_timeout") == "70s", "a statement may take a minute"
 
 
 def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[], Store]) -> None:
