@@ -460,10 +460,13 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=0, metavar="P", help="percent of the mutants to detect")
     given = parser.parse_args()
     folders = [given.folder.absolute() / str(part) for part in range(given.processes)]
+    source = given.folder.absolute() / "src"
+    if not source.exists():
+        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in folders:
-        if not folder.exists():
-            shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    source = folders[0] / "src"
+        # A run that was stopped may have left a mutant in its copy.
+        shutil.rmtree(folder / "src", ignore_errors=True)
+        shutil.copytree(source, folder / "src")
     paths = [path for pattern in given.modules for path in sorted((source / "msgctl").glob(pattern))]
     places = [mutant for path in paths for mutant in mutants(source, path)]
     sample = sample_of(places, given.number, given.seed)
