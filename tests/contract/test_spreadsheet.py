@@ -48,7 +48,8 @@ def form(path: Path, cell: str) -> str:
         styles = archive.read("xl/styles.xml").decode()
     (style,) = re.findall(rf'r="{cell}" s="(\d+)"', sheet(path))
     number = re.findall(r'<xf numFmtId="(\d+)"', styles.partition("<cellXfs")[2])[int(style)]
-    return dict(re.findall(r'numFmtId="(\d+)" formatCode="(.*?)"', styles))[number]
+    (code,) = re.findall(rf'numFmtId="{number}" formatCode="(.*?)"', styles)
+    return str(code)
 
 
 def saved(path: Path, *texts: str) -> Path:
