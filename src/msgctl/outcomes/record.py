@@ -54,11 +54,7 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
         return _listed(record, document, limit)
     if record.shape is not Shape.DISPATCH:
         return limit(_single(operation, document))
-    outer: dict[str, Any] = {}
-    data = document
-    if isinstance(document, dict):
-        outer = {**document}
-        data = outer.pop("data", None)
+    outer, data = _around_data(document)
     own, other = "status", "state"
     if any(field.name == "state" for field in record.entries):
         own, other = other, own
@@ -131,9 +127,16 @@ def text_to_store(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
 
 
+def _around_data(document: Any) -> tuple[dict[str, Any], Any]:
+    """Return the fields beside ``data``, and ``data``, which may be the whole document."""
+    if not isinstance(document, dict):
+        return {}, document
+    outer = {**document}
+    return outer, outer.pop("data", None)
+
+
 def _listed(record: Record, document: Any, limit: _Limit) -> Object:
-    outer = {**document} if isinstance(document, dict) else {}
-    data = outer.pop("data", None) if isinstance(document, dict) else document
+    outer, data = _around_data(document)
     if not isinstance(data, (list, dict)):
         raise _no_record(record, document)
     return {**limit(outer), "data": [limit(entry) for entry in entries_of(_whole(data, MAX_LISTED), (), MAX_LISTED)]}
