@@ -109,7 +109,7 @@ def changed(node: ast.AST) -> ast.AST | None:
             return new.operand
         case ast.If() | ast.While() | ast.IfExp():
             new.test = ast.copy_location(ast.UnaryOp(ast.Not(), new.test), new.test)
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
             new.value = ast.copy_location(ast.Constant(None), node)
         case ast.Constant(value=bool()):
             new.value = not new.value
@@ -140,9 +140,20 @@ class Changer(ast.NodeTransformer):
             self._statement = node.lineno
         new = self._change(node)
         if new is None:
-            new = self.generic_visit(node)
+            new = self._inside(node)
         self._statement = outer
         return new
+
+    def _inside(self, node: ast.AST) -> ast.AST:
+        """Visit the parts of a node, but not the words of a sentence between the values in it."""
+        if isinstance(node, ast.JoinedStr) and any(
+            isinstance(part, ast.Constant) and " " in str(part.value) for part in node.values
+        ):
+            for part in node.values:
+                if isinstance(part, ast.FormattedValue):
+                    part.value = self.visit(part.value)
+            return node
+        return self.generic_visit(node)
 
     def _change(self, node: ast.AST) -> ast.AST | None:
         new = changed(node)
