@@ -128,6 +128,7 @@ def test_an_interrupted_send_is_reported_and_recorded_as_unknown(world: Service,
     error = json.loads(stderr_text)
     assert (code, error["kind"], error["exit_code"]) == (130, "interrupted", 130)
     assert "may have been carried out" in error["message"]
+    assert [recipient["outcome"] for recipient in error["recipients"]] == ["unknown"]
     assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from msgctl.errors import UsageError
 from msgctl.testing import Sandbox, sandbox
+from support import PATIENCE
 from support.tool import Outcome, Tool
 
 PHONE = "573001234567"
@@ -34,7 +36,7 @@ def test_a_program_uses_the_account_and_the_faults_of_the_sandbox() -> None:
         assert send(served, "--json").error["reason"] == "refused", "the credits are spent"
         served.fault("503:next=1", "delay=0.01")
         assert send(served, "--json").error["http_status"] == 503
-        served.fault()
+        served.fault("clear")
         assert [message["phone"] for message in served.inbox(phone=PHONE)] == [PHONE, PHONE]
         assert served.inbox(phone="573009999999") == []
 
@@ -49,6 +51,13 @@ def test_a_wait_returns_each_message_once() -> None:
         assert second["code"] in second["text"]
         with pytest.raises(TimeoutError, match=PHONE):
             served.wait(PHONE, timeout=0.1)
+
+
+def test_a_wait_ends_when_the_message_arrives() -> None:
+    with sandbox() as served, ThreadPoolExecutor() as pool:
+        waiting = pool.submit(served.wait, PHONE, timeout=PATIENCE)
+        send(served)
+        assert waiting.result(PATIENCE)["text"] == "Hola"
 
 
 def test_the_clock_moves_states() -> None:
