@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from msgctl.cli.runs import bulk, due
+from msgctl.store import jobs
 from msgctl.store.batches import INTENT_LIFE, Sending
 from msgctl.store.results import Intent
 from msgctl.store.store import boot_time
@@ -19,7 +20,7 @@ from support.postgres import Cluster
 FAULTS = {
     "a job that is found more than 12 hours": (due, "MAX_LATE", float("inf")),
     "a job that is found 12 hours after": (due, "MAX_LATE", 12 * 3600 - 1),
-    "the same command after its time": (bulk.Bulk, "_namesake", lambda *_: None),
+    "the same command after its time": (jobs, "named", lambda *_: None),
     "a time in the past": (bulk.Bulk, "_check_time", lambda _: None),
     "a canary that was killed in its first run": (bulk, "canary_left", lambda *_: None),
 }
