@@ -141,17 +141,16 @@ class Lines:
         return line
 
 
-def csv_records(lines: Lines, header_of: Callable[[Sequence[Record]], Sequence[str]]) -> Iterator[Record]:
+def csv_records(lines: Lines, header_rank: Callable[[Sequence[Record]], tuple[int, ...]]) -> Iterator[Record]:
     """Read CSV.
 
-    The delimiter is that of a first line such as ``sep=;``. Otherwise, it is chosen by the header that ``header_of``
-    finds in the first lines: no stray quotes, then the most cells.
+    The delimiter is that of a first line such as ``sep=;``. Otherwise, it is the one whose first lines have the highest
+    ``header_rank``.
     """
 
-    def rank(delimiter: str) -> tuple[bool, int]:
+    def rank(delimiter: str) -> tuple[int, ...]:
         rows = [[unmarked(cell).strip() for cell in row] for row in csv.reader(lines.head, delimiter=delimiter)]
-        header = header_of([*enumerate(rows, 1)])
-        return '"' not in "".join(header), sum(map(bool, header))
+        return header_rank([*enumerate(rows, 1)])
 
     rest = iter(lines)
     if separator := _SEPARATOR.fullmatch(lines.head[0]):
@@ -189,8 +188,11 @@ def unmarked(cell: str) -> str:
     return cell
 
 
-def json_records(lines: Lines) -> Iterator[Record]:
-    """Read one object per line, with all digits of its numbers. The columns are the fields of the first object."""
+def json_records(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[Record]:
+    """Read one object per line, with all digits of its numbers. The columns are the fields of the first object.
+
+    An object that has text only in other fields, or in another field that ``is_needed``, is a fault.
+    """
     names: list[str] | None = None
     for line in lines:
         lines.size = 0
@@ -203,10 +205,16 @@ def json_records(lines: Lines) -> Iterator[Record]:
         if names is None:
             names = [*fields]
             yield lines.begin, names
+        cells = [_json_text(fields.get(name)) for name in names]
+        others = [name for name in fields if name not in names and _json_text(fields[name]).strip()]
+        if any(cell.strip() for cell in cells):
+            others = [*filter(is_needed, others)]
         if fields.repeated:
             yield lines.begin, f"the field {quote(fields.repeated)} occurs twice"
+        elif others:
+            yield lines.begin, f"the field {quote(others[0])} is not in the first object"
         else:
-            yield lines.begin, [_json_text(fields.get(name)) for name in names]
+            yield lines.begin, cells
 
 
 class _Object(dict[str, Any]):

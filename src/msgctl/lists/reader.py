@@ -75,19 +75,23 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
     if first.startswith(("{", "[")):
         if reading.header_row is not None:
             raise FileError(f"{name} is JSON Lines, which has no header", "Omit --header-row.")
-        records = formats.json_records(lines)
+        is_needed = header.has_phone_word if reading.leaves_out else (lambda _: False)
+        records = formats.json_records(lines, is_needed)
         line, names = next(records)
         if isinstance(names, str):
             hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
             raise NoTableError(f"Line {line} of {name}: {names}", hint)
         return Recipients(name, "", None, names, records, reading)
 
-    def header_of(rows: Sequence[Record]) -> Sequence[str]:
+    def rank(rows: Sequence[Record]) -> tuple[int, ...]:
+        """Return how good a header is: no stray quotes, a word for phones, then the most cells."""
         rows = [record for record in rows if has_text(record)]
         place = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
-        return rows[place][1] if rows else ()
+        cells = rows[place][1] if rows else ()
+        words = max((header.is_phone_word(cell) + header.has_phone_word(cell) for cell in cells), default=0)
+        return '"' not in "".join(cells), words, sum(map(bool, cells))
 
-    return below_header(formats.csv_records(lines, header_of), name, "", reading)
+    return below_header(formats.csv_records(lines, rank), name, "", reading)
 
 
 def _listed_numbers(lines: formats.Lines) -> Iterator[Record]:

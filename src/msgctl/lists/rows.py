@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.jsontext import Number
+from msgctl.lists.formats import Nested
 from msgctl.phones import InvalidPhoneError
 from msgctl.text import normalized, shorten
 
@@ -148,7 +149,8 @@ class PhoneCells:
         needs_country = not numbers and self.without_country > before
         self.without_country = before + needs_country
         yield from (Row(line, number, tuple(cells)) for number in numbers)
-        if fault is not None and not numbers:
+        has_unread = any(isinstance(cells[index], Nested) for index in columns)
+        if fault is not None and (has_unread or not numbers):
             yield fault
 
     def numbers(self, text: str) -> list[str]:

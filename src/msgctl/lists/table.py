@@ -139,7 +139,10 @@ class Recipients:
         if self._phones is None or (choice.indexes and not choice.is_only_a_part):
             return
         (own,) = choice.indexes or (None,)
-        if own is not None and not self._firsts.keys() - {own}:
+        others = self._firsts.keys() - {own}
+        if self._phones.country is None:
+            others |= self._likely.keys() - {own}
+        if own is not None and not others:
             return
         doubt = choice.doubt
         if own is not None:
@@ -170,7 +173,10 @@ class Recipients:
         """Return a line for each column that has phones, with the option that chooses it."""
         sheet = f"--sheet {shlex.quote(self.source.sheet)} " if self.source.sheet else ""
         lines = []
-        for index, (phone, line) in sorted((self._firsts or self._likely).items())[:MAX_LISTED]:
+        first = self._firsts or self._likely
+        if self._phones is not None and self._phones.country is None:
+            first = self._likely | self._firsts
+        for index, (phone, line) in sorted(first.items())[:MAX_LISTED]:
             name = header.shown(self.columns[index]) if index < len(self.columns) else ""
             if name:
                 option = f"{sheet}--phone-column {shlex.quote(name)}"
