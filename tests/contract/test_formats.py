@@ -102,7 +102,7 @@ def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service,
     assert cells == [["sms"], ["one\ntwo\r\nthree\u2028\\x0b\n"]]
     shown = tool(*SMS, "-o", "csv", "--fields", "sms", terminal=True).out
     assert shown == 'sms\n"one\ntwo\nthree\\u2028\\x0b\n"\n'
-    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
+    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\u2028\\x0b\\n\n"
 
 
 def test_jsonl_keeps_each_type_and_digit(service: Service, tool: Tool) -> None:

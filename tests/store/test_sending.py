@@ -22,10 +22,11 @@ from msgctl.credits import as_credits, millionths
 from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
+from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
-from msgctl.store import history, jobs, owners, people, recipients, results
+from msgctl.store import history, jobs, owners, people, recipients, removal, results
 from msgctl.store.batches import INTENT_LIFE, LostJobError
 from msgctl.store.database import Row
 from msgctl.store.queue import MAX_PAGE, OPTED_OUT, Limits
@@ -591,3 +592,35 @@ def test_a_job_pauses_after_an_unexpected_error_of_the_store(location: str, tmp_
         store.db.begin = fail  # type: ignore[method-assign]
         after = send(store, job, arrivals)
         assert (after.state, after.unknown, "ZeroDivisionError" in after.ending) == ("paused", 2, True)
+
+
+def test_a_pause_does_not_take_back_a_cancel_whose_process_died(store: Store) -> None:
+    job = published(store, [ANA])
+    store.db.change("UPDATE job SET stopping = 'cancelled', owner = 12345 WHERE number = ?", (job.number,))
+    assert owners.ask_to_stop(store, job.number, "paused").state == "cancelled"
+    with pytest.raises(UsageError, match="was cancelled"):
+        owners.take(store, job.number)
+
+
+def test_a_scheduled_job_stays_scheduled_after_a_resend(store: Store) -> None:
+    job, _ = jobs.publish(store, imported(store, [ANA, LUIS]), state="scheduled", digest=b"", due=1)
+    sending = owners.take(store, job.number, state="scheduled")
+    record(sending, intend(sending, size=1), {ANA: "refused"})
+    sending.finish("scheduled", due=1)
+    assert owners.resend(store, job.number, ["refused"]) == 1
+    resent = jobs.get(store, job.number)
+    assert resent.state == "scheduled"
+    sending = owners.take(store, job.number, state="scheduled")
+    record(sending, intend(sending, size=1))
+    after = sending.finish(state_after(sending.job, Ending.of(Why.COMPLETE)), due=1)
+    assert (after.state, after.accepted, after.pending) == ("scheduled", 1, 1)
+
+
+def test_an_import_that_another_process_discards_cannot_be_published(store: Store) -> None:
+    number = imported(store, [ANA, LUIS])
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))  # its lock is lost
+    store.db.change("UPDATE job SET removed = 1 WHERE number = ?", (number,))  # and another process tidies up
+    with pytest.raises(StoreNotReachedError, match="during the import"):
+        jobs.publish(store, number, state="active", digest=b"")
+    removal.tidy(store)
+    assert store.db.value("SELECT count(*) FROM recipient") == 0

@@ -177,15 +177,15 @@ class Scene:
             self.processes[0].kill()
             self.processes.pop(0).communicate(timeout=PATIENCE)
 
-    @word(r"(the process exits|exit) (\d+)")
-    def exit(self, which: str, code: str) -> None:
+    @word(r"(the process exits|exit) (\d+(?: or \d+)?)")
+    def exit(self, which: str, codes: str) -> None:
         if which != "exit":
             self.settle()
             process = self.processes.pop(0)
             out, err = process.communicate(timeout=PATIENCE)
             self.finish(process.returncode, out.decode(), err.decode())
         self.is_open = False
-        assert self.code == int(code), f"exit {self.code}\n{self.out}\n{self.err}"
+        assert str(self.code) in codes.split(" or "), f"exit {self.code}\n{self.out}\n{self.err}"
 
     def finish(self, code: int, out: str, err: str) -> None:
         """Keep the result of a command for the expectations that follow."""

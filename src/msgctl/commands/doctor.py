@@ -163,7 +163,7 @@ def check_jobs(machine: Machine) -> Finding | None:
     names = ", ".join(clean(job.reference) for job in paused[:MAX_NAMES])
     pending = plural(sum(job.pending for job in paused), "pending recipient")
     found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
-    resume = f"msgctl job resume {clean(paused[0].reference)}"
+    resume = f"msgctl job resume {paused[0].typed}"
     return Finding(found, "warning", f"Continue it: {machine.context.for_profile(resume)}")
 
 

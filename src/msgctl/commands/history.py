@@ -54,9 +54,10 @@ class Period(OptionGroup):
         """Return the beginning of the days and the time after them, in milliseconds since 1970. Raises UsageError."""
         if self.since is not None:
             values.last_day(self.since, self.until, context.today())
+        until = self.until and min(self.until, date.max - timedelta(days=1))
         return {
             "since": None if self.since is None else context.start_of(self.since),
-            "until": None if self.until is None else context.start_of(self.until + timedelta(days=1)),
+            "until": None if until is None else context.start_of(until + timedelta(days=1)),
         }
 
 

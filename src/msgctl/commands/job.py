@@ -28,7 +28,6 @@ from msgctl.cli.shell.parsers import (
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
-from msgctl.jobs.ending import reference
 from msgctl.jobs.limits import canary_left
 from msgctl.jobs.report import (
     COLUMNS,
@@ -357,10 +356,10 @@ def _ended_before(context: Context, day: date) -> list[Job]:
 def _check_removable(job: Job, account: str) -> None:
     """Raise UsageError for a job of another account, or one that is not done or cancelled."""
     if job.account != account:
-        hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {clean(job.reference)}"
+        hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
         if job.profile == profiles.ENVIRONMENT:
             hint = f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
         raise UsageError(f"The job {clean(job.reference)} belongs to another account", hint)
     if job.is_running or job.state not in ENDED:
-        hint = f"Cancel it first: msgctl job cancel {reference(job)}"
+        hint = f"Cancel it first: msgctl job cancel {job.typed}"
         raise UsageError(f"The job {clean(job.reference)} is not finished", hint)

@@ -353,8 +353,7 @@ class _Stream(httpcore.NetworkStream):
         except httpcore.WriteError:
             # The server would read the next request as the rest of this one.
             self._transport.is_broken = True
-            if start == 0:
-                self._transport.sent.clear()
+            if not sum(self._transport.sent):
                 raise
 
     def _send(self, data: bytes, *, is_request: bool) -> None:
@@ -365,7 +364,11 @@ class _Stream(httpcore.NetworkStream):
             self._stream.write(data, timeout=left)
         elif type(connection) is not socket.socket:  # TLS
             sent.append(len(data))
-            self._stream.write(data, timeout=left)
+            try:
+                self._stream.write(data, timeout=left)
+            except httpcore.WriteError:
+                sent.pop()  # a part of a TLS record cannot be read
+                raise
         else:
             try:
                 connection.settimeout(left)

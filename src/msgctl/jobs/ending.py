@@ -6,7 +6,6 @@ The store keeps the `Ending`, so that the same command under the same name repor
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -96,7 +95,8 @@ def state_after(job: Job, ending: Ending) -> str:
         return "done"
     if ending.why is Why.ASKED and job.stopping:
         return job.stopping
-    is_scheduled = job.state == "scheduled" and ending.why in RUN_DUE_CONTINUES
+    # A resend is complete although the job has not reached everybody.
+    is_scheduled = job.state == "scheduled" and ending.why in (*RUN_DUE_CONTINUES, Why.COMPLETE)
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 
 
@@ -164,15 +164,15 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
         return f"{resume} --max-credits N"
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
-        resend = f"msgctl job resend {reference(job)} --only refused"
+        resend = f"msgctl job resend {job.typed} --only refused"
         if is_refused_again:
-            hints.append(f"List refused recipients and the reasons: msgctl job report {reference(job)} --only refused")
+            hints.append(f"List refused recipients and the reasons: msgctl job report {job.typed} --only refused")
         elif has_refused_request:
             hints.append(f"The service refused whole requests, perhaps for one number. Resend one by one: {resend}")
         else:
             hints.append(f"Resend to refused recipients: {resend}")
     if job.unknown:
-        hints.append(f"List recipients with unknown outcome: msgctl job report {reference(job)} --only unknown")
+        hints.append(f"List recipients with unknown outcome: msgctl job report {job.typed} --only unknown")
     return "\n".join(filter(None, hints))
 
 
@@ -184,17 +184,12 @@ def _summary(job: Job) -> str:
     return f"{first}, {others}" if others else first
 
 
-def reference(job: Job) -> str:
-    """Return the name or ID of a job, quoted for a command line."""
-    return job.id if job.name is None or job.name.startswith("-") else shlex.quote(job.name)
-
-
 def resume_hint(job: Job) -> str:
     """Return the hint to resume a job; if its account came from variables, they must be set again."""
     variables = ""
     if job.profile == profiles.ENVIRONMENT:
         variables = f", with {', '.join(profiles.VARIABLES.values())} set"
-    return f"Resume{variables}: msgctl job resume {reference(job)}"
+    return f"Resume{variables}: msgctl job resume {job.typed}"
 
 
 def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
@@ -203,7 +198,7 @@ def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
     ``on_its_way`` means that some accepted messages have no final state, and ``undelivered`` means that some were not
     delivered.
     """
-    name = reference(job)
+    name = job.typed
     if job.is_running:
         return [f"Check it again: msgctl job show {name}"]
     if job.shown_state == "scheduled":

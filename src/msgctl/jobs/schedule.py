@@ -21,6 +21,8 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
 _NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
 _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
+MAX_YEAR = 9000
+"""The last year of --at: the next opening of a window is still a date."""
 MAX_MESSAGES = 1000
 """The highest number of --at-most."""
 COLOMBIA = "America/Bogota"
@@ -159,7 +161,7 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """
     written = " ".join(text.split())
     moment = _named(written, local_zone, now) if ":" in text else None
-    if moment is None:
+    if moment is None or moment.year > MAX_YEAR:
         hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
         raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
     return moment

@@ -30,6 +30,8 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9]
 
 _CONTROLS = {code: escape(chr(code)) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\r\n"}
 
+_CONTROLS_OF_TSV = _CONTROLS | {ord(char): escape(char) for char in "\t\r\n"}
+
 Row = Mapping[str, Any]
 
 
@@ -175,9 +177,15 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.replace("\r\n", "\n").replace("\r", "\n").split("\n")))
 
 
-def tsv_line(row: Iterable[str]) -> str:
-    """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped."""
-    return "\t".join(clean(text.replace("\\", "\\\\")) for text in row) + "\n"
+def tsv_line(row: Iterable[str], *, is_terminal: bool) -> str:
+    """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped.
+
+    In a pipe, so are only the other control characters, as in csv.
+    """
+    cells = [text.replace("\\", "\\\\") for text in row]
+    if is_terminal:
+        return "\t".join(map(clean, cells)) + "\n"
+    return storable("\t".join([cell.translate(_CONTROLS_OF_TSV) for cell in cells])) + "\n"
 
 
 def jsonl_line(columns: Iterable[str], document: Document) -> str:

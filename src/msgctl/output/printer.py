@@ -190,9 +190,8 @@ class Printer:
         if self._format is Format.JSONL:
             self._write(fields.jsonl_line(columns, document) for document in documents)
             return
-        line = fields.tsv_line
-        if self._format is Format.CSV:
-            line = partial(fields.csv_line, is_terminal=self._screen.stream.isatty())
+        as_line = fields.tsv_line if self._format is Format.TSV else fields.csv_line
+        line = partial(as_line, is_terminal=self._screen.stream.isatty())
         lines: Iterator[str] = (line(text_of(document.get(name)) for name in columns) for document in documents)
         if self._header:
             lines = chain([line(columns)], lines)

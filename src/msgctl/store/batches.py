@@ -103,7 +103,7 @@ class Sending:
         return LostJobError(
             f"Another process on {clean(machine or 'another machine')} has taken over the job "
             f"{clean(self.job.reference)}",
-            f"Check it: msgctl job show {clean(self.job.reference)}",
+            f"Check it: msgctl job show {self.job.typed}",
             consequence="this one sends nothing more",
             reason="running_elsewhere",
         )

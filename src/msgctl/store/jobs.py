@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -97,6 +98,11 @@ class Job:
         """How a person refers to it: its name, or else its ID."""
         return self.name or self.id
 
+    @property
+    def typed(self) -> str:
+        """Its name or ID, quoted for a command line, where a name that begins with a hyphen would be an option."""
+        return self.id if self.name is None or self.name.startswith("-") else shlex.quote(self.name)
+
 
 COLUMNS = ", ".join(field.name for field in fields(Job) if field.name != "is_running")
 _VISIBLE = "id IS NOT NULL AND state <> 'importing' AND removed IS NULL"
@@ -159,7 +165,7 @@ def publish(
             changed = db.change(
                 """UPDATE job SET state = ?, digest = ?, name = ?, due = ?, settings = coalesce(?, settings),
                 pending = ?, invalid = ?, duplicate = ?, excluded = ?, owner = NULL, updated = ?
-                WHERE number = ? AND state = 'importing'""",
+                WHERE number = ? AND state = 'importing' AND removed IS NULL""",
                 (state, digest, name, due, settings, *counts, store.now(), number),
             )
             if changed != 1:

@@ -46,7 +46,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         if state == "scheduled" and job.shown_state != "scheduled":
             raise ConditionError(
                 f"Another process has changed the job {clean(job.reference)}: it is {job.shown_state} now",
-                f"Check it: msgctl job show {clean(job.reference)}",
+                f"Check it: msgctl job show {job.typed}",
                 consequence="nothing was sent",
                 reason="running_elsewhere",
             )
@@ -65,7 +65,7 @@ def running_elsewhere(job: Job) -> ConditionError:
     """Return the error for a job that another process runs."""
     return ConditionError(
         f"The job {clean(job.reference)} is running on {clean(job.machine)} in another process",
-        f"Wait for it. To end it for good: msgctl job cancel {clean(job.reference)}",
+        f"Wait for it. To end it for good: msgctl job cancel {job.typed}",
         consequence="nothing was sent",
         reason="running_elsewhere",
     )
@@ -97,6 +97,8 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
         _check_exists(job)
         if job.state in ENDED:
             return job
+        if job.stopping == "cancelled":
+            state = "cancelled"  # a pause does not take a cancel back
         if job.is_running:
             db.change("UPDATE job SET stopping = ? WHERE number = ?", (state, number))
         else:
@@ -145,7 +147,8 @@ def resend(
             moved = ", ".join(f"{outcome} = {outcome} - {earlier[outcome]}" for outcome in earlier)
             db.change(
                 f"""UPDATE job SET attempt = attempt + 1, is_resending = 1, pending = pending + ?, {moved},
-                owner = NULL, epoch = epoch + 1, state = 'active', updated = ? WHERE number = ?""",
+                owner = NULL, epoch = epoch + 1, updated = ?,
+                state = CASE WHEN state = 'scheduled' THEN state ELSE 'active' END WHERE number = ?""",
                 (count, store.now(), number),
             )
     return count
@@ -159,7 +162,7 @@ def _check_resend(job: Job) -> None:
     if job.is_resending and job.pending:
         raise UsageError(
             f"An earlier resend of the job {clean(job.reference)} has not ended",
-            f"Continue it first: msgctl job resume {clean(job.reference)}",
+            f"Continue it first: msgctl job resume {job.typed}",
         )
 
 

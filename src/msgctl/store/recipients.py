@@ -67,7 +67,7 @@ def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[N
     """
     duplicates: dict[int, int] = {}
     with store.db.transaction(f"import {job}"):
-        query = "UPDATE job SET updated = ? WHERE number = ? AND state = 'importing'"
+        query = "UPDATE job SET updated = ? WHERE number = ? AND state = 'importing' AND removed IS NULL"
         if store.db.change(query, (store.now(), job)) != 1:
             raise import_lost(store)
         first = _lines(store, job, [row.phone for row in rows if row.content is not None and row.phone])

@@ -56,8 +56,11 @@ def tidy(store: Store) -> None:
     )
     owners = {owner for (owner,) in db.rows("SELECT owner FROM job WHERE owner IS NOT NULL AND state = 'importing'")}
     if dead := [*owners - store.db.alive(owners)]:
-        # Read the state again: a process may have published its job and ended before its lock was checked.
-        old += db.rows(f"SELECT number FROM job WHERE state = 'importing' AND owner {any_of(dead)}", dead)
+        # A process may have lost its lock and yet import: after this, it cannot publish the job.
+        old += db.rows(
+            f"UPDATE job SET removed = ? WHERE state = 'importing' AND owner {any_of(dead)} RETURNING number",
+            (store.now(), *dead),
+        )
     _delete(store, [number for (number,) in old], everything=True)
 
 

@@ -8,7 +8,7 @@ still ``sending`` although its owner has died has an unknown outcome, because it
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,6 +76,7 @@ class Key(NamedTuple):
     digest: bytes
     max_wait: float
     resend_unknown: bool = False
+    is_certain: Callable[[StoredResult], bool] = lambda _: False
 
 
 class Earlier(NamedTuple):
@@ -87,8 +88,10 @@ class Earlier(NamedTuple):
 
     def repeated(self, key: Key) -> StoredResult | None:
         """Return the result, if it is not sent again."""
-        is_resent = self.result is not None and self.result.exit_code == 5 and key.resend_unknown
-        return None if is_resent else self.result
+        result = self.result
+        if result is None or not key.resend_unknown or result.exit_code != 5 or key.is_certain(result):
+            return result
+        return None
 
 
 def _earlier(store: Store, account: str, key: Key) -> Earlier:

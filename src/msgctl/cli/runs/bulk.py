@@ -24,7 +24,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs import plan as plans
-from msgctl.jobs.ending import Ending, Why, reference
+from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
 from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
@@ -194,7 +194,8 @@ class Bulk:
     def _import(self, number: int) -> Importer:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
         context, settings = self._context, self._settings
-        content = json.dumps([settings.operation, settings.fixed, self._templates, self._gsm7])
+        fixed = {name: value for name, value in settings.fixed.items() if name != "country-code"}
+        content = json.dumps([settings.operation, fixed, self._templates, self._gsm7])
         importer = Importer(context.store, number, settings, content)
         with self._opened() as (recipients, renderer):
             columns = importer.read(recipients, renderer)
@@ -360,7 +361,7 @@ class Bulk:
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
         context = self._context
-        context.note(f"Job {job.id}. Check it with: msgctl job show {reference(job)}")
+        context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
             return running.send_pending(context, job)
         running.note_due(context, job)
@@ -399,5 +400,5 @@ class Bulk:
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and given is not None:
-                note += f" To change it: msgctl job resume {reference(job)} {option.name} {given}"
+                note += f" To change it: msgctl job resume {job.typed} {option.name} {given}"
             self._context.note(note)

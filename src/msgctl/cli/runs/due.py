@@ -67,7 +67,7 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
 
 def _contexts(context: Context) -> Iterator[Context]:
     """Yield a context for each store of this machine: the store of this run, and the stores of other profiles."""
-    known = {str(context.store_location)}
+    known = {str(context.store_place)}
     yield context
     if context.options.profile is not None:
         return
@@ -75,8 +75,8 @@ def _contexts(context: Context) -> Iterator[Context]:
         other = context.with_profile(name)
         context.stack.enter_context(other.stack)
         with suppress(ConfigurationError):
-            if str(other.store_location) not in known:
-                known.add(str(other.store_location))
+            if str(other.store_place) not in known:
+                known.add(str(other.store_place))
                 yield other
 
 

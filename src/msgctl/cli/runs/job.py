@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
@@ -117,7 +116,7 @@ def _note_end(context: Context, job: Job, how: Ending) -> None:
     if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
         note_due(context, job)
     if job.excluded and not job.pending:
-        report_command = f"msgctl job report {ending.reference(job)} --only excluded"
+        report_command = f"msgctl job report {job.typed} --only excluded"
         context.note(f"Left out {plural(job.excluded, 'recipient')}: {report_command}")
 
 
@@ -171,7 +170,7 @@ def pause_late(context: Context, job: Job) -> OwnResult:
     how = Ending(
         Why.TOO_LATE,
         f"It was due at {when}, more than 12 hours ago, so nothing was sent",
-        f"To never send it: msgctl job cancel {ending.reference(job)}",
+        f"To never send it: msgctl job cancel {job.typed}",
         "too_late",
     )
     job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=how.dump())
@@ -191,46 +190,48 @@ def _run(context: Context, sender: Sender, hint: str) -> None:
 
     The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
     """
-    with _signals(context, sender.stop, hint) as bar:
-        next_line = context.monotonic() + MINUTE
-        sender.start()
-        while not sender.wait(REFRESH):
-            job = sender.job
-            done = job.accepted + job.refused + job.unknown
-            if bar:
-                counts = [(name, getattr(job, name)) for name in ("accepted", "refused", "unknown")]
-                bar.show(done, job.sendable, [*counts, ("credits", job.credits // CREDIT)])
-            elif context.monotonic() >= next_line:
-                next_line = context.monotonic() + MINUTE
-                context.note(f"{done:,} of {job.sendable:,} sent: {ending.counts(job)}")
-
-
-@contextmanager
-def _signals(context: Context, stop: Callable[[Why], None], hint: str) -> Iterator[JobProgress | None]:
-    """Call ``stop`` at the first signal, and raise Interrupted at the second. Yield a bar if there is a terminal."""
     received: list[int] = []
-    bar = _bar(context)
 
     def receive(number: int, _: object) -> None:
+        """Note a signal. It may come while this thread writes, so nothing is written here."""
         received.append(number)
         if len(received) > 1:
             raise KeyboardInterrupt
-        stop(Why.INTERRUPTED if number == SIGINT else Why.TERMINATED)
-        if bar:
-            bar.stop()
-        again = "Press Ctrl-C" if number == SIGINT else "Send the signal"
-        context.note(
-            f"Stopping: waiting for requests in flight. {again} again to stop at once; their outcome will be unknown."
-        )
+        sender.stop(Why.INTERRUPTED if number == SIGINT else Why.TERMINATED)
 
+    bar = _bar(context)
     try:
         with signals_handled_by(receive):
-            yield bar
+            sender.start()
+            _show_progress(context, sender, bar, received)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
     finally:
         if bar:
             bar.stop()
+
+
+def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, received: Sequence[int]) -> None:
+    """Wait for the end of a job, and show its progress until a signal is ``received``."""
+    next_line = context.monotonic() + MINUTE
+    while not sender.wait(REFRESH) and not received:
+        job = sender.job
+        done = job.accepted + job.refused + job.unknown
+        if bar:
+            counts = [(name, getattr(job, name)) for name in ("accepted", "refused", "unknown")]
+            bar.show(done, job.sendable, [*counts, ("credits", job.credits // CREDIT)])
+        elif context.monotonic() >= next_line:
+            next_line = context.monotonic() + MINUTE
+            context.note(f"{done:,} of {job.sendable:,} sent: {ending.counts(job)}")
+    if received:
+        if bar:
+            bar.stop()
+        again = "Press Ctrl-C" if received[0] == SIGINT else "Send the signal"
+        context.note(
+            f"Stopping: waiting for requests in flight. {again} again to stop at once; their outcome will be unknown."
+        )
+    while not sender.wait(REFRESH):
+        pass
 
 
 def _bar(context: Context) -> JobProgress | None:
@@ -254,7 +255,7 @@ def poll_states(
     With ``follow``, show each change, and poll again for at most ``max_wait`` seconds, until each message is in a final
     state or in ``until``. Ctrl-C only ends the reading.
     """
-    hint = f"Continue: msgctl job states {ending.reference(job)}{' --follow' if follow else ''}"
+    hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
     poller = Poller(context.store, job, context.client.sibling, context.words, until=until)
     bar = None if follow else _bar(context)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgctl import operations, phones
@@ -232,13 +233,22 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
 
     from msgctl.store.sends import Key
 
-    values: dict[str, Any] = dict(request.values)
+    values: dict[str, Any] = {name: value for name, value in request.values.items() if name != "country-code"}
     if isinstance(numbers := values.get("phone"), (list, tuple)):
         values["phone"] = sorted(set(numbers))
     content = json.dumps([request.operation.name, values], sort_keys=True).encode()
     if request.is_own_body and request.json is not None:
         content += request.json
-    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown)
+    is_certain = partial(_is_certain, context, request)
+    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown, is_certain)
+
+
+def _is_certain(context: Context, request: Request, earlier: StoredResult) -> bool:
+    """Return whether an unknown outcome is certain now: the profile may have more words."""
+    if earlier.message or earlier.http_status is None:
+        return False
+    response = stored_response(request, earlier.body or b"", earlier.http_status, context.words)
+    return all(outcome.outcome != UNKNOWN for outcome in response.outcomes)
 
 
 def _store(context: Context, request: Request, send: Send | None, end: _End) -> None:

@@ -143,11 +143,13 @@ class Tracker:
                 waiting.remove(message)
             for name, state in message.changes():
                 show_state(self.context, name, state)
+            late = self.context.monotonic() - self._deadline
             if message.error and message in waiting:
                 if message.error.message != reason:
                     self.context.note(f"{message.label}: {message.error.message}; trying again")
-                if self.context.monotonic() >= self._deadline:
-                    break  # the service did not respond before the deadline
+                late += LAST_CHECK  # no more requests to a service that did not respond
+            if late >= LAST_CHECK:
+                break
         self._waiting = waiting
         return bool(waiting)
 
