@@ -56,7 +56,7 @@ BaseUrl = Annotated[
 
 
 command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
-command(app, "exec", *sandbox_exec.EXAMPLES, json="lines")(sandbox_exec.run_beside)
+command(app, "exec", *sandbox_exec.EXAMPLES, json="lines", runs_another=True)(sandbox_exec.run_beside)
 
 
 @command(

@@ -145,6 +145,7 @@ def bulk(
     """
     from msgctl.jobs.links import creation, search, short_url
 
+    file.check_save(save)
     table = _read(context, file, "link", name, to)
     today = context.today()
     if context.options.dry_run:
@@ -169,6 +170,7 @@ def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, 
     from msgctl.jobs.links import statistics
 
     since, until = days.period(context, CLICKS_DAYS)
+    file.check_save(save)
     table = _read(context, file, "clicks", name)
     if context.options.dry_run:
         return dry_run(context, *(statistics(row.link, since, until) for row in table.rows))

@@ -63,6 +63,11 @@ class InputFile(OptionGroup):
 
         return Reading(self.sheet, self.header_row, skip_hidden=self.skip_hidden)
 
+    def check_save(self, path: Path | None) -> None:
+        """Raise UsageError if --save would replace the file itself."""
+        if path is not None and path.exists() and Path(self.file).exists() and path.samefile(self.file):
+            raise UsageError(f"--save would replace the list itself, {quote(self.file)}", "Choose another file.")
+
     def opened(self, context: Context) -> "AbstractContextManager[Recipients]":
         """Open the file; it needs no phone column. Raises UsageError."""
         from msgctl.lists.reader import opened

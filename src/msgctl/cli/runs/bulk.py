@@ -103,6 +103,7 @@ class Bulk:
                 "--save needs --dry-run, and cannot be combined with --test-to",
                 "To save the result of a job: msgctl job report JOB --save FILE",
             )
+        self._source.check_save(rules.save)
         if not self._lists_rows:
             columns = plans.COLUMNS if context.options.dry_run else JOB_FIELDS
             context.check_fields(columns)

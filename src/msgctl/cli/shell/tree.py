@@ -168,6 +168,8 @@ class Command(_WithGlobalOptions, TyperCommand):
         valued = {name: param for name, param in options.items() if not (param.is_flag or param.count)}
         longest = {name: max(param.opts, key=len) for name, param in valued.items()}
         typed = args[: args.index("--")] if "--" in args else args
+        if not ctx.allow_interspersed_args:
+            typed = []
         for before, word in pairwise(("", *typed)):
             # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
             name = word.partition("=")[0] if word.startswith("--") else word
@@ -260,8 +262,11 @@ def command(
     output: Sequence[str] | None = None,
     json: JSONShape | None = None,
     panel: str | None = None,
+    runs_another: bool = False,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
+
+    With ``runs_another``, its arguments are another command, and all that follows the first one belongs to that.
 
     Without a ``name``, the function runs if the group is given no command: `msgctl history`. It returns None if there
     is one. The function may take the `Context` of the run, and groups of options (see `expanded`).
@@ -283,7 +288,10 @@ def command(
             owner.callback(invoke_without_command=True, epilog=epilog)(callback)
         else:
             about = _filled(function.__doc__ or "")
-            owner.command(name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel)(callback)
+            settings = {"allow_interspersed_args": not runs_another}
+            owner.command(
+                name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel, context_settings=settings
+            )(callback)
         return function
 
     return decorate
