@@ -24,6 +24,7 @@ from msgctl.config import profiles
 from msgctl.config.urls import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
+from msgctl.jobs.ending import resume_hint
 from msgctl.operations import Effect
 from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import jobs
@@ -163,8 +164,7 @@ def check_jobs(machine: Machine) -> Finding | None:
     names = ", ".join(clean(job.reference) for job in paused[:MAX_NAMES])
     pending = plural(sum(job.pending for job in paused), "pending recipient")
     found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
-    resume = f"msgctl job resume {paused[0].typed}"
-    return Finding(found, "warning", f"Continue it: {machine.context.for_profile(resume)}")
+    return Finding(found, "warning", machine.context.for_profile(resume_hint(paused[0])))
 
 
 def check_run_due(machine: Machine) -> Finding | None:

@@ -161,7 +161,7 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
     """Return the next steps after an error."""
     resume = resume_hint(job)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
-        return f"{resume} --max-credits N"
+        return resume
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
         resend = f"msgctl job resend {job.typed} --only refused"
@@ -185,11 +185,14 @@ def _summary(job: Job) -> str:
 
 
 def resume_hint(job: Job) -> str:
-    """Return the hint to resume a job; if its account came from variables, they must be set again."""
-    variables = ""
+    """Return the hint to resume a job, with the variables that must be set again and the option that it needs."""
+    variables = option = ""
     if job.profile == profiles.ENVIRONMENT:
         variables = f", with {', '.join(profiles.VARIABLES.values())} set"
-    return f"Resume{variables}: msgctl job resume {job.typed}"
+    ending = Ending.load(job.ending)
+    if ending is not None and ending.why is Why.CREDIT_LIMIT:
+        option = " --max-credits N"
+    return f"Resume{variables}: msgctl job resume {job.typed}{option}"
 
 
 def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:

@@ -107,8 +107,11 @@ class Country(OptionGroup):
         """Return the digits of a number to look up, which may have been used without a check."""
         try:
             return self.one(context, text)
-        except phones.InvalidPhoneError:
-            return phones.as_typed(text).digits
+        except phones.InvalidPhoneError as error:
+            digits = phones.as_typed(text).digits
+            if error.needs_country:
+                context.note(f"Looking for the number {digits}. {phones.NAME_COUNTRY}")
+            return digits
 
     def all(
         self, context: Context, texts: Iterable[str], *, sms: bool = False, other_text: str = "the message with -m TEXT"

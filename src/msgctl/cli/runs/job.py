@@ -60,7 +60,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     is_stored = True
     try:
-        _run(context, sender, ending.resume_hint(job))
+        _run(context, sender, ending.resume_hint(sending.job))
         job, how = sender.finish()
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
