@@ -31,13 +31,13 @@ class RepeatedFieldError(ShapeError):
     """The body is JSON, but one of its objects has a field twice, so it is not certain which value counts."""
 
 
-class _Raw(str):
-    """A piece of JSON text that is already written, between values that are not."""
+class Raw(str):
+    """JSON text that `dump` writes unchanged."""
 
     __slots__ = ()
 
 
-_COMMA = _Raw(",")
+_COMMA = Raw(",")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -123,7 +123,7 @@ def pieces(value: Any) -> Iterator[str]:
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
         for item in stack[-1]:
-            if isinstance(item, (_Raw, Number)):
+            if isinstance(item, (Raw, Number)):
                 yield item
             elif isinstance(item, (Mapping, list, tuple)):
                 stack.append(_parts(item))
@@ -137,16 +137,16 @@ def pieces(value: Any) -> Iterator[str]:
 def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[Any]:
     """Yield the values of an object or array, with the text before, between and after them."""
     start, end = "{}" if isinstance(value, Mapping) else "[]"
-    before = _Raw(start)
+    before = Raw(start)
     for item in value:
         yield before
         if isinstance(value, Mapping):
-            yield _Raw(f"{json.dumps(item, ensure_ascii=False)}:")
+            yield Raw(f"{json.dumps(item, ensure_ascii=False)}:")
             yield value[item]
         else:
             yield item
         before = _COMMA
-    yield _Raw(end) if value else _Raw(start + end)
+    yield Raw(end) if value else Raw(start + end)
 
 
 def _escaped(char: str) -> str:

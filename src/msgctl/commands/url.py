@@ -24,8 +24,7 @@ from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.http.client import Client
-    from msgctl.jobs.links import Link, LinkTemplate
-    from msgctl.lists.rows import InvalidRow, Row
+    from msgctl.jobs.links import Link
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
@@ -141,7 +140,8 @@ def bulk(
 ) -> OwnResult:
     """Create a short URL for each row of a file, and print the file with a column "link".
 
-    Short URLs that exist already are used again, so you can safely repeat the command.
+    The output is csv unless you choose another format. Short URLs that exist already are used again, so you can safely
+    repeat the command.
     """
     from msgctl.jobs.links import creation, search, short_url
 
@@ -165,7 +165,10 @@ def bulk(
     json="list",
 )
 def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, save: SaveFile = None) -> OwnResult:
-    """Count the clicks on the short URL of each row, and print the file with a column "clicks"."""
+    """Count the clicks on the short URL of each row, and print the file with a column "clicks".
+
+    The output is csv unless you choose another format.
+    """
     from msgctl.jobs.links import clicks as count
     from msgctl.jobs.links import statistics
 
@@ -197,47 +200,45 @@ class Table(NamedTuple):
 def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
     """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
     from msgctl.jobs.links import LinkTemplate
+    from msgctl.lists.faults import Faults
     from msgctl.lists.formats import FileError
     from msgctl.lists.header import find_column
     from msgctl.lists.reader import name_of
+    from msgctl.lists.rows import InvalidRow
 
     lines_of: dict[str, int] = {}
-    blank = 0
+    faults = Faults(name_of(file.file))
+    hint, is_cut = "Correct them.", False
     with file.opened(context) as source:
         if find_column(new_column, source.columns) is not None:
             raise FileError(f"{name_of(file.file)} already has a column {new_column}", "Rename or remove it.")
         template = LinkTemplate(source, name, long_url)
         table = Table((*filter(None, source.columns), new_column), new_column, [])
-        for row in source.rows:
-            if row is None:
-                blank += 1
+        faults.header_row = source.source.header_row
+        for row in source.counted(faults):
+            if isinstance(row, InvalidRow):
                 continue
-            where = f"Line {row.line} of {name_of(file.file)}"
-            link = _link(template, row, where)
+            try:
+                link = template.fill(row)
+            except UsageError as error:
+                faults.add(InvalidRow(row.line, "", error.message))
+                continue
             first = lines_of.setdefault(link.name, row.line)
             if first != row.line:
-                what = f"{where} has the same name as line {first}: {values.quote(link.name)}"
-                raise FileError(what, "Use a column that is different in each row, or {line}.")
+                faults.add(InvalidRow(row.line, "", f"the same name as line {first}: {values.quote(link.name)}"))
+                hint = "Use a column that is different in each row, or {line}."
+            is_cut |= any(cell for name, cell in zip(source.columns, row.values, strict=True) if not name)
             cells = dict(zip(source.columns, row.values, strict=True))
-            cells.pop("", None)  # columns without a name
+            cells.pop("", None)
             table.rows.append(LinkedRow(row.line, cells, link))
-    if blank:
-        context.note(f"Left out {plural(blank, 'blank row')}.")
+    if faults.number:
+        raise faults.error(hint, list_all="")
+    if faults.blank:
+        context.note(f"Left out {plural(faults.blank, 'blank row')}.")
+    if is_cut:
+        context.note("Left out what is in columns without a heading.")
     context.check_fields(table.columns)
     return table
-
-
-def _link(template: "LinkTemplate", row: "Row | InvalidRow", where: str) -> "Link":
-    """Return the link of a row. Raises UsageError."""
-    from msgctl.lists.formats import FileError
-    from msgctl.lists.rows import InvalidRow
-
-    if isinstance(row, InvalidRow):
-        raise FileError(f"{where}: {row.reason}")
-    try:
-        return template.fill(row)
-    except UsageError as error:
-        raise FileError(f"{where}: {error.message}", error.hint) from None
 
 
 def _with_column(

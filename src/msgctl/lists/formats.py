@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, BinaryIO, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.jsontext import Number
+from msgctl.jsontext import Number, Raw, dump
 from msgctl.values import quote
 
 Record = tuple[int, "list[str] | str"]
@@ -41,8 +41,8 @@ class FileError(UsageError):
         super().__init__(what, hint, consequence=consequence, reason="invalid_file")
 
 
-class Nested(str):
-    """An object or array in a column of JSON Lines, which cannot be used as text."""
+class Nested(Raw):
+    """The JSON of an object or array in a column of JSON Lines, which cannot be used as text."""
 
     __slots__ = ()
 
@@ -253,11 +253,9 @@ def _object_in(line: str) -> _Object | None:
 def _json_text(value: Any) -> str:
     """Return a value for a template: strings and numbers as written, and null as an empty string."""
     if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return Nested("{…}")
-    if isinstance(value, list):
-        return Nested("[…]")
+        return Raw(dump(value))
+    if isinstance(value, (dict, list)):
+        return Nested(dump(value))
     return value or ""
 
 
