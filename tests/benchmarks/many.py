@@ -26,7 +26,6 @@ from msgctl.config import profiles, urls
 from msgctl.jobs.settings import Settings
 from msgctl.store import jobs, recipients
 from msgctl.store.database import Database
-from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import Store, open_store
@@ -65,7 +64,7 @@ def fill(store: Store, base_url: str, number: int) -> None:
     """Add ended jobs: copies of one job that is sent with the functions of the store."""
     settings = Settings("sms send", "people.csv", profiles.ENVIRONMENT, base_url, 1, {})
     account = urls.account(base_url, 1)
-    first = jobs.create(store, NewJob(account, profiles.ENVIRONMENT, "sms bulk", settings.dump()))
+    first = jobs.create(store, account, profiles.ENVIRONMENT, "sms bulk", settings.dump())
     people = [NewRecipient(line, f"{573_000_000_000 + 7 * line}", 1) for line in range(2, ROWS + 2)]
     recipients.add(store, first, [NewContent(1, json.dumps({"sms": "Hola"}), b"text", 1)], people)
     jobs.publish(store, first, state="active", digest=b"")

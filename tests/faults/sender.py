@@ -16,7 +16,7 @@ from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.outcome import ACCEPTED, Outcome
 from msgctl.store import jobs, owners, recipients, results
-from msgctl.store.jobs import Job, NewJob
+from msgctl.store.jobs import Job
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import Store
 from support import PATIENCE
@@ -62,7 +62,7 @@ def phones(number: int) -> list[str]:
 
 def new_job(store: Store, number: int) -> int:
     """Publish a job with this many recipients, two of each message."""
-    job = jobs.create(store, NewJob(ACCOUNT, "main", "sms bulk", SETTINGS.dump()))
+    job = jobs.create(store, ACCOUNT, "main", "sms bulk", SETTINGS.dump())
     contents = [NewContent(each, f'{{"sms": "{each}"}}', bytes([each]), 1) for each in range(1, number // 2 + 1)]
     people = [NewRecipient(line, phone, line // 2) for line, phone in enumerate(phones(number), 2)]
     recipients.add(store, job, contents, people)

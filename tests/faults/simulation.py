@@ -51,7 +51,7 @@ from msgctl.jobs.settings import Settings
 from msgctl.outcomes.outcome import ACCEPTED, REFUSED, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, owners, people, recipients, removal, sends
-from msgctl.store.jobs import Job, NewJob
+from msgctl.store.jobs import Job
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
@@ -208,7 +208,7 @@ class History:
             canary=dice.choice((None, None, None, 2, 4)),
             window=dice.choice(WINDOWS),
         )
-        number = jobs.create(store, NewJob(ACCOUNT, "main", "sms bulk", settings.dump()))
+        number = jobs.create(store, ACCOUNT, "main", "sms bulk", settings.dump())
         name = dice.choice((None, None, "monday", "tuesday"))
         self.facts.plans.append(_plan(number, name, settings))
         rows_dice = random.Random(name) if name else dice
@@ -221,8 +221,11 @@ class History:
         recipients.add(store, number, contents, rows)
         state = dice.choice(("active", "scheduled"))
         due = store.now() + dice.choice((0, 0, 60_000))
-        job, is_new = jobs.publish(store, number, state=state, digest=b"", name=name, due=due)
-        if not is_new and job.shown_state == "paused":
+        job = jobs.publish(store, number, state=state, digest=b"", name=name, due=due)
+        if job.number == number:
+            return
+        removal.discard(store, number)
+        if job.shown_state == "paused":
             self._send(store, job.number, "active")
 
     def _send(self, store: Store, number: int, state: str, *, is_resumed: bool = False) -> None:
@@ -234,7 +237,7 @@ class History:
         if is_resumed and canary_left(store, settings, job) == 0:
             settings = replace(settings, is_past_canary=True)
             self._happened("continued", number)  # before it is stored, because the process may be stopped in between
-            owners.change_settings(store, number, settings.dump(), due=job.due)
+            owners.change_settings(store, number, settings.dump())
         sending = owners.take(store, number, state=state)
         self._happened("taken", number, str(sending.job.epoch))
         if "cancelled" in (job.state, job.stopping):
@@ -359,7 +362,7 @@ class History:
     def _end(self, store: Store, number: int) -> None:
         """Send a job to its end, in a few runs."""
         settings = replace(Settings.load(jobs.get(store, number).settings), max_credits=None)
-        owners.change_settings(store, number, settings.dump(), due=jobs.get(store, number).due)
+        owners.change_settings(store, number, settings.dump())
         for _ in range(4):  # after a resend that was interrupted, the canary, and a closed window
             current = jobs.get(store, number)
             if current.state == "done":

@@ -22,7 +22,6 @@ from msgctl.store.jobs import Job
 from msgctl.store.people import opted_out
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.results import NEWEST, Charges, RequestOutcome, add_to_counts, charges
-from msgctl.store.schema import STATES
 from msgctl.store.store import Store
 from support.postgres import Cluster
 
@@ -106,7 +105,7 @@ FAULTS = {
     "free messages cost nothing after a resume": ("msgctl.store.results.charges", _free_is_free),
     "a wrong key refuses recipients": ("msgctl.jobs.requests.NOT_FOR_RECIPIENTS", frozenset()),
     "opt-outs are ignored": ("msgctl.store.people.opted_out", lambda *_: set()),
-    "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: set()),
+    "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: {}),
     "--at-most is ignored": ("msgctl.store.people.messages_since", lambda *_: {}),
     "credits are ignored": ("msgctl.jobs.limits.Budget.allows", lambda _, size, cost: size),
     "a canary that was killed is forgotten": ("msgctl.jobs.sending.canary_left", _canary_of_a_run),
@@ -120,7 +119,10 @@ FAULTS = {
         "msgctl.store.owners.ask_to_stop",
         lambda store, number, state: _real_stop(store, number, state.replace("paused", "scheduled")),
     ),
-    "jobs that have not ended are removed": ("msgctl.store.removal.ENDED", STATES),
+    "jobs that have not ended are removed": (
+        "msgctl.store.removal.ENDED",
+        ("scheduled", "active", "paused", "cancelled", "done"),
+    ),
     "a removal forgets whom a job reached": (
         "msgctl.store.removal._delete",
         lambda store, numbers, **_: _real_delete(store, numbers, everything=True),

@@ -25,7 +25,7 @@ import trustme
 from msgctl import __version__
 from msgctl.http.network import tls_context
 from msgctl.store import owners
-from msgctl.store.jobs import last
+from msgctl.store.jobs import find
 from msgctl.store.store import open_store
 from support.names import know_no_names
 from support.service import Service, drop, raw, reset, respond, running
@@ -229,9 +229,7 @@ def store(recorder: Recorder, service: Service) -> None:
         patch.setattr(socket, "gethostname", lambda: "a-machine")
         path = next(Path("state").rglob("store.sqlite3"))
         with closing(open_store(path)) as other:
-            job_in_use = last(other)
-            assert job_in_use
-            owners.take(other, job_in_use.number)
+            owners.take(other, find(other, "today").number)
             for command in ("resume", "resend --only unknown", "remove"):
                 recorder.run("job", *command.split(), "today", "--yes", about="it is running")
             recorder.run("job", "show", "today", about="it is running")

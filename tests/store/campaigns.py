@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.batches import Sending
-from msgctl.store.jobs import Job, NewJob
+from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome
@@ -24,7 +24,7 @@ def phone(number: int) -> str:
 
 def imported(store: Store, phones: Sequence[str], *, message: str = "Hola", account: str = ACCOUNT) -> int:
     """Import a job that sends one message; return its number."""
-    number = jobs.create(store, NewJob(account, "main", "sms bulk"))
+    number = jobs.create(store, account, "main", "sms bulk")
     rows = [NewRecipient(line, each, 1, "[]") for line, each in enumerate(phones, 1)]
     recipients.add(store, number, [NewContent(1, f'{{"sms": "{message}"}}', message.encode(), 1)], rows)
     return number
@@ -35,7 +35,7 @@ def published(
 ) -> Job:
     """Import and publish a job."""
     number = imported(store, phones, message=message, account=account)
-    return jobs.publish(store, number, state="active", digest=message.encode(), name=name)[0]
+    return jobs.publish(store, number, state="active", digest=message.encode(), name=name)
 
 
 def responses(intents: Sequence[Intent], others: Mapping[str, str] | None = None) -> list[RequestOutcome]:

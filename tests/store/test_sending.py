@@ -139,7 +139,7 @@ def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
 
 @pytest.mark.parametrize("state", ["paused", "scheduled"], ids=["", "while its process dies"])
 def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Store, state: str) -> None:
-    job, _ = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
+    job = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
     # After `job run-due` has listed it.
     store.db.change("UPDATE job SET stopping = ?, state = ? WHERE number = ?", ("paused", state, job.number))
     with pytest.raises(ConditionError, match=r"changed the job [-0-9a-f]+: it is paused now;") as error:
@@ -370,7 +370,7 @@ def test_an_opt_out_list_of_a_thousand_numbers_is_read_in_parts(store: Store) ->
 
 
 def test_the_charges_of_a_job_count_segments_without_a_price(store: Store) -> None:
-    number = jobs.create(store, jobs.NewJob(ACCOUNT, "main", "sms bulk"))
+    number = jobs.create(store, ACCOUNT, "main", "sms bulk")
     rows = [NewRecipient(line, phone(line), 1) for line in range(2, 6)]
     recipients.add(store, number, [NewContent(1, "{}", b"1", 3)], rows)
     jobs.publish(store, number, state="active", digest=b"1")
@@ -603,7 +603,7 @@ def test_a_pause_does_not_take_back_a_cancel_whose_process_died(store: Store) ->
 
 
 def test_a_scheduled_job_stays_scheduled_after_a_resend(store: Store) -> None:
-    job, _ = jobs.publish(store, imported(store, [ANA, LUIS]), state="scheduled", digest=b"", due=1)
+    job = jobs.publish(store, imported(store, [ANA, LUIS]), state="scheduled", digest=b"", due=1)
     sending = owners.take(store, job.number, state="scheduled")
     record(sending, intend(sending, size=1), {ANA: "refused"})
     sending.finish("scheduled", due=1)

@@ -15,7 +15,6 @@ from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
 from msgctl.outcomes import outcome
 from msgctl.store import jobs, owners, recipients
-from msgctl.store.jobs import NewJob
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import RequestOutcome
@@ -98,7 +97,7 @@ def write_job(
     settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
     with closing(open_store(files.state(name))) as store:
         account = urls.account(base_url, client)
-        number = jobs.create(store, NewJob(account, profile, settings.command, settings.dump()))
+        number = jobs.create(store, account, profile, settings.command, settings.dump())
         people = [NewRecipient(line, phone, 1) for line, phone in ((2, "573001234567"), (3, "573007654321"))]
         recipients.add(store, number, [NewContent(1, '{"sms": "Hello"}', b"hello", 1)], people)
         jobs.publish(store, number, state="paused", digest=b"")

@@ -117,7 +117,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
     if settings != own:
-        owners.change_settings(context.store, job.number, settings.dump(), due=job.due)
+        owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
         context.note(f"Job {clean(job.reference)} has nothing pending: there is nothing to resume.")
     return running.send_pending(context, jobs.get(context.store, job.number))

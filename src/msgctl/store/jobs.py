@@ -12,20 +12,8 @@ from typing import NamedTuple
 
 from msgctl.errors import ConditionError, MsgctlError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
-from msgctl.store.removal import discard
 from msgctl.store.store import Store
 from msgctl.values import quote
-
-
-@dataclass(slots=True)
-class NewJob:
-    """A job to create. ``settings`` is JSON; ``is_contact`` means that its messages count for --at-most."""
-
-    account: str
-    profile: str
-    command: str
-    settings: str = "{}"
-    is_contact: bool = True
 
 
 @dataclass(slots=True)
@@ -115,21 +103,23 @@ def _job(store: Store, row: Row) -> Job:
     return job
 
 
-def create(store: Store, new: NewJob) -> int:
-    """Create an invisible job for an import, and return its number. Then add rows and `publish` or `discard` it."""
-    with store.db.transaction(new.account):
+def create(store: Store, account: str, profile: str, command: str, settings: str = "{}") -> int:
+    """Create an invisible job for an import, and return its number. ``settings`` is JSON.
+
+    Then add rows, and `publish` it or `msgctl.store.removal.discard` it.
+    """
+    with store.db.transaction(account):
         now = store.now()
         while True:
             day = datetime.fromtimestamp(now / 1000).astimezone()
             id_ = f"{day:%Y%m%d}-{secrets.token_hex(3)}"
             if store.db.row("SELECT 1 FROM job WHERE id = ?", (id_,)) is None:
                 break
-        row = (id_, new.account, new.profile, new.command, int(new.is_contact), new.settings)
         return int(
             store.db.value(
                 """INSERT INTO job (id, account, profile, command, is_contact, settings, state, owner, machine,
-                created, updated) VALUES (?, ?, ?, ?, ?, ?, 'importing', ?, ?, ?, ?) RETURNING number""",
-                (*row, store.owner, store.machine, now, now),
+                created, updated) VALUES (?, ?, ?, ?, 1, ?, 'importing', ?, ?, ?, ?) RETURNING number""",
+                (id_, account, profile, command, settings, store.owner, store.machine, now, now),
             )
         )
 
@@ -143,37 +133,32 @@ def publish(
     name: str | None = None,
     due: int | None = None,
     settings: str | None = None,
-) -> tuple[Job, bool]:
-    """Make an imported job visible as ``active``, ``paused`` or ``scheduled``. Return it and True.
+) -> Job:
+    """Make an imported job visible as ``active``, ``paused`` or ``scheduled``, and return it.
 
-    If its account already has a job with the name, discard the import, and return the other job and False. Raises
-    UsageError (``key_reused``) if that job has another digest, and ConditionError (``job_removed``).
+    If its account already has a job with the name, return that one; the import must be discarded. Raises UsageError
+    (``key_reused``) if it has another digest, and ConditionError (``job_removed``).
     """
     db = store.db
     account = db.value("SELECT account FROM job WHERE number = ?", (number,))
     with db.transaction(str(account)):
-        other = named(store, account, name, digest) if name is not None else None
-        if other is None:
-            pending = db.value("SELECT count(*) FROM recipient WHERE job = ? AND content IS NOT NULL", (number,))
-            left_out: dict[str, int] = dict(
-                db.rows(
-                    "SELECT outcome, count(*) FROM recipient WHERE job = ? AND content IS NULL GROUP BY outcome",
-                    (number,),
-                )
-            )
-            counts = (pending, *(left_out.get(outcome, 0) for outcome in ("invalid", "duplicate", "excluded")))
-            changed = db.change(
-                """UPDATE job SET state = ?, digest = ?, name = ?, due = ?, settings = coalesce(?, settings),
-                pending = ?, invalid = ?, duplicate = ?, excluded = ?, owner = NULL, updated = ?
-                WHERE number = ? AND state = 'importing' AND removed IS NULL""",
-                (state, digest, name, due, settings, *counts, store.now(), number),
-            )
-            if changed != 1:
-                raise import_lost(store)
-    if other is not None:
-        discard(store, number)
-        return other, False
-    return get(store, number), True
+        if name is not None and (earlier := named(store, account, name, digest)):
+            return earlier
+        query = "SELECT coalesce(outcome, 'pending'), count(*) FROM recipient WHERE job = ? GROUP BY 1"
+        counts: dict[str, int] = dict(db.rows(query, (number,)))
+        changed = db.change(
+            """UPDATE job SET state = ?, digest = ?, name = ?, due = ?, settings = coalesce(?, settings),
+            pending = ?, invalid = ?, duplicate = ?, excluded = ?, owner = NULL, updated = ?
+            WHERE number = ? AND state = 'importing' AND removed IS NULL""",
+            (
+                *(state, digest, name, due, settings),
+                *(counts.get(outcome, 0) for outcome in ("pending", "invalid", "duplicate", "excluded")),
+                *(store.now(), number),
+            ),
+        )
+        if changed != 1:
+            raise import_lost(store)
+    return get(store, number)
 
 
 def import_lost(store: Store) -> StoreNotReachedError:
@@ -265,12 +250,12 @@ def listed(
     return jobs
 
 
-def last(store: Store, *, machine: str | None = None) -> Job | None:
-    """Return the newest job that has begun, on one machine or on any."""
+def last(store: Store) -> Job | None:
+    """Return the newest job that has begun on this machine."""
     row = store.db.row(
-        f"""SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND (machine = ? OR ? = 1)
+        f"""SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND machine = ?
         ORDER BY number DESC LIMIT 1""",
-        (machine or "", int(machine is None)),
+        (store.machine,),
     )
     return None if row is None else _job(store, row)
 

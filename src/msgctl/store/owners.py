@@ -28,21 +28,38 @@ def _changing(store: Store, number: int) -> Iterator[Job]:
         yield jobs.get(store, number)
 
 
+@contextmanager
+def _idle(store: Store, number: int) -> Iterator[Job]:
+    """Begin a transaction that changes a job that no process runs."""
+    with _changing(store, number) as job:
+        _check_idle(job)
+        yield job
+
+
+def _check_idle(job: Job) -> None:
+    if job.removed is not None:
+        raise _removed(job)
+    if job.is_running:
+        raise running_elsewhere(job)
+
+
+def _removed(job: Job) -> ConditionError:
+    return ConditionError(
+        f"The job {clean(job.reference)} was removed", consequence="nothing was sent", reason="job_removed"
+    )
+
+
 def take(store: Store, number: int, *, state: str = "active") -> Sending:
     """Become the owner of a job, or of a job whose owner died, and return its rows to send.
 
     ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
-    that an earlier owner left in flight become unknown. Raises ConditionError (``running_elsewhere``, ``job_removed``),
-    the first even for a job that is no longer ``scheduled``: a person may have paused it. Raises UsageError for a
-    cancelled job.
+    that an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``
+    if another process runs it, or has changed the state of a job to take as ``scheduled``) and UsageError (cancelled).
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
     db.limit_idle(True)
-    with _changing(store, number) as job:
-        if job.is_running:
-            raise running_elsewhere(job)
-        _check_exists(job)
+    with _idle(store, number) as job:
         if state == "scheduled" and job.shown_state != "scheduled":
             raise ConditionError(
                 f"Another process has changed the job {clean(job.reference)}: it is {job.shown_state} now",
@@ -71,15 +88,6 @@ def running_elsewhere(job: Job) -> ConditionError:
     )
 
 
-def _check_exists(job: Job) -> None:
-    if job.removed is not None or job.state == "importing":
-        raise ConditionError(
-            f"The job {clean(job.reference)} was removed",
-            consequence="nothing was sent",
-            reason="job_removed",
-        )
-
-
 def _check_not_cancelled(job: Job) -> None:
     if "cancelled" in (job.state, job.stopping):
         raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
@@ -94,7 +102,8 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     """
     db = store.db
     with _changing(store, number) as job:
-        _check_exists(job)
+        if job.removed is not None:
+            raise _removed(job)
         if job.state in ENDED:
             return job
         if job.stopping == "cancelled":
@@ -155,9 +164,7 @@ def resend(
 
 
 def _check_resend(job: Job) -> None:
-    if job.is_running:
-        raise running_elsewhere(job)
-    _check_exists(job)
+    _check_idle(job)
     _check_not_cancelled(job)
     if job.is_resending and job.pending:
         raise UsageError(
@@ -188,21 +195,15 @@ def _selected(outcomes: Collection[str], states: Collection[str] | None) -> tupl
     )
 
 
-def change_settings(store: Store, number: int, settings: str, *, due: int | None = None) -> None:
-    """Replace the settings (JSON) and the due time of a job that is not running. Raises ConditionError."""
-    with _changing(store, number) as job:
-        _check_exists(job)
-        if job.is_running:
-            raise running_elsewhere(job)
-        store.db.change("UPDATE job SET settings = ?, due = ? WHERE number = ?", (settings, due, number))
+def change_settings(store: Store, number: int, settings: str) -> None:
+    """Replace the settings (JSON) of a job that no process runs. Raises ConditionError."""
+    with _idle(store, number):
+        store.db.change("UPDATE job SET settings = ? WHERE number = ?", (settings, number))
 
 
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
-    """Schedule a job that is not running, with its settings (JSON). Raises ConditionError."""
-    with _changing(store, number) as job:
-        _check_exists(job)
-        if job.is_running:
-            raise running_elsewhere(job)
+    """Schedule a job that no process runs, with its settings (JSON). Raises ConditionError."""
+    with _idle(store, number):
         store.db.change(
             """UPDATE job SET state = 'scheduled', settings = ?, due = ?, owner = NULL, epoch = epoch + 1, updated = ?
             WHERE number = ?""",

@@ -59,13 +59,12 @@ class Reported:
     columns: str | None
 
 
-def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[NewRecipient]) -> dict[int, int]:
-    """Add at most 1,000 rows in one transaction, and their contents. Return the earlier line of each duplicate.
+def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[NewRecipient]) -> None:
+    """Add at most 1,000 rows in one transaction, and their contents.
 
     A recipient whose phone is in an earlier line is stored as ``duplicate``. Raises StoreNotReachedError if the import
     was deleted.
     """
-    duplicates: dict[int, int] = {}
     with store.db.transaction(f"import {job}"):
         query = "UPDATE job SET updated = ? WHERE number = ? AND state = 'importing' AND removed IS NULL"
         if store.db.change(query, (store.now(), job)) != 1:
@@ -77,7 +76,6 @@ def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[N
             if content is not None and phone is not None:
                 earlier = first.setdefault(phone, line)
                 if earlier != line:
-                    duplicates[line] = earlier
                     content, outcome, reason = None, "duplicate", f"same number as line {earlier}"
             stored.append((job, line, plain(phone), content, outcome, plain(reason), plain(columns)))
         store.db.insert(
@@ -86,7 +84,6 @@ def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[N
         )
         store.db.insert("INSERT INTO recipient (job, line, phone, content, outcome, reason, columns)", stored)
     time.sleep(PAUSE)
-    return duplicates
 
 
 def _lines(store: Store, job: int, phones: Sequence[str]) -> dict[str, int]:
@@ -105,17 +102,15 @@ def _lines(store: Store, job: int, phones: Sequence[str]) -> dict[str, int]:
     return lines
 
 
-def exclude(store: Store, job: int, phones: Collection[str], reason: str) -> int:
-    """Leave out recipients of a job that is being imported, and return how many. Raises as `Database` does."""
-    left_out = 0
+def exclude(store: Store, job: int, phones: Collection[str], reason: str) -> None:
+    """Leave out recipients of a job that is being imported."""
     for some in chunks(phones):
         with store.db.transaction(f"import {job}"):
-            left_out += store.db.change(
+            store.db.change(
                 f"""UPDATE recipient SET content = NULL, outcome = 'excluded', reason = ?
                 WHERE job = ? AND content IS NOT NULL AND phone {any_of(some)}""",
                 (reason, job, *some),
             )
-    return left_out
 
 
 class Planned(NamedTuple):

@@ -7,14 +7,8 @@ the request: the same text in opt-outs, limits and the history.
 
 from __future__ import annotations
 
-STATES = ("importing", "scheduled", "active", "paused", "cancelled", "done")
-"""The states of a job. A job that is being imported is invisible. An active job without a live owner is paused."""
-
 ENDED = ("done", "cancelled")
 """The states of jobs that can be removed."""
-
-OUTCOMES = ("invalid", "duplicate", "excluded", "pending", "sending", "accepted", "refused", "unknown")
-"""The outcomes of a recipient. ``sending`` is the intent of a request, whose outcome is not known yet."""
 
 COUNTED = "('sending', 'accepted', 'unknown')"
 """The outcomes of people who got, or may have got, a message: they count for repeats and --at-most."""

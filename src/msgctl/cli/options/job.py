@@ -34,7 +34,7 @@ class Which(OptionGroup):
             raise UsageError("Use either --last or JOB, not both", hint)
         if self.job is not None:
             job = job_named(context, self.job)
-        elif (last := jobs.last(context.store, machine=context.store.machine)) is not None:
+        elif (last := jobs.last(context.store)) is not None:
             job = last
         else:
             raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")

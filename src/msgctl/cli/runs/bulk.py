@@ -42,7 +42,7 @@ from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result
 from msgctl.store import jobs, owners, recipients, removal
-from msgctl.store.jobs import Job, NewJob
+from msgctl.store.jobs import Job
 from msgctl.text import clean, plural, shorten
 
 MAX_EXAMPLES = 20
@@ -112,7 +112,7 @@ class Bulk:
             return self._send_test(rules.test_to)
         store, account = context.store, context.profile.account
         removal.tidy(store)
-        number = jobs.create(store, NewJob(account, settings.profile, settings.command, settings.dump()))
+        number = jobs.create(store, account, settings.profile, settings.command, settings.dump())
         is_new = is_listed = False
         try:
             importer = self._import(number)
@@ -124,7 +124,8 @@ class Bulk:
                 if (shown := self._approve(number, importer)) is not None:
                     is_listed = self._lists_rows
                     return shown
-                job, is_new = self._publish(number, importer)
+                job = self._publish(number, importer)
+                is_new = job.number == number
         finally:
             if is_listed:  # the rows are read when they are printed
                 context.stack.callback(removal.discard, store, number)
@@ -139,8 +140,8 @@ class Bulk:
         options = self._context.options
         return options.dry_run and (self._rules.save is not None or options.format in formats)
 
-    def _publish(self, number: int, importer: Importer) -> tuple[Job, bool]:
-        """Make the job visible. Return it and True, or the earlier job with its name and False."""
+    def _publish(self, number: int, importer: Importer) -> Job:
+        """Make the job visible, and return it, or the earlier job with its name."""
         state, due = "active", None
         if self._due is not None:
             state, due = "scheduled", int(self._due * 1000)
