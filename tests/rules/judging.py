@@ -58,7 +58,7 @@ def outcomes(
     added: AddedWords = NO_WORDS,
 ) -> list[str]:
     document = parsed(body)
-    verdict = judge.sent(request("sms send", phones, values, added), http_status, document)
+    verdict = judge.outcomes_of(request("sms send", phones, values, added), http_status, document)
     return [each.outcome for each in verdict.outcomes]
 
 
@@ -71,13 +71,15 @@ def outcome(operation: str, http_status: int, body: Any, added: AddedWords = NO_
         is_verified = is_success and codes.doubt_of_code(parts, document) is None
         return "verified" if is_verified else "not_verified"
     if operation.startswith("balance"):
-        left = balance.credits_left(document) if is_success else None
-        return "error" if left is None else f"credits:{left}"
+        try:
+            return f"credits:{balance.credits_left(document)}" if is_success else "error"
+        except ShapeError:
+            return "error"
     if operation.startswith("state"):
         try:
             states = delivery.states(messages_of(document, "m1"), [PHONE], added)
         except ShapeError:
             states = [None]
         return delivery.classify(states[0] or "", added).replace(" ", "_")
-    results = {each.outcome for each in judge.sent(parts, http_status, document).outcomes}
+    results = {each.outcome for each in judge.outcomes_of(parts, http_status, document).outcomes}
     return next(each for each in ("unknown", "refused", "accepted") if each in results)

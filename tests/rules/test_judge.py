@@ -9,7 +9,7 @@ import pytest
 
 from msgctl import operations
 from msgctl.credits import CREDIT
-from msgctl.http.response import missing_words
+from msgctl.http.response import Response
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
 from msgctl.outcomes.delivery import Delivery, classify, reaches
@@ -82,22 +82,22 @@ def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None
 
 def test_the_outcome_has_the_status_and_error_of_its_entry_as_text() -> None:
     body = two({"status": True, "msg": "ok"}, {"status": "Rechazado", "msg": "Lista negra"})
-    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [(each.status, each.error) for each in entries] == [("true", None), ("Rechazado", "Lista negra")]
 
 
 def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
-    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [(each.credits, each.id) for each in entries] == [(2 * CREDIT, "m-1"), (CREDIT, "m-1")]
     body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
-    entries = judge.sent(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [each.credits for each in entries] == [1_250_000, 1_250_000]
 
 
 def test_an_entry_for_another_number_leaves_the_outcome_unknown() -> None:
     body = {"status": 1, "data": [{"id": "m-9", "status": "Enviado", "phone": "573009999999"}]}
-    assert [each.outcome for each in judge.sent(request("sms send"), 200, parsed(body)).outcomes] == ["unknown"]
+    assert [each.outcome for each in judge.outcomes_of(request("sms send"), 200, parsed(body)).outcomes] == ["unknown"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_the_outcome_has_the_field_that_made_it_unknown_and_the_words_that_help(
     body: Any, doubt: tuple[str, str] | None, missing: list[str]
 ) -> None:
     parts, document = request("sms send"), parsed(body)
-    (entry,) = judge.sent(parts, 200, document).outcomes
+    (entry,) = judge.outcomes_of(parts, 200, document).outcomes
     assert (entry.outcome, entry.doubt) == ("unknown", doubt)
-    assert missing_words(parts, 200, document) == missing
+    assert Response(operations.SEND_SMS, 200, b"", document, parts).missing_words == missing
 
 
 def test_words_of_the_profile_override_the_built_in_lists() -> None:

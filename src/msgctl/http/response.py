@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -27,12 +26,12 @@ from msgctl.errors import (
     UnreadableError,
     UsageError,
 )
-from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json, pieces
+from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json
 from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import balance, codes, judge
 from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
-from msgctl.outcomes.record import ERROR_TEXTS, RESULTS, convert, service_message
+from msgctl.outcomes.record import ERROR_TEXTS, MAX_QUOTE, RESULTS, beginning_of, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean, plural, shorten, some_of
 from msgctl.values import MAX_URL, quote
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from msgctl.http.request import Request
     from msgctl.http.transport import RawResponse
 
-MAX_QUOTE = 300
 MAX_BODY = 4000
 """Maximum characters of a response in an error."""
 
@@ -76,8 +74,19 @@ class Response:
 
     @property
     def missing_words(self) -> Sequence[str]:
-        """The texts that a profile could add to make the outcomes certain."""
-        return missing_words(self.parts, self.http_status, self.content)
+        """The texts that a profile must add as accepted to make every unknown outcome certain; perhaps none."""
+        missing: list[str] = []
+        for _ in range(MAX_MISSING + 1):
+            parts = replace(self.parts, added=self.parts.added.plus("accepted", missing))
+            outcomes = judge.outcomes_of(parts, self.http_status, self.content).outcomes
+            unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
+            if not unknown:
+                return missing
+            doubt = unknown[0].doubt
+            if doubt is None or doubt.text_to_add is None or doubt.text_to_add in missing:
+                break
+            missing.append(doubt.text_to_add)
+        return []
 
     def set_outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """Set the outcomes of the recipients. One that is unknown quotes the response, so that no id is lost."""
@@ -144,8 +153,9 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
     if isinstance(document, dict):
         for name in ("error", "msg"):
             if name in document:
-                quoted = _text(document[name], MAX_BODY)
-                record[name] = document[name] if len(quoted) < MAX_BODY else quoted[:MAX_BODY]
+                value = document[name]
+                beginning = beginning_of(value, MAX_BODY)
+                record[name] = value if len(beginning) < MAX_BODY else beginning
     return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
 
 
@@ -163,7 +173,7 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     response = Response(request.operation, http_status, body, load_json(body), request.parts(added))
-    response.set_outcomes(judge.sent(response.parts, http_status, response.content, len(body)).outcomes)
+    response.set_outcomes(judge.outcomes_of(response.parts, http_status, response.content, len(body)).outcomes)
     return response
 
 
@@ -205,14 +215,14 @@ def _judge(failure: Failure) -> None:
     """Set the outcomes of the response to a send or change."""
     response = failure.response
     status, document, parts = response.http_status, response.content, response.parts
-    judgement = judge.sent(parts, status, document, len(response.body))
+    judgement = judge.outcomes_of(parts, status, document, len(response.body))
     outcomes = judgement.outcomes
     if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
         raise failure.rate_limited(outcomes) if status == RATE_LIMITED else failure.refused(outcomes)
     if not judge.is_whole_success(status):
         raise failure.in_doubt(failure.of_status, outcomes)
     if not response.operation.record.fields and not failure.raw.fault:
-        response.document = _any_record(document)
+        response.document = document if isinstance(document, dict) else {}
         return
     if failure.fault:
         raise failure.in_doubt(failure.unusable(failure.fault), outcomes)
@@ -251,37 +261,26 @@ def _verified(failure: Failure) -> Mapping[str, Any]:
 def _read(failure: Failure) -> Mapping[str, Any]:
     """Return the record of a request that only reads."""
     document, operation = failure.response.content, failure.request.operation
-    if not judge.is_whole_success(failure.response.http_status):
+    if not judge.is_whole_success(failure.raw.status):
         raise failure.of_read()
     if failure.raw.is_late:
         raise without_response(failure.request, failure.fault)
     is_any_body = not operation.record.fields
     if failure.fault and (failure.raw.fault or not is_any_body):
         raise failure.unreadable(failure.unusable(failure.fault))
+    if is_any_body:
+        if failure.is_refused:
+            raise failure.refused()
+        return document if isinstance(document, dict) else {}
     try:
-        if is_any_body:
-            if failure.is_refused:
-                raise failure.refused()
-            return _any_record(document)
-        if operation.record.shape is Shape.BALANCE:
-            return _balance(operation, document)
-        return convert(operation, document, (), dict(failure.request.query).get("id"))
+        record = convert(operation, document, (), dict(failure.request.query).get("id"))
+        if operation.record.shape is not Shape.BALANCE:
+            return record
+        return {**record, "status": Number(f"{balance.credits_left(document):f}")}
     except ShapeError as error:
         if failure.is_refused:
             raise failure.refused() from None
         raise failure.unreadable(failure.unusable(str(error))) from None
-
-
-def _any_record(document: Any) -> Mapping[str, Any]:
-    """Return the record of an operation that accepts any body."""
-    return document if isinstance(document, dict) else {}
-
-
-def _balance(operation: Operation, document: Any) -> Mapping[str, Any]:
-    left = balance.credits_left(document)
-    if left is None:
-        raise ShapeError("it does not contain the credits left")
-    return {**convert(operation, document), "status": Number(f"{left:f}")}
 
 
 def without_response(request: Request, why: str) -> MsgctlError:
@@ -305,22 +304,6 @@ def outcome_unknown(
         recipients=outcomes,
         details=details,
     )
-
-
-def missing_words(request: RequestParts, http_status: int, document: Any) -> list[str]:
-    """Return the texts that a profile must add as accepted to make every unknown outcome certain; perhaps none."""
-    missing: list[str] = []
-    for _ in range(MAX_MISSING + 1):
-        added = request.added.plus("accepted", missing)
-        outcomes = judge.sent(replace(request, added=added), http_status, document).outcomes
-        unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
-        if not unknown:
-            return missing
-        doubt = unknown[0].doubt
-        if doubt is None or doubt.word is None or doubt.word in missing:
-            break
-        missing.append(doubt.word)
-    return []
 
 
 def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
@@ -350,64 +333,55 @@ class Failure(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
-        return judge.sent(self.response.parts, self._status, self._document).is_refused
+        return judge.outcomes_of(self.response.parts, self.raw.status, self.response.content).is_refused
 
     @property
     def is_breakdown(self) -> bool:
         """Whether the status means that the service failed, or did not respond in time."""
-        return self._status == REQUEST_TIMEOUT or 500 <= self._status < 600
+        return self.raw.status == REQUEST_TIMEOUT or 500 <= self.raw.status < 600
 
     @property
     def of_status(self) -> str:
         """The description of a response by its status and text."""
-        return f"the response has status {self._status}{self._quotation or ' without a message'}"
-
-    @property
-    def _status(self) -> int:
-        return self.response.http_status
-
-    @property
-    def _document(self) -> Any:
-        return self.response.content
+        return f"the response has status {self.raw.status}{self._quotation or ' without a message'}"
 
     def unusable(self, reason: str) -> str:
         """Return the description of a 2xx response without the requested record."""
         message = self._service_message()
         quoted = f'. Body: "{message}"' if message else ""
-        return f"the response ({self._status}) cannot be used: {reason}{quoted}"
+        return f"the response ({self.raw.status}) cannot be used: {reason}{quoted}"
 
     def of_read(self) -> MsgctlError:
         """Return the error for a request that only reads and whose status is not a success."""
-        if self._status in REFUSALS:
-            return self.refused()
-        if self._status == RATE_LIMITED:
+        status = self.raw.status
+        if status == RATE_LIMITED:
             return self.rate_limited()
-        if self._status in EXPLAINED and not judge.is_passing_fault(self._document):
+        if status in REFUSALS or (status in EXPLAINED and not judge.is_passing_fault(self.response.content)):
             return self.refused()
-        if self.is_breakdown or self._status in EXPLAINED:
+        if self.is_breakdown or status in EXPLAINED:
             what = _capitalized(self.of_status)
             return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self.response.details)
         return self.unreadable(self.of_status)
 
-    def refused(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
-        """Return the error for a request that was refused."""
-        reason = "unauthorized" if self._status in (401, 403) else "refused"
-        return self._refused("The service refused the request", reason, outcomes)
-
     def not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
         """Return the error for a code that the service did not confirm, because of the field in ``doubt`` if given."""
-        error = self._refused("The code was not verified", "not_verified")
-        if doubt is not None and doubt.word is not None:
+        error = self.refused(what="The code was not verified", reason="not_verified")
+        if doubt is not None and doubt.text_to_add is not None:
             parts = self.response.parts
             parts = replace(parts, added=parts.added.plus("verified", [doubt.value]))
-            if codes.doubt_of_code(parts, self._document) is None:
+            if codes.doubt_of_code(parts, self.response.content) is None:
                 error.word = ("verified", [doubt.value])
         return error
 
-    def _refused(self, what: str, reason: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
+    def refused(
+        self, outcomes: Sequence[Outcome] = (), what: str = "The service refused the request", reason: str = "refused"
+    ) -> MsgctlError:
+        """Return the error for a request that was refused."""
+        if self.raw.status in (401, 403):
+            reason = "unauthorized"
         return self._printable(
             RefusedError(
-                f"{what} ({self._status}){self._quotation}",
+                f"{what} ({self.raw.status}){self._quotation}",
                 self._advice(),
                 consequence=self._consequence(),
                 reason=reason,
@@ -419,7 +393,7 @@ class Failure(NamedTuple):
     def rate_limited(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that was turned away for now."""
         error = TurnedAwayError(
-            f"The service turned the request away for now ({self._status}){self._quotation}",
+            f"The service turned the request away for now ({self.raw.status}){self._quotation}",
             TRY_LATER,
             consequence=self._consequence(),
             reason="rate_limited",
@@ -432,14 +406,14 @@ class Failure(NamedTuple):
     def unreadable(self, what: str) -> MsgctlError:
         """Return the error for a useless response to a request that only reads."""
         hint = "Check the base URL; -v shows the request."
-        if 300 <= self._status < 400:
+        if 300 <= self.raw.status < 400:
             hint = self._redirect()
         return self._printable(UnreadableError(_capitalized(what), hint, details=self.response.details))
 
     def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.request, why, outcomes, self.response.details)
-        if 300 <= self._status < 400:
+        if 300 <= self.raw.status < 400:
             error = error.replaced(hint=f"{self._redirect()} {error.hint}")
         return self._printable(error)
 
@@ -462,16 +436,17 @@ class Failure(NamedTuple):
 
     def _service_message(self) -> str:
         """Return the error text of the service or of an HTML page, shortened for a message."""
-        message = service_message(self._document)
-        if message is None and self._document is not None:
-            message = _text(self._document, MAX_QUOTE)
+        document = self.response.content
+        message = service_message(document)
+        if message is None and document is not None:
+            message = beginning_of(document, MAX_QUOTE + 1)  # so that a reader sees that it was cut
         elif message is None:
-            text = self.response.body[:MAX_BODY].decode(errors="replace")
+            text = self.raw.body[:MAX_BODY].decode(errors="replace")
             message = " ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())
         return shorten(message, MAX_QUOTE)
 
     def _advice(self) -> str | None:
-        status = self._status
+        status, document = self.raw.status, self.response.content
         if 300 <= status < 400:
             return self._redirect()
         if status in (401, 403):
@@ -479,8 +454,9 @@ class Failure(NamedTuple):
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
         if self.raw.is_success or status in EXPLAINED or self.request.operation.verifies:
             return None
-        is_of_service = isinstance(self._document, dict) and any(self._document.get(name) for name in ERROR_TEXTS)
-        return "Check the values and the base URL." if is_of_service else CHECK_URL
+        if isinstance(document, dict) and any(document.get(name) for name in ERROR_TEXTS):
+            return "Check the values and the base URL."
+        return CHECK_URL
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""
@@ -497,11 +473,6 @@ class Failure(NamedTuple):
 
 def _capitalized(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
-
-
-def _text(value: Any, limit: int) -> str:
-    """Return the beginning of a JSON value as text: a string unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else "".join(islice(pieces(value), limit))
 
 
 def _seconds(text: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from msgctl.jsontext import Number, objects
+from msgctl.jsontext import Number, ShapeError, objects
 from msgctl.outcomes.content import is_nothing
 from msgctl.outcomes.record import levels
 
@@ -17,8 +17,8 @@ _CREDITS = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,19})?", re.ASCII)
 _NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
 
 
-def credits_left(document: Any) -> Decimal | None:
-    """Return the credits left in a response to `balance`; None if it does not contain them."""
+def credits_left(document: Any) -> Decimal:
+    """Return the credits left in a response to `balance`. Raises ShapeError if it does not contain them."""
     from decimal import Decimal  # most commands do not need it
 
     records = list(levels(document))
@@ -26,8 +26,9 @@ def credits_left(document: Any) -> Decimal | None:
     if not named and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
         named = [records[0]["status"]]
     has_error = any(not is_nothing(content.get("error")) for content in objects(document))
-    if not named or has_error or not isinstance(named[0], str):
-        return None
-    pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
-    text = named[0].strip()
-    return Decimal(text) if pattern.fullmatch(text) else None
+    if named and not has_error and isinstance(named[0], str):
+        pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
+        text = named[0].strip()
+        if pattern.fullmatch(text):
+            return Decimal(text)
+    raise ShapeError("it does not contain the credits left")

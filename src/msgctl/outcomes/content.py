@@ -18,18 +18,21 @@ from msgctl.outcomes.words import Text, tokenize
 
 
 def is_one(value: Any) -> bool:
+    """Return whether a value is 1 or true, as a number, a boolean or a text."""
     if isinstance(value, Number):
         return float(value) == 1
     return value is True or (isinstance(value, str) and value.strip().lower() in ("1", "true"))
 
 
 def is_zero(value: Any) -> bool:
+    """Return whether a value is 0 or false, as a number, a boolean or a text."""
     if isinstance(value, Number):
         return float(value) == 0
     return value is False or (isinstance(value, str) and value.strip().lower() in ("0", "false"))
 
 
 def is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
+    """Return whether the value of an error field means that there is no error: null, empty, zero, or an acceptance."""
     if value in (None, "", [], {}) or is_zero(value):
         return True
     if not isinstance(value, str):
@@ -101,8 +104,7 @@ class FieldName:
         self.is_count = only in _COUNTS
         self.is_who = only in _WHO
         self.is_message = only in _MESSAGES
-        self.is_number_of_people = self.is_good or words.VERIFIED.among(self.words)
-        self.is_about_people = self.is_count or self.is_who or self.is_number_of_people
+        self.may_count_recipients = self.is_good or words.VERIFIED.among(self.words)
         self.is_code = not self.words.isdisjoint({"code", "codigo", "statu"})
         self.may_be_id = self.words.isdisjoint(_NO_IDS)
 

@@ -9,7 +9,6 @@ from functools import lru_cache
 from msgctl.outcomes import words
 from msgctl.outcomes.content import as_text, is_nothing, is_zero, meaning_of
 from msgctl.outcomes.numbers import RecipientFinder
-from msgctl.outcomes.outcome import Doubt
 from msgctl.outcomes.record import Object, text_to_store
 from msgctl.outcomes.words import AddedWords, tokenize
 from msgctl.text import shorten
@@ -41,7 +40,6 @@ def classify(state: str, added: AddedWords) -> Delivery:
 
 
 def is_final(state: str, added: AddedWords) -> bool:
-    """Return whether a state is final."""
     return classify(state, added) is not Delivery.ON_ITS_WAY
 
 
@@ -56,23 +54,18 @@ def reaches(state: str, goal: str, added: AddedWords) -> bool:
 def state_of(message: Object, added: AddedWords) -> str | None:
     """Return the delivery state of a message, or None.
 
-    If another field contradicts a delivery, the state says so, and is on its way.
+    If another field contradicts a delivery, the state mentions it, and is on its way.
     """
     state = text_to_store(message.get("state"))
-    if state is None or not (reaches(state, "delivered", added) and (denial := _denial(message))):
+    if state is None or classify(state, added) is not Delivery.DELIVERED:
         return state
-    return f"{state}, but {shorten(denial.field, 60)} is {shorten(denial.value, 60)}"
-
-
-def _denial(message: Object) -> Doubt | None:
-    """Return a field beside a state which says that the message was not delivered."""
     for name, value in message.items():
         meaning = meaning_of(words.cut(name), False)
         is_error = words.ERROR.among(meaning.words) and not is_nothing(value)
         is_machine = name == "answered_by" and value not in ("human", "", None)
         if is_error or is_machine or (meaning.is_good and is_zero(value)):
-            return Doubt(name, as_text(value))
-    return None
+            return f"{state}, but {shorten(name, 60)} is {shorten(as_text(value), 60)}"
+    return state
 
 
 def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords) -> list[str | None]:

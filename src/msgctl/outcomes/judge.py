@@ -33,7 +33,6 @@ from msgctl.outcomes.numbers import MIN_SHARED_DIGITS, digits_of
 from msgctl.outcomes.outcome import (
     ACCEPTED,
     ERROR_CODE,
-    NO_RECIPIENTS,
     REFUSED,
     UNKNOWN,
     Doubt,
@@ -71,7 +70,7 @@ class Judgement(NamedTuple):
     is_refused: bool = False
 
 
-def sent(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
+def outcomes_of(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
 
     ``size`` is the number of bytes of the response: a small response cannot be too long.
@@ -174,7 +173,7 @@ def _has_id(request: RequestParts, content: Any) -> bool:
 def _contradicts(request: RequestParts, field: ContentField) -> bool:
     """Return whether a field contradicts an acceptance."""
     name, value = field.name, field.value
-    if name.is_about_people and _is_about_others(request, name, value):
+    if _is_about_others(request, name, value):
         return True
     if request.added.has("accepted", as_text(value)):
         return False
@@ -199,18 +198,16 @@ def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool
     """Return whether a field reports no recipients, another recipient, or only a part of them."""
     if name.is_count and (value == [] or is_zero(value)):
         return True
-    if name.is_who and isinstance(value, str) and _is_of_stranger(request, value):
+    if name.may_count_recipients and 1 < (as_count(value) or 0) < len(request.phones):
         return True
-    return name.is_number_of_people and 1 < (as_count(value) or 0) < len(request.phones)
-
-
-def _is_of_stranger(request: RequestParts, numbers: str) -> bool:
-    """Return whether one of the numbers, separated by commas, is of no recipient."""
-    for number in numbers.split(","):
-        if not request.recipients.among(number) and len(digits_of(number)) >= MIN_SHARED_DIGITS:
-            # The user's own body may contain a number that msgctl does not know as the recipient's.
-            return None not in request.phones or not is_in_request(request.echoes, numbers)
-    return False
+    if not name.is_who or not isinstance(value, str):
+        return False
+    # The user's own body may contain a number that msgctl does not know as the recipient's.
+    is_own = None in request.phones and is_in_request(request.echoes, value)
+    return not is_own and any(
+        len(digits_of(number)) >= MIN_SHARED_DIGITS and not request.recipients.among(number)
+        for number in value.split(",")
+    )
 
 
 def _contradiction(request: RequestParts, content: Any) -> ContentField | None:
@@ -372,7 +369,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
 
 def is_passing_fault(document: Any) -> bool:
     """Return whether the response to a read with status 400 or 520 is about a breakdown that may pass."""
-    if not isinstance(document, dict) or _is_too_long(document, NO_RECIPIENTS):
+    if not isinstance(document, dict) or _is_too_long(document, RequestParts()):
         return True
     text = words_of(document)
     return words.OPEN.among(text.words) and not words.FAILED.among(text.words) and not words.REASON.among(text.negated)

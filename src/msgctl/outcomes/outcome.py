@@ -45,10 +45,6 @@ class RequestParts:
         return RecipientFinder(self.phones)
 
 
-NO_RECIPIENTS = RequestParts()
-"""A request without known recipients."""
-
-
 class Doubt(NamedTuple):
     """The field that made an outcome unknown, or a code not verified, and its value as text."""
 
@@ -56,8 +52,8 @@ class Doubt(NamedTuple):
     value: str
 
     @property
-    def word(self) -> str | None:
-        """The text, if a profile may add it as good: not if it speaks of a failure, or is a number of any field."""
+    def text_to_add(self) -> str | None:
+        """The value, if a profile may add it as good: not if it describes a failure, or is a number of any field."""
         text = tokenize(self.value).words
         both = (*text, *tokenize(self.field).words)
         is_bad = any(bad.among(both) for bad in (words.FAILED, words.ERROR, words.NEGATION))

@@ -103,14 +103,16 @@ def levels(document: Any) -> Iterator[Object]:
 def service_message(document: Any) -> str | None:
     """Return the error that a document describes, for a quotation."""
     for level in levels(document):
-        if texts := [_quoted(level[name]) for name in ERROR_TEXTS if level.get(name)]:
+        # One character more than is quoted shows a reader that a text was cut.
+        if texts := [beginning_of(level[name], MAX_QUOTE + 1) for name in ERROR_TEXTS if level.get(name)]:
             return ": ".join(texts)
     return None
 
 
-def _quoted(value: Any) -> str:
-    most = MAX_QUOTE + 1  # so that a reader sees that it was cut
-    return value[:most] if isinstance(value, str) else "".join(islice(pieces(value), most))
+def beginning_of(value: Any, most: int) -> str:
+    """Return the first characters of a JSON value: a string unchanged, anything else as JSON."""
+    text = value if isinstance(value, str) else "".join(islice(pieces(value), most))
+    return text[:most]
 
 
 def is_plain(value: Any) -> bool:
