@@ -172,13 +172,7 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
 
 def by_name(pairs: Pairs) -> dict[str, str | list[str]]:
     """Return parameters by name; a repeated parameter is an array."""
-    parameters: dict[str, str | list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in pairs:
-        earlier = parameters.get(name)
-        if earlier is None:
-            parameters[name] = value
-        elif isinstance(earlier, list):
-            earlier.append(value)
-        else:
-            parameters[name] = [earlier, value]
-    return parameters
+        values.setdefault(name, []).append(value)
+    return {name: texts if len(texts) > 1 else texts[0] for name, texts in values.items()}

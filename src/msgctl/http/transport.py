@@ -202,20 +202,16 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         outgoing = httpcore.Request(request.method, url, headers=request.headers.raw, content=request.content)
         try:
             response = self._response(outgoing)
-        except _FAILURES as error:
+        except BaseException as error:  # Ctrl-C, too
             self.close()
-            if self.sent:
+            is_failure = isinstance(error, _FAILURES)
+            if is_failure and self.sent:
                 raise _of_httpx(error) from error
-            raise self._not_reached(error) from error
-        except Exception as error:
-            self.close()
             # socksio has its own exceptions, and httpcore uses assertions to check the bytes of a SOCKS proxy.
-            if self._proxy is None or self.sent or isinstance(error, MsgctlError):
+            is_of_proxy = self._proxy is not None and isinstance(error, Exception)
+            if self.sent or isinstance(error, MsgctlError) or not (is_failure or is_of_proxy):
                 raise
             raise self._not_reached(error) from error
-        except BaseException:  # Ctrl-C
-            self.close()
-            raise
         return httpx.Response(response.status, headers=response.headers, stream=_Body(response, self))
 
     def close(self) -> None:
@@ -281,9 +277,11 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         except RuntimeError:
             raise ConfigurationError("A SOCKS proxy needs the package socksio", install_hint("socksio>=1")) from None
 
-    def _not_reached(self, error: Exception) -> MsgctlError:
+    def _not_reached(self, error: BaseException) -> MsgctlError:
         """Return the error for an exception before the request was sent."""
-        peer, cause = self.peer, root_cause(error)
+        peer, cause = self.peer, error
+        while (earlier := cause.__cause__ or cause.__context__) is not None:  # httpcore's pool removes the cause
+            cause = earlier
         if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             return no_more("open files or memory")
         if isinstance(error, httpcore.TimeoutException):
@@ -396,7 +394,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-def _of_httpx(error: Exception) -> httpx.TransportError:
+def _of_httpx(error: BaseException) -> httpx.TransportError:
     """Return httpx's exception for one of httpcore's, without its text, which may quote the request."""
     return next(kind(kind.__name__) for known, kind in EXCEPTIONS.items() if isinstance(error, known))
 
@@ -405,10 +403,3 @@ def _address(host: str, port: int | None) -> str:
     """Return a host and its port, if it has one, as a URL contains them."""
     host = f"[{host}]" if ":" in host else host
     return f"{host}:{port}" if port else host
-
-
-def root_cause(error: BaseException) -> BaseException:
-    """Return the first exception of a chain, which is the system's error. httpcore's pool removes the cause."""
-    while (earlier := error.__cause__ or error.__context__) is not None:
-        error = earlier
-    return error
