@@ -82,20 +82,23 @@ def parse_number(text: str, country: str | None = None, *, sms: bool = False, un
     home = None if international else country
     national = _parsed(digits, home) if home else None
     number = _parsed(f"+{digits}", None)
+    is_national_form = may_be_national(text)
+    advice = NAME_COUNTRY if is_national_form and not home else WRITE_IN_FULL
     for candidate in (national, number):
         if candidate is None or not phonenumbers.is_valid_number(candidate):
             continue
         e164 = phonenumbers.format_number(candidate, phonenumbers.PhoneNumberFormat.E164)[1:]
         if sms and (kind := _without_sms(candidate)):
             problem, hint = f"it is {kind}, which cannot receive an SMS", _without_check(e164, unchecked)
+            if candidate is number and is_national_form:  # without the check, it would go to another country
+                problem, hint = f"it is {kind} in {_country(number)}, which cannot receive an SMS", advice
             if mobile := _mobile_today(candidate):
                 problem, hint = f"{problem}; {mobile}", ""
             raise InvalidPhoneError(text, problem, hint)
         if home is None or phonenumbers.is_valid_number_for_region(candidate, home):
             return Phone(e164)
-        return Phone(e164, country_name(phonenumbers.region_code_for_number(candidate)))
-    may_be_national = not international and len(digits) <= MAX_NATIONAL
-    if (home or not may_be_national) and (mobile := _mobile_today(national if home else number)):
+        return Phone(e164, _country(candidate))
+    if (home or not is_national_form) and (mobile := _mobile_today(national if home else number)):
         raise InvalidPhoneError(text, mobile, "")
     if MIN_DIGITS <= len(digits) <= MAX_SHORT_CODE:
         unchecked = _without_check(digits, unchecked, "To send to the short code")
@@ -103,13 +106,27 @@ def parse_number(text: str, country: str | None = None, *, sms: bool = False, un
         unchecked = _without_check(digits, unchecked)
     else:
         unchecked = ""
+    hint = f"{advice} {unchecked}".rstrip()
     if home:
-        raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
-    needs_country = may_be_national and len(digits) >= MIN_NATIONAL
-    hint = NAME_COUNTRY if may_be_national else WRITE_IN_FULL
+        if national and number and number.country_code == national.country_code:
+            national = number  # the national number after the country code, which has no +
+        raise InvalidPhoneError(text, _fault(national, home), hint)
+    needs_country = is_national_form and len(digits) >= MIN_NATIONAL
     as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
-    raise InvalidPhoneError(text, problem, f"{hint} {unchecked}".rstrip(), needs_country=needs_country)
+    raise InvalidPhoneError(text, problem, hint, needs_country=needs_country)
+
+
+def may_be_national(text: str) -> bool:
+    """Return whether a number has neither ``+`` nor ``00``, and is short enough for a number without its country."""
+    digits, international = _written(text)
+    return not international and len(digits) <= MAX_NATIONAL
+
+
+def _country(number: PhoneNumber) -> str:
+    import phonenumbers
+
+    return country_name(phonenumbers.region_code_for_number(number))
 
 
 def _without_check(digits: str, option: str, what: str = "To send to") -> str:

@@ -87,7 +87,7 @@ def send(
     given = call.values(context, message)
     if call.audio_code is None:
         given["message"] = message.read(context)
-    given |= {"phone": phones, "country-code": numbers.code(context)}
+    given |= {"phone": phones, "country-code": numbers.known(context)}
     return send_message(context, build(ops.SEND_CALL, given), options, wait, numbers=numbers)
 
 
@@ -117,6 +117,6 @@ def bulk_send(
     """
     from msgctl.cli.runs.bulk import Bulk
 
-    fixed = {**call.values(context, message), "country-code": numbers.code(context)}
+    fixed = {**call.values(context, message), "country-code": numbers.known(context)}
     templates = {"message": message.read(context)} if call.audio_code is None else {}
     return Bulk(context, ops.SEND_CALL, source, numbers, job, rules, fixed, templates).run()

@@ -40,7 +40,7 @@ class CodeRecipient(OptionGroup):
             if profile.by and not profile.is_sandbox:
                 hint += f" Or store it: msgctl profile set {profile.name} --app-name NAME"
             raise UsageError("--app-name is missing", hint)
-        return {"phone": number, "app-name": name, "country-code": numbers.code(context)}
+        return {"phone": number, "app-name": name, "country-code": numbers.known(context)}
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)

@@ -13,7 +13,7 @@ from msgctl.cli.shell.help import DELIVERY, RECIPIENTS, SAFETY
 from msgctl.cli.shell.option_group import OptionGroup
 from msgctl.cli.shell.parsers import Choice, max_wait_option, parser, until_option
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
-from msgctl.operations import Field
+from msgctl.operations import Effect, Field
 from msgctl.text import storable
 from msgctl.values import quote
 
@@ -64,10 +64,11 @@ class Country(OptionGroup):
     unchecked = ""
     """The option that sends without a check; empty for commands that do not send."""
 
-    def code(self, context: Context, *, needs_profile: bool = True) -> str | None:
-        """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any.
+    def known(self, context: Context) -> str | None:
+        """Return the country of national numbers: of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any.
 
-        Without ``needs_profile``, a profile that cannot be used has none.
+        Without a usable profile, there is none. Commands that send raise ConfigurationError for one that is faulty;
+        otherwise, the error would mention the number instead of the profile.
         """
         if self.country_code is not None:
             return self.country_code
@@ -80,17 +81,13 @@ class Country(OptionGroup):
                 ) from error
         try:
             return setting(context, "country_code", checks.country_code)
-        except ConfigurationError:
-            if needs_profile:
+        except ConfigurationError as error:
+            if self.unchecked and not isinstance(error, NoProfileError):
                 raise
             return None
 
-    def known(self, context: Context) -> str | None:
-        """Return the country of national numbers. No profile is needed."""
-        return self.code(context, needs_profile=False)
-
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
-        """Return the digits of a number, with a note if it belongs to another country than expected.
+        """Return the digits of a number, with a note if it may belong to another country than expected.
 
         ``sms`` refuses numbers that cannot be mobiles.
         """
@@ -98,9 +95,13 @@ class Country(OptionGroup):
             return phones.as_typed(text).digits
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number", reason="invalid_phone")
-        phone = phones.parse_number(text, self.known(context), sms=sms, unchecked=self.unchecked)
+        home = self.known(context)
+        phone = phones.parse_number(text, home, sms=sms, unchecked=self.unchecked)
         if phone.abroad:
             context.note(f"{phone.digits} is a number in {phone.abroad}")
+        if home is None and context.effect is not Effect.SENDS and phones.may_be_national(text):
+            country = phones.country_name(phones.country_of(phone.digits))
+            context.note(f"{quote(text)} is read as +{phone.digits}, a number in {country}. {phones.NAME_COUNTRY}")
         return phone.digits
 
     def any(self, context: Context, text: str) -> str:
@@ -162,16 +163,6 @@ class Numbers(Country):
 
     no_number_check: NoNumberCheck = False
     unchecked = "--no-number-check"
-
-    def known(self, context: Context) -> str | None:
-        """Return the country of national numbers. Raises ConfigurationError for a profile that cannot be used.
-
-        Otherwise, the error would mention the number instead of the profile.
-        """
-        try:
-            return self.code(context)
-        except NoProfileError:
-            return None
 
 
 def chosen_voice(context: Context, text: str | None, field: Field) -> str:

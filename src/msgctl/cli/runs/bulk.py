@@ -92,7 +92,7 @@ class Bulk:
         )
         self._begins, self._due = self._times()
         self._cells = PhoneCells(
-            numbers.code(context), sms=operation.channel == "sms", check=not numbers.no_number_check
+            numbers.known(context), sms=operation.channel == "sms", check=not numbers.no_number_check
         )
 
     def run(self) -> Result:
@@ -222,7 +222,7 @@ class Bulk:
     def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
-        phones = PhoneCells(self._numbers.code(context), check=not self._numbers.no_number_check)
+        phones = PhoneCells(self._numbers.known(context), check=not self._numbers.no_number_check)
         reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=phones)
         faults = Faults(name_of(file))
         with opened(file, context.stdin.buffer, reading, note=context.note) as people:
