@@ -84,6 +84,7 @@ def _path_fault(text: str) -> str | None:
     "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
     "msgctl api POST /chatapp/send -f template=appointment --input body.json",
     effect=Effect.SENDS,
+    has_more_columns=True,
     json="response",
     panel=ACCOUNT,
 )

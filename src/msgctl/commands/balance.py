@@ -11,6 +11,7 @@ from msgctl.cli.shell.parsers import number_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build
+from msgctl.output.fields import of_record
 from msgctl.output.result import Result, ServiceResult
 
 app = group("Show the credits left in the account.")
@@ -19,6 +20,7 @@ app = group("Show the credits left in the account.")
 @command(app, None, "msgctl balance", "msgctl balance --json", performs=ops.BALANCE)
 def balance(ctx: typer.Context) -> Result | None:
     if ctx.invoked_subcommand is None:
+        ctx.obj.check_fields(of_record(ops.BALANCE.record))
         return run(ctx.obj, build(ops.BALANCE, {}))
     return None
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgctl import operations as ops
 from msgctl.cli.options.send import Numbers, Phones, option
-from msgctl.cli.runs.single import check_fields, dry_run, perform
+from msgctl.cli.runs.single import dry_run, perform, printed_beside
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
@@ -14,7 +14,7 @@ from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageErr
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes.outcome import Outcome
-from msgctl.output.result import Format, OwnResult, ServiceResult
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import plural
 
 app = group("Block numbers from receiving messages.")
@@ -45,7 +45,6 @@ def add(
     if name is not None and len(phones) > 1:
         raise UsageError("--name needs a single number", "Block each number with its own name.")
     requests = [build(ops.BLOCK_PHONE, {"phone": number, "name": name}) for number in phones]
-    check_fields(context, ops.BLOCK_PHONE)
     if context.options.dry_run:
         return dry_run(context, *requests)
     if context.stdin.isatty():
@@ -69,8 +68,7 @@ def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
             if len(requests) > 1:
                 error = error.within(str(request.values["phone"]))
             failures.append(error)
-            if error.response and context.options.format is Format.JSON:
-                responses.append(error.response)
+            responses += printed_beside(context, error)
         else:
             responses += result.responses
             outcomes += result.outcomes

@@ -286,6 +286,5 @@ def doctor(context: Context) -> OwnResult:
     It checks the profile and its file, the store, and then the service and the credentials, by reading the balance.
     --dry-run skips the checks that need the network. The exit code is 1 if a check failed.
     """
-    context.check_fields(FIELDS)
     failures: list[MsgctlError] = []
     return OwnResult(examine(context, failures), FIELDS, Layout.CHECKS, failures=failures)

@@ -81,7 +81,6 @@ def commands(ctx: typer.Context) -> OwnResult:
     from msgctl.reference.description import describe, document
 
     context: Context = ctx.obj
-    context.check_fields(COLUMNS)
     description = document(describe(ctx.find_root().command))
     if context.options.format is Format.JSON:
         return OwnResult(description, ())

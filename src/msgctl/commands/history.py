@@ -98,6 +98,7 @@ class Listing(Period):
 )
 def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     if ctx.invoked_subcommand is None:
+        ctx.obj.check_fields(HISTORY_FIELDS)
         return _listed(ctx.obj, listing)
     if not listing.is_empty:
         raise UsageError(
@@ -113,7 +114,6 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if most is None and is_table and context.stdout.isatty():
         most = SHOWN
     filters: dict[str, Any] = {**listing.times(context), "phone": listing.number(context)}
-    context.check_fields(HISTORY_FIELDS)
     filters["profile"] = context.options.profile
     if listing.job is not None:
         filters["job"] = jobs.find(context.store, listing.job, context.known_account).number

@@ -58,7 +58,6 @@ POLL = 0.1
 )
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs in the order they were created."""
-    context.check_fields(LIST_FIELDS)
     summaries = [summary(job) for job in jobs.listed(context.store)]
     return OwnResult(summaries, LIST_FIELDS, Layout.JOBS, empty="No jobs")
 
@@ -74,7 +73,6 @@ def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli.runs import job as running
 
-    context.check_fields(JOB_FIELDS)
     job = which.resolve(context)
     return running.result(context, job)
 
@@ -96,7 +94,6 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     """
     from msgctl.cli.runs import job as running
 
-    context.check_fields(JOB_FIELDS)
     job = which.resolve(context)
     running.check_account(context, job)
     if job.is_running:
@@ -144,7 +141,6 @@ def run_due(context: Context) -> RawResult | None:
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
-    context.check_fields(())
     return due.run(context)
 
 
@@ -155,6 +151,7 @@ def run_due(context: Context) -> RawResult | None:
     "msgctl job report 20261121-3f9a2c --only unknown",
     "msgctl job report --last --save report.xlsx",
     output=COLUMNS,
+    has_more_columns=True,
     json="list",
 )
 def report(
@@ -211,7 +208,6 @@ def states(
     """
     from msgctl.cli.runs import job as running
 
-    context.check_fields(JOB_FIELDS)
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
             raise UsageError(f"{name} needs --follow")
@@ -253,7 +249,6 @@ def resend(
     """
     from msgctl.cli.runs import job as running
 
-    context.check_fields(JOB_FIELDS)
     job = which.resolve(context)
     running.check_account(context, job)
     store = context.store
@@ -279,7 +274,6 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     """
     from msgctl.cli.runs import job as running
 
-    context.check_fields(JOB_FIELDS)
     named = job_named(context, job)
     context.job = named.id
     if named.state == "done":
@@ -316,7 +310,6 @@ def remove(
     For 90 days, the store keeps only the data that prevents repeats: names and digests of jobs, and numbers, digests
     and times of messages.
     """
-    context.check_fields(LIST_FIELDS)
     if job and before is not None:
         raise UsageError("Use either --before or JOBs, not both", "Give JOBs, or --before.")
     if not job and before is None:

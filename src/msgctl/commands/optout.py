@@ -72,7 +72,6 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """
     from msgctl.store import people
 
-    context.check_fields(COLUMNS)
     rows = [
         {"phone": optout.phone, "channel": optout.channel, "added": timestamp(optout.time // 1000)}
         for optout in people.optouts(context.store)
@@ -111,6 +110,7 @@ class OptOutFile(Source):
     "msgctl optout import unsubscribed.txt --country-code CO",
     "msgctl optout import unsubscribed.txt --country-code CO --dry-run",
     dry_run_help="List every row, and add nothing.",
+    has_more_columns=True,
 )
 def import_(
     context: Context,

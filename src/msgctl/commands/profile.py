@@ -213,7 +213,6 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
 @command(app, "list", "msgctl profile list", "msgctl profile list --json", output=PROFILE_FIELDS, json="list")
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
-    context.check_fields(PROFILE_FIELDS)
     config = context.config
     stored = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
     documents = [_document(profile, config) for profile in (*stored, profiles.THE_SANDBOX)]
@@ -231,7 +230,6 @@ def show(
     ] = None,
 ) -> Result:
     """Show each setting that applies to a run, and where it comes from, without the key."""
-    context.check_fields(SHOWN_FIELDS)
     named = context.options.profile if name is None else name
     profile = profiles.choose(lambda: context.config, context.environ, named)
     config = ConfigFile(context.config_path, {}) if not profile.by else context.config
@@ -309,7 +307,6 @@ def _refuse_sandbox(name: str) -> None:
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
 def path(context: Context) -> Result:
     """Print the path of the configuration file."""
-    context.check_fields(())
     path = str(context.config_path)
     return TextResult(f"{clean(path)}\n", {"path": path})
 

@@ -91,7 +91,6 @@ def inbox(
     """
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
-    context.check_fields(INBOX_COLUMNS)
     received = Controls(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
     if wait is not None and not received:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")
@@ -129,7 +128,6 @@ def click(
 
     The device, and the country if you omit it, are random.
     """
-    context.check_fields(CLICK_COLUMNS)
     done = Controls(context, base_url).ask("POST", "/click", name=name, count=count, country=country)
     return OwnResult(done, CLICK_COLUMNS)
 
@@ -149,7 +147,6 @@ def credit(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Set the balance of the sandbox account."""
-    context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
     return OwnResult(Controls(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, Layout.BALANCE)
@@ -178,7 +175,6 @@ def fault(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
-    context.check_fields(FAULT_COLUMNS)
     faults = [] if specs == ["clear"] else specs
     done = Controls(context, base_url).ask("POST" if specs else "GET", "/fault", faults=faults)
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
@@ -199,7 +195,6 @@ def clock(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Show or change the sandbox clock, which controls delivery states and expiry."""
-    context.check_fields(CLOCK_COLUMNS)
     done = Controls(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
@@ -215,7 +210,6 @@ def responses(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Choose or show the sandbox's responses."""
-    context.check_fields(RESPONSES_COLUMNS)
     done = Controls(context, base_url).ask("GET" if name is None else "POST", "/responses", responses=name)
     return OwnResult(done, RESPONSES_COLUMNS)
 
@@ -230,7 +224,6 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     """
     from msgctl.sandbox import emulator
 
-    context.check_fields(())
     if served_at(context, base_url) is None:
         prompts.confirm(context, "Delete everything in the sandbox, with its history, jobs and opt-outs?")
         # Both work even if a file is damaged.

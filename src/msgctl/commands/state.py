@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli.runs.single import check_fields, dry_run
+from msgctl.cli.runs.single import dry_run, printed_beside
 from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, targets_of
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
@@ -38,14 +38,12 @@ class MessageIds(OptionGroup):
     )
 
     def targets(self, context: Context) -> list[Target]:
-        """Check --fields, and return the messages, each ID once."""
+        """Return the messages, each ID once."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        targets = [*map(Target, dict.fromkeys(self.id or ()))] or _last_targets(context)
-        check_fields(context, ops.MESSAGES_STATE)
-        return targets
+        return [*map(Target, dict.fromkeys(self.id or ()))] or _last_targets(context)
 
 
 @command(
@@ -62,7 +60,6 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     targets = messages.targets(context)
     if context.options.dry_run:
         return dry_run(context, *(target.request for target in targets))
-    is_json = context.options.format is Format.JSON and not context.options.fields
     received: list[tuple[Target, Response]] = []
     failures: list[MsgctlError] = []
     for target in targets:
@@ -73,12 +70,11 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
             break
         except MsgctlError as error:
             failures.append(_named(target.id, error))
-            if is_json and error.response:
-                received.append((target, error.response))
+            received += [(target, response) for response in printed_beside(context, error)]
             continue
         if response.document.get("data") == []:
             failures.append(_without_state(target.id, response))
-        if is_json or response.document["data"]:
+        if context.options.format is Format.JSON or response.document["data"]:
             received.append((target, response))
     learn(context, received)
     return ServiceResult([response for _, response in received], failures=failures)

@@ -126,6 +126,7 @@ SaveFile = Annotated[Path | None, save_option()]
     "msgctl url bulk customers.csv --to 'https://shop.example/?c={name}' --name 'sale-{name}' > links.csv",
     effect=ops.Effect.CHANGES,
     output=("link",),
+    has_more_columns=True,
     json="list",
 )
 def bulk(
@@ -162,6 +163,7 @@ def bulk(
     "msgctl url clicks customers.csv --name 'sale-{name}' --since 2026-01-01",
     effect=ops.Effect.READS,
     output=("clicks",),
+    has_more_columns=True,
     json="list",
 )
 def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, save: SaveFile = None) -> OwnResult:

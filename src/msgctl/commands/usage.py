@@ -23,6 +23,7 @@ _GROUPING = Choice(GROUPINGS, "grouping")
     "msgctl usage --since 30d --by country",
     "msgctl -p main usage --by month --json",
     output=("day", "messages", "credits"),
+    has_more_columns=True,
     json="list",
 )
 def usage(

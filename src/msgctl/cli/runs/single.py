@@ -17,7 +17,6 @@ from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, outcomes_after, stored_details, stored_response
-from msgctl.operations import Operation
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
@@ -42,9 +41,6 @@ def send_message(
     """
     options.check()
     wait.check()
-    check_fields(context, request.operation)
-    if context.options.dry_run:
-        return dry_run(context, request)
     people = request.phones
     if request.is_own_body:
         reader = phones.Reader(numbers.known(context))
@@ -54,11 +50,8 @@ def send_message(
     if options.once is not None:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
     channel = None if options.ignore_optout else request.operation.channel
-    try:
-        result = perform(context, request, key=key, channel=channel)
-    except MsgctlError as error:
-        result = _printed(context, error)
-    if not wait.wait:
+    result = run(context, request, key=key, channel=channel)
+    if isinstance(result, OwnResult) or not wait.wait:
         return result
     from msgctl.cli.runs.tracking import track_sent
 
@@ -67,15 +60,18 @@ def send_message(
     return tracked._replace(failures=[*result.failures, *tracked.failures])
 
 
-def run(context: Context, request: Request) -> ServiceResult | OwnResult:
-    """Make a request and return its result; in a dry run, describe the request instead."""
-    check_fields(context, request.operation)
+def run(
+    context: Context, request: Request, *, key: Key | None = None, channel: str | None = None
+) -> ServiceResult | OwnResult:
+    """Make a request like `perform`; in a dry run, describe it instead."""
     if context.options.dry_run:
         return dry_run(context, request)
     try:
-        return perform(context, request)
+        return perform(context, request, key=key, channel=channel)
     except MsgctlError as error:
-        return _printed(context, error)
+        if responses := printed_beside(context, error):
+            return ServiceResult(responses, failures=[error])
+        raise
 
 
 def perform(
@@ -96,8 +92,9 @@ def perform(
     from msgctl.store.sends import Send
 
     context.warns_without_store = False  # the next line reports a store that cannot be used
+    single = _single(context, request, channel, may_repeat=may_repeat)
     store = context.store if request.people else context.optional_store
-    send = Send(store, _single(context, request, channel, may_repeat=may_repeat), key) if store else None
+    send = Send(store, single, key) if store else None
     if send and (earlier := send.earlier()):
         return _replayed(context, request, earlier, key)
     context.client  # noqa: B018 (before the intent, because it fails without a credential)
@@ -184,11 +181,11 @@ def judged(request: Request, response: Response) -> ServiceResult:
     return ServiceResult([response], response.outcomes, request.values, [error] if error else [])
 
 
-def _printed(context: Context, error: MsgctlError) -> ServiceResult:
-    """Return the 2xx response that --json prints beside an error, or raise the error."""
-    if error.response is None or context.options.format is not Format.JSON or context.options.fields:
-        raise error
-    return ServiceResult([error.response], failures=[error])
+def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
+    """Return the 2xx response that --json prints beside its error, if there is one."""
+    if error.response is None or context.options.format is not Format.JSON:
+        return []
+    return [error.response]
 
 
 # --- the store
@@ -309,11 +306,3 @@ def dry_run(context: Context, *requests: Request) -> OwnResult:
     if len(documents) == 1:
         return OwnResult(documents[0], tuple(columns), Layout.REQUEST)
     return OwnResult(documents, tuple(columns), Layout.REQUEST)
-
-
-def check_fields(context: Context, operation: Operation) -> None:
-    """Check --fields before anything is sent. Raises UsageError."""
-    if context.options.fields:
-        from msgctl.output import fields
-
-        context.check_fields(fields.of_record(operation.record))

@@ -42,7 +42,8 @@ class CommandFacts(NamedTuple):
     ``performs`` is the service's operation; None for a command that has several.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
     a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
-    has the columns of csv and tsv; None for the columns of the operation or of a job. ``json`` is the shape of --json.
+    has the columns of csv and tsv; None for the columns of the operation or of a job. ``has_more_columns`` means that
+    others depend on the options or a file, so that the command itself checks --fields. ``json`` is the shape of --json.
     """
 
     examples: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class CommandFacts(NamedTuple):
     has_dry_run: bool = False
     dry_run_help: str = ""
     output: Sequence[str] | None = None
+    has_more_columns: bool = False
     json: JSONShape = "object"
 
     @property
@@ -186,6 +188,8 @@ class Command(_WithGlobalOptions, TyperCommand):
             raise
         ctx.obj.is_understood = True
         ctx.obj.options.check()
+        if ctx.obj.options.fields and not self.facts.has_more_columns:
+            ctx.obj.check_fields(self.facts.columns)
         if ctx.obj.options.dry_run and self.facts.effect is None and not self.facts.has_dry_run:
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return left
@@ -260,6 +264,7 @@ def command(
     has_dry_run: bool = True,
     dry_run_help: str = "",
     output: Sequence[str] | None = None,
+    has_more_columns: bool = False,
     json: JSONShape | None = None,
     panel: str | None = None,
     runs_another: bool = False,
@@ -277,8 +282,18 @@ def command(
         json = "response" if performs and not in_bulk else "object"
     if in_bulk:
         dry_run_help = "Print the summary and send nothing."
-    asks = asks or in_bulk
-    facts = CommandFacts(examples, performs, effect, in_bulk, asks, has_dry_run, dry_run_help, output, json)
+    facts = CommandFacts(
+        examples=examples,
+        performs=performs,
+        effect=effect,
+        in_bulk=in_bulk,
+        asks=asks or in_bulk,
+        has_dry_run=has_dry_run,
+        dry_run_help=dry_run_help,
+        output=output,
+        has_more_columns=has_more_columns or in_bulk,
+        json=json,
+    )
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)
