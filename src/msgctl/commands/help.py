@@ -102,7 +102,8 @@ def completion(
 ) -> TextResult:
     """Print the shell completion script.
 
-    Load it with eval in bash and zsh, and with source in fish.
+    In bash, add `eval "$(msgctl completion bash)"` to ~/.bashrc. In zsh, use zsh instead of bash, after compinit. In
+    fish, use `msgctl completion fish | source`.
     """
     text = script(shell)
     return TextResult(text, {"shell": shell, "script": text})
