@@ -112,7 +112,8 @@ INVARIANTS = {
             AND before.line = result.line AND before.attempt < result.attempt)
         JOIN (SELECT job, attempt, min(outcome) AS outcome FROM question GROUP BY job, attempt
             HAVING count(DISTINCT outcome) = 1) AS asked ON asked.job = result.job AND asked.attempt = result.attempt
-        WHERE NOT (earlier.outcome = asked.outcome OR asked.outcome = 'unknown' AND earlier.outcome = 'accepted')""",
+        WHERE NOT (earlier.outcome = asked.outcome OR asked.outcome = 'unknown'
+            AND earlier.outcome IN ('accepted', 'refused'))""",  # a late response decided it
     "a resend has more people than its question": """SELECT result.job, result.attempt FROM result
         JOIN job ON job.number = result.job WHERE job.id IS NOT NULL AND result.attempt > 1
         GROUP BY result.job, result.attempt

@@ -253,7 +253,7 @@ class History:
                 sender.stop(self.dice.choice((Why.INTERRUPTED, Why.TERMINATED)))
         job, ending = sender.finish()
         self.world.note(f"job {number} is {job.state}: {ending.why}")
-        if ending.reason == "damaged_store":
+        if ending.reason == "damaged_store" or "because of a bug" in ending.what:
             raise WrongError(ending.what)
         if job.state == "cancelled":
             self._happened("cancelled", number)

@@ -98,6 +98,14 @@ def test_a_request_with_its_own_time_limit_is_not_retried_and_never_exceeds_the_
                 client.send(BALANCE, timeout=PATIENCE)
 
 
+def test_large_responses_to_more_threads_than_may_read_them_at_once_arrive(keeper: Service) -> None:
+    keeper.always(respond(b"x" * 2 * transport.LARGE, headers={"Connection": "keep-alive"}))
+    with calling(keeper.base_url) as client:
+        for thread in [client.sibling() for _ in range(transport.MAX_LARGE + 1)]:
+            with contextlib.closing(thread):
+                assert not thread.fetch(BALANCE).is_lost
+
+
 # --- a connection is kept
 
 

@@ -90,9 +90,9 @@ def test_credits_of_a_shared_entry_count_once() -> None:
     body = {"status": 1, "data": {"status": "Enviado", "credits": "3", "id": "m-1", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
     assert [(each.credits, each.id) for each in entries] == [(2 * CREDIT, "m-1"), (CREDIT, "m-1")]
-    body = {"status": 1, "data": {"status": "Enviado", "credits": "2.5", "phone": f"{PHONE},{OTHER}"}}
+    body = {"status": 1, "data": {"status": "Enviado", "credits": "2.500001", "phone": f"{PHONE},{OTHER}"}}
     entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
-    assert [each.credits for each in entries] == [1_250_000, 1_250_000]
+    assert [each.credits for each in entries] == [1_250_001, 1_250_000]
 
 
 def test_an_entry_for_another_number_leaves_the_outcome_unknown() -> None:

@@ -373,8 +373,6 @@ class _Stream(httpcore.NetworkStream):
                 while data:
                     sent.extend(map(connection.send, (data,)))  # one call, so that Ctrl-C comes before or after both
                     data = data[sent[-1] :]
-            except TimeoutError as error:
-                raise httpcore.WriteTimeout from error
             except OSError as error:
                 raise httpcore.WriteError from error
 

@@ -103,7 +103,6 @@ def move(old: Store, new: Store, place: str) -> None:
             return
     elif arriving is None:
         _check_empty(new.db)
-        _check_idle(old)
     if arriving is not None and (arriving.state, arriving.store) != ("arriving", old_id):
         raise _not_empty(new.db)
     mark = _take(new, arriving, Mark("arriving", place, old_id, new.owner))
