@@ -47,7 +47,7 @@ def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None
     begun(store).end([])
     assert earlier(store) is None
     assert history.entries(store, 9) == []
-    assert people.repeats(store, ACCOUNT, [ANA]) == set()
+    assert people.repeats(store, ACCOUNT, [ANA]) == {}
 
 
 def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store: Store) -> None:

@@ -173,11 +173,12 @@ def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
     return max(0, settings.canary - results.sent_to(store, job.number))
 
 
-def limits_of(settings: Settings, frequency: Frequency | None, seconds: float) -> Limits:
+def limits_of(settings: Settings, seconds: float) -> Limits:
     """Return the rules that leave out recipients at a time: opt-outs, repeats, and --at-most."""
     channel = settings.performs.channel
-    if frequency is None:
+    if settings.at_most is None:
         return Limits(channel, settings.again)
+    frequency = Frequency.parse(settings.at_most)
     since = int(frequency.since(seconds, settings.zone) * 1000)
     reason = f"reached the limit of {frequency}"
     return Limits(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 from msgctl.errors import UsageError
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.tally import Example, LeftOutNow, Tally, left_out_now
+from msgctl.jobs.tally import Example, Tally
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
-from msgctl.store import recipients
+from msgctl.store import queue, recipients
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
-from msgctl.store.recipients import FileRow
+from msgctl.store.recipients import FileRow, LeftOut
 from msgctl.store.store import Store
 from msgctl.text import clean, plural, timestamp
-
-
-class LeftOut(NamedTuple):
-    """The rows of a file that are left out for the same reason: their number, and the first of them."""
-
-    number: int
-    rows: Sequence[tuple[int, str | None, str]]
 
 
 @dataclass(frozen=True)
@@ -221,11 +215,13 @@ class PlannedRows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for page in recipients.file_rows(self._store, self._job):
             planned = [row.planned for row in page if row.planned is not None]
-            left_out = left_out_now(self._store, self._job, planned, self._account, self._limits)
+            left_out, _ = queue.left_out(
+                self._store, self._job, self._account, self._limits, planned, attrgetter("digest")
+            )
             for row in page:
                 yield self._document(row, left_out.get(row.line))
 
-    def _document(self, row: FileRow, left_out: LeftOutNow | None) -> dict[str, Any]:
+    def _document(self, row: FileRow, left_out: queue.LeftOut | None) -> dict[str, Any]:
         outcome, reason = row.outcome or "pending", row.reason
         if left_out is not None:
             outcome, reason = "excluded", left_out.reason

@@ -45,12 +45,10 @@ from msgctl.http.client import Client
 from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, canary_left, limits_of
 from msgctl.jobs.requests import make
-from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
 from msgctl.store.batches import INTENT_LIFE, LostJobError, Sending
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Limits
 from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time
 
@@ -117,7 +115,6 @@ class Sender:
             self._canary = canary_left(store, settings, job)
         self._sent_to = 0
         """The recipients of this run whose outcomes are known."""
-        self._frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
         self._running = min(settings.concurrency, max(1, job.pending))
         self._in_flight: dict[int, Intent] = {}
         self._waiting: list[SimpleQueue[Intent | None]] = []
@@ -290,7 +287,7 @@ class Sender:
         intents: list[Intent] = []
         began = self._monotonic()
         try:
-            with self._sending.batch(self._rules(), wanted):
+            with self._sending.batch(limits_of(self._settings, self._store.clock()), wanted):
                 self._sending.record(_sent(outcomes))
                 self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
                 self._intend(intents, wanted)
@@ -320,10 +317,6 @@ class Sender:
         for turn in self._waiting:
             turn.put(None)
         self._waiting.clear()
-
-    def _rules(self) -> Limits:
-        """Return the rules that leave out recipients of the next requests."""
-        return limits_of(self._settings, self._frequency, self._store.clock())
 
     def _count(self, outcome: RequestOutcome) -> None:
         """Count the outcome of a request: failures in a row, waits after 429, and credits."""

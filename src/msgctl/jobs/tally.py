@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from msgctl.phones import country_of
-from msgctl.store import people, queue, recipients
+from msgctl.store import queue, recipients
 from msgctl.store.recipients import Planned
 from msgctl.store.store import Store
 
@@ -21,13 +22,6 @@ class Example(NamedTuple):
     phone: str | None
     parameters: Mapping[str, Any]
     cost: int
-
-
-class LeftOutNow(NamedTuple):
-    """Why a recipient would not get the message now, and the number of the job that sent it already, if any."""
-
-    reason: str
-    repeats: int | None = None
 
 
 @dataclass
@@ -55,7 +49,7 @@ class Tally:
         first: Planned | None = None
         costly: Planned | None = None
         for page in recipients.planned(store, job):
-            reasons = left_out_now(store, job, page, account, limits)
+            reasons, _ = queue.left_out(store, job, account, limits, page, attrgetter("digest"))
             for row in page:
                 if row.line in reasons:
                     total.leave_out(reasons[row.line])
@@ -75,7 +69,7 @@ class Tally:
         """How many recipients would be left out."""
         return self.opted_out + self.repeats + self.over_limit
 
-    def leave_out(self, recipient: LeftOutNow) -> None:
+    def leave_out(self, recipient: queue.LeftOut) -> None:
         """Count a recipient who would be left out."""
         if recipient.reason == queue.OPTED_OUT:
             self.opted_out += 1
@@ -84,31 +78,6 @@ class Tally:
             self.repeats_of.add(recipient.repeats)
         else:
             self.over_limit += 1
-
-
-def left_out_now(
-    store: Store, job: int, page: Sequence[Planned], account: str, limits: queue.Limits
-) -> dict[int, LeftOutNow]:
-    """Return the recipients of a page who would not get the message now, by line."""
-    phones = {row.phone for row in page if row.phone}
-    opted_out = people.opted_out(store, phones, limits.channel)
-    repeated = {}
-    if not limits.again:
-        repeats = people.repeats(store, account, phones, besides=job)
-        repeated = {(repeat.phone, repeat.digest): repeat.job for repeat in repeats}
-    numbers = {}
-    if limits.at_most is not None:
-        numbers = people.messages_since(store, account, phones, limits.since)
-    reasons = {}
-    for row in page:
-        phone = row.phone or ""
-        if phone in opted_out:
-            reasons[row.line] = LeftOutNow(queue.OPTED_OUT)
-        elif row.digest is not None and (phone, row.digest) in repeated:
-            reasons[row.line] = LeftOutNow(queue.REPEATED, repeated[phone, row.digest])
-        elif limits.at_most is not None and numbers.get(phone, 0) >= limits.at_most:
-            reasons[row.line] = LeftOutNow(limits.over_limit)
-    return reasons
 
 
 def _example(store: Store, job: int, row: Planned) -> Example:

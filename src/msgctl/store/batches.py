@@ -130,7 +130,8 @@ class Sending:
 
     def record_late(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes after LostJobError, each only if its row still has that request. Not in a batch."""
-        results.record_late(self._store, self.job, outcomes)
+        with self._db.transaction(self.job.account):
+            results.record_late(self._db, self.job.number, outcomes)
 
     def give_back(self, intents: Sequence[Intent]) -> None:
         """Make the recipients of requests that were certainly not sent pending again."""

@@ -90,28 +90,21 @@ def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -
     return [phone for (phone,) in store.db.rows(query, (*phones, *channels))]
 
 
-class Repeat(NamedTuple):
-    """A person who got, or may have got, a message: its digest, and the number of the job that sent it."""
+def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> dict[tuple[str, bytes], int]:
+    """Return the messages that ``phones`` got, or may have got, from an account in the last 12 hours.
 
-    phone: str
-    digest: bytes
-    job: int
-
-
-def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> set[Repeat]:
-    """Return the messages of the last 12 hours to ``phones`` from an account, except from the job ``besides``."""
-    repeats: set[Repeat] = set()
+    They are the numbers of the jobs that sent them, except the job ``besides``, by phone and digest of the message.
+    """
+    repeats: dict[tuple[str, bytes], int] = {}
     for some in chunks(phones):
-        repeats |= {
-            Repeat(*row)
-            for row in store.db.rows(
-                f"""SELECT result.phone, content.digest, result.job FROM result JOIN job ON job.number = result.job
-                JOIN content ON content.job = result.job AND content.number = result.content
-                WHERE result.phone {any_of(some)} AND result.time > ? AND result.outcome IN {COUNTED}
-                AND account = ? AND content.digest IS NOT NULL AND result.job <> ?""",
-                (*some, store.now() - REPEAT, account, besides),
-            )
-        }
+        rows = store.db.rows(
+            f"""SELECT result.phone, content.digest, result.job FROM result JOIN job ON job.number = result.job
+            JOIN content ON content.job = result.job AND content.number = result.content
+            WHERE result.phone {any_of(some)} AND result.time > ? AND result.outcome IN {COUNTED}
+            AND account = ? AND content.digest IS NOT NULL AND result.job <> ?""",
+            (*some, store.now() - REPEAT, account, besides),
+        )
+        repeats |= {(phone, digest): job for phone, digest, job in rows}
     return repeats
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 from msgctl.store import people
-from msgctl.store.database import any_of, chunks
 from msgctl.store.jobs import Job
-from msgctl.store.results import last_outcomes
+from msgctl.store.recipients import Planned
+from msgctl.store.results import undo_resend
 from msgctl.store.store import Store, boot_time
 
 MAX_PAGE = 1000
@@ -44,6 +44,48 @@ class Waiting(NamedTuple):
     phone: str | None
 
 
+class LeftOut(NamedTuple):
+    """Why a recipient must not get the message now, and the number of the job that sent it already, if any."""
+
+    reason: str
+    repeats: int | None = None
+
+
+Recipient = TypeVar("Recipient", Waiting, Planned)
+
+
+def left_out(
+    store: Store,
+    job: int,
+    account: str,
+    limits: Limits,
+    recipients: Sequence[Recipient],
+    digest_of: Callable[[Recipient], bytes | None],
+) -> tuple[dict[int, LeftOut], float]:
+    """Return the recipients of a job who must not get the message now, by line.
+
+    Also return when the opt-outs were read, on the clock of `boot_time`. ``digest_of`` returns the digest of a
+    recipient's message.
+    """
+    phones = [recipient.phone for recipient in recipients if recipient.phone]
+    reasons: dict[int, LeftOut] = {}
+    if limits.at_most is not None:
+        numbers = people.messages_since(store, account, phones, limits.since)
+        for recipient in recipients:
+            if numbers.get(recipient.phone or "", 0) >= limits.at_most:
+                reasons[recipient.line] = LeftOut(limits.over_limit)
+    if not limits.again and (repeats := people.repeats(store, account, phones, besides=job)):
+        for recipient in recipients:
+            key = recipient.phone or "", digest_of(recipient) or b""
+            if key in repeats:
+                reasons[recipient.line] = LeftOut(REPEATED, repeats[key])
+    # Last, because an intent is valid for less than a second after this.
+    checked = boot_time()
+    refused = people.opted_out(store, phones, limits.channel)
+    reasons |= {recipient.line: LeftOut(OPTED_OUT) for recipient in recipients if recipient.phone in refused}
+    return reasons, checked
+
+
 class Content(NamedTuple):
     """A message: its parameters (JSON), segments per recipient, and digest."""
 
@@ -71,13 +113,14 @@ class Queue:
 
         ``checked`` is when it reads the opt-outs, on the clock of `boot_time`.
         """
-        self._job, self._limits = job, limits
-        self.attempt = job.attempt if job.is_resending else 1
+        self._job, self._limits, self.attempt = job, limits, 1
+        if job.is_resending:
+            self._limits, self.attempt = replace(limits, again=True), job.attempt
         self.checked = float("inf")
         self.changes: Counter[str] = Counter()
-        self._page: list[tuple[Waiting, str | None]] = []
+        self._page: list[tuple[Waiting, LeftOut | None]] = []
         self._read_to = self._position
-        # As many recipients as requests, or as the last time, and one more, which shows whether the message ends.
+        # Each request has at least one recipient. One more shows whether the next recipient gets the same message.
         self._size, self._used = max(wanted, self._used) + 1, 0
 
     def restart(self) -> None:
@@ -92,8 +135,8 @@ class Queue:
         """Return the next recipients of one message, at most ``size``; empty if no recipient is pending."""
         while True:
             group: list[Waiting] = []
-            for row, reason in self._page:
-                if reason:
+            for row, left_out in self._page:
+                if left_out:
                     continue
                 if group and row.content != group[0].content:
                     return group
@@ -134,30 +177,14 @@ class Queue:
             return False
         self._size *= 2
         self._read_to = rows[-1][:2]
-        reasons = self._reasons(rows)
-        self._page += [(row, reasons.get(row)) for row in rows]
+        job = self._job
+        reasons, checked = left_out(self._store, job.number, job.account, self._limits, rows, self._digest)
+        self.checked = min(self.checked, checked)
+        self._page += [(row, reasons.get(row.line)) for row in rows]
         return True
 
-    def _reasons(self, rows: Sequence[Waiting]) -> dict[Waiting, str]:
-        """Return who must not get the message now, with the reason."""
-        limits = self._limits
-        phones = [row.phone for row in rows if row.phone is not None]
-        reasons: dict[Waiting, str] = {}
-        if limits.at_most is not None:
-            numbers = people.messages_since(self._store, self._job.account, phones, limits.since)
-            for row in rows:
-                if row.phone is not None and numbers.get(row.phone, 0) >= limits.at_most:
-                    reasons[row] = limits.over_limit
-        if not limits.again and self.attempt == 1:
-            repeats = people.repeats(self._store, self._job.account, phones, besides=self._job.number)
-            repeated = {(repeat.phone, repeat.digest) for repeat in repeats}
-            for row in rows:
-                if repeated and (row.phone, self.content(row.content).digest) in repeated:
-                    reasons[row] = REPEATED
-        # Last, because an intent is valid for less than a second after this.
-        self.checked = min(self.checked, boot_time())
-        refused = people.opted_out(self._store, phones, limits.channel)
-        return reasons | {row: OPTED_OUT for row in rows if row.phone in refused}
+    def _digest(self, row: Waiting) -> bytes | None:
+        return self.content(row.content).digest
 
     def _pass(self, number: int) -> None:
         """Continue after some rows of the page. Store that people are left out; in a resend, they keep the outcome."""
@@ -166,19 +193,13 @@ class Queue:
         passed, self._page = self._page[:number], self._page[number:]
         self._position = passed[-1][0][:2]
         self._used += number
-        reasons = {row: reason for row, reason in passed if reason}
+        reasons = [(row, left_out.reason) for row, left_out in passed if left_out]
         job, now = self._job.number, self._store.now()
-        self.changes["pending"] -= len(reasons)
-        if self.attempt == 1:
-            self.changes["excluded"] += len(reasons)
-            self._db.insert_all(
-                "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, error)",
-                [(job, row.line, 1, row.content, row.phone, now, 0, "excluded", why) for row, why in reasons.items()],
-            )
+        if self.attempt > 1:
+            self.changes.update(undo_resend(self._db, job, self.attempt, [row.line for row, _ in reasons]))
             return
-        for lines in chunks(row.line for row in reasons):
-            self._db.change(
-                f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(lines)}",
-                (job, self.attempt, *lines),
-            )
-            self.changes.update(last_outcomes(self._db, job, lines))
+        self.changes.update(pending=-len(reasons), excluded=len(reasons))
+        self._db.insert_all(
+            "INSERT INTO result (job, line, attempt, content, phone, time, request, outcome, error)",
+            [(job, row.line, 1, row.content, row.phone, now, 0, "excluded", reason) for row, reason in reasons],
+        )

@@ -164,14 +164,21 @@ def parameters(store: Store, job: int, content: int) -> str:
     return str(store.db.value("SELECT parameters FROM content WHERE job = ? AND number = ?", (job, content)))
 
 
-def left_out(store: Store, job: int, outcome: str, limit: int) -> tuple[int, list[tuple[int, str | None, str]]]:
-    """Return how many rows of a file have an outcome, and the line, phone and reason of the first ones."""
+class LeftOut(NamedTuple):
+    """The rows of a file with the same outcome: their number, and the line, phone and reason of the first ones."""
+
+    number: int
+    rows: Sequence[tuple[int, str | None, str]]
+
+
+def left_out(store: Store, job: int, outcome: str, limit: int) -> LeftOut:
+    """Return the rows of a file that are left out with an outcome, ``limit`` of them with their reason."""
     condition = "FROM recipient WHERE job = ? AND outcome = ?"
     number = store.db.value(f"SELECT count(*) {condition}", (job, outcome))
     rows = store.db.rows(
         f"SELECT line, phone, reason {condition} ORDER BY line LIMIT ?", (job, outcome, limit if number else 0)
     )
-    return int(number), [(line, phone, reason) for line, phone, reason in rows]
+    return LeftOut(int(number), [(line, phone, reason) for line, phone, reason in rows])
 
 
 _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),

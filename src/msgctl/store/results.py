@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgctl.errors import MsgctlError
 from msgctl.outcomes.outcome import Outcome
@@ -91,7 +91,14 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
 
     Return the changes of the job's counts and credits.
     """
-    rows = [row for result in results for row in _rows(job, result)]
+    rows = [
+        (
+            *(job, line, intent.attempt, intent.content, phone, intent.time, intent.request),
+            *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
+        )
+        for intent, outcomes, *_ in results
+        for line, phone, row in zip(intent.lines, intent.phones, outcomes, strict=True)
+    ]
     db.insert_all(
         f"INSERT INTO result ({COLUMNS})",
         rows,
@@ -99,7 +106,7 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
         status = excluded.status, credits = excluded.credits, error = excluded.error
         WHERE result.request = excluded.request AND result.outcome = 'sending'""",
     )
-    add_to_usage(db, job, results)
+    _add_to_usage(db, job, results)
     changes: Counter[str] = Counter()
     for result in results:
         changes["sending"] -= len(result.rows)
@@ -108,52 +115,30 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     return changes
 
 
-def record_late(store: Store, job: Job, results: Sequence[RequestOutcome]) -> None:
-    """Store outcomes of a job that another process has taken over, in a separate transaction.
+def record_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
+    """Store outcomes of requests that another process has marked as unknown. Called in a transaction.
 
     Each is stored only if its row still has that request, so that it never overwrites a newer attempt.
     """
-    with store.db.transaction(job.account):
-        add_late(store.db, job.number, results)
-
-
-def add_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
-    """Store outcomes of requests that another process has marked as unknown. Called in a transaction."""
-    for result in results:
-        for line, phone, row in zip(result.intent.lines, result.intent.phones, result.rows, strict=True):
-            intent = result.intent._replace(lines=[line], phones=[phone])
-            _record_late(db, job, RequestOutcome(intent, [row]))
-
-
-def _record_late(db: Database, job: int, result: RequestOutcome) -> None:
-    """Store the late outcome of one recipient, unless another process has stored it."""
-    intent = result.intent
-    (row,), (line,) = result.rows, intent.lines
-    changed = db.change(
-        """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
-        WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown' AND error = ?""",
-        (
-            *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
-            *(job, line, intent.attempt, intent.request, ENDED_EARLY),
-        ),
-    )
-    if not changed:
-        return
-    add_to_usage(db, job, [result])
-    changes = Counter({"credits": row.credits or 0})
-    if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
-        changes["unknown"] -= 1
-        changes[row.outcome] += 1
+    changes: Counter[str] = Counter()
+    for intent, outcomes, *_ in results:
+        for line, phone, row in zip(intent.lines, intent.phones, outcomes, strict=True):
+            changed = db.change(
+                """UPDATE result SET outcome = ?, id = ?, status = ?, credits = ?, error = ?
+                WHERE job = ? AND line = ? AND attempt = ? AND request = ? AND outcome = 'unknown' AND error = ?""",
+                (
+                    *(row.outcome, plain(row.id), plain(row.status), row.credits, plain(row.error)),
+                    *(job, line, intent.attempt, intent.request, ENDED_EARLY),
+                ),
+            )
+            if not changed:
+                continue
+            _add_to_usage(db, job, [RequestOutcome(intent._replace(lines=[line], phones=[phone]), [row])])
+            changes["credits"] += row.credits or 0
+            if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
+                changes["unknown"] -= 1
+                changes[row.outcome] += 1
     add_to_counts(db, job, changes)
-
-
-def _rows(job: int, result: RequestOutcome) -> Iterator[tuple[Any, ...]]:
-    intent = result.intent
-    for line, phone, row in zip(intent.lines, intent.phones, result.rows, strict=True):
-        yield (
-            *(job, line, intent.attempt, intent.content, phone, intent.time, intent.request, row.outcome),
-            *(plain(row.id), plain(row.status), row.credits, plain(row.error)),
-        )
 
 
 def give_back(db: Database, job: int, intent: Intent) -> int:
@@ -220,7 +205,7 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
         db.later(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
 
 
-def add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
+def _add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
     """Add the messages and credits of new outcomes to the sums of a job. Called in the transaction that stores them."""
     sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for result in results:
@@ -255,20 +240,25 @@ def is_pending(db: Database, job: int, attempt: int) -> bool:
     return db.row(query, (job, attempt)) is not None
 
 
+def undo_resend(db: Database, job: int, attempt: int, lines: Sequence[int]) -> Counter[str]:
+    """Delete rows of a resend that are pending: their recipients keep the earlier outcome. Called in a transaction.
+
+    Return the changes of the job's counts.
+    """
+    changes = Counter(pending=-len(lines))
+    for some in chunks(lines):
+        query = f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(some)}"
+        db.change(query, (job, attempt, *some))
+        changes.update(last_outcomes(db, job, some))
+    return changes
+
+
 def end_resend(db: Database, job: Job) -> None:
     """End a resend: recipients that it has not reached keep the earlier outcome. Called in a transaction."""
     open_rows = db.rows(
         "SELECT line FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending'", (job.number, job.attempt)
     )
-    changes: Counter[str] = Counter()
-    for some in chunks(line for (line,) in open_rows):
-        db.change(
-            f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(some)}",
-            (job.number, job.attempt, *some),
-        )
-        changes.update(last_outcomes(db, job.number, some))
-        changes["pending"] -= len(some)
-    add_to_counts(db, job.number, changes)
+    add_to_counts(db, job.number, undo_resend(db, job.number, job.attempt, [line for (line,) in open_rows]))
     db.change("UPDATE job SET is_resending = 0 WHERE number = ?", (job.number,))
 
 

@@ -226,7 +226,7 @@ class Send:
         if results.is_sending(db, number, intent):
             results.add_to_counts(db, number, results.record(db, number, [outcome]))
         else:  # another process saw no lock of this one, and marked it as unknown
-            results.add_late(db, number, [outcome])
+            results.record_late(db, number, [outcome])
         db.change(
             "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (self.store.now(), number)
         )

@@ -27,9 +27,9 @@ from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
-from msgctl.jobs.plan import FileRows, LeftOut, Plan, PlannedRows
+from msgctl.jobs.plan import FileRows, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
-from msgctl.jobs.schedule import Frequency, parse_at
+from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
 from msgctl.lists.faults import Faults
@@ -262,11 +262,10 @@ class Bulk:
     def _approve(self, number: int, importer: Importer) -> OwnResult | None:
         """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
         context, settings, options = self._context, self._settings, self._context.options
-        frequency = None if settings.at_most is None else Frequency.parse(settings.at_most)
-        limits = limits_of(settings, frequency, self._due or context.store.clock())
+        limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
         left_out = {
-            outcome: LeftOut(*recipients.left_out(context.store, number, outcome, MAX_EXAMPLES))
+            outcome: recipients.left_out(context.store, number, outcome, MAX_EXAMPLES)
             for outcome in ("invalid", "duplicate", "excluded")
         }
         rows = FileRows(self._file, tally, left_out, self._cells.without_country, importer.header_row)
