@@ -7,8 +7,8 @@ from msgctl.cli.shell.parsers import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.credits import as_credits
-from msgctl.output.result import OwnResult
-from msgctl.store import history
+from msgctl.output.result import Format, OwnResult
+from msgctl.store import history, jobs
 from msgctl.store.history import GROUPINGS
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
@@ -42,8 +42,15 @@ def usage(
     columns = (by, "messages", "credits")
     context.check_fields(columns)
     times = period.times(context)
+    names: dict[str | None, str | None] = {}
+    if by == "job" and context.format is Format.TABLE:
+        names = {job.id: job.name for job in jobs.listed(context.store)}
     rows = [
-        {by: total.group, "messages": total.messages, "credits": as_credits(total.credits)}
+        {
+            by: names.get(total.group) or total.group,
+            "messages": total.messages,
+            "credits": as_credits(total.credits),
+        }
         for total in history.usage(context.store, by, context.zone, **times, profile=context.options.profile)
     ]
     return OwnResult(rows, columns, empty="No messages were sent in this period.")

@@ -68,6 +68,7 @@ class Summary:
     states: Mapping[str, int] | None = None
     words: AddedWords = NO_WORDS
     replayed: bool = False
+    attempt: int = 1
 
     @property
     def sendable(self) -> int:
@@ -142,6 +143,7 @@ def summary(job: Job) -> Summary:
         updated=timestamp(job.updated / 1000),
         phones=settings.phones,
         blank=settings.blank,
+        attempt=job.attempt,
     )
 
 

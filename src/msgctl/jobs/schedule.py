@@ -159,10 +159,12 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist, and
     ConfigurationError if the zone does not exist.
     """
+    hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
     written = " ".join(text.split())
-    moment = _named(written, local_zone, now) if ":" in text else None
+    if not re.match("[0-9].*:", written):  # such as +10m or tomorrow
+        raise UsageError(f"--at must be a date and time, or a time, not {quote(text)}", hint)
+    moment = _named(written, local_zone, now)
     if moment is None or moment.year > MAX_YEAR:
-        hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
         raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
     return moment
 

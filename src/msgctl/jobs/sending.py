@@ -137,6 +137,11 @@ class Sender:
         """The row of the job after the last commit."""
         return self._sending.job
 
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a request is in flight, or about to be made."""
+        return bool(self._in_flight)
+
     def start(self) -> None:
         """Start the threads, or as many as the system allows."""
         bodies = [("store", self._write), *[("sender", self._work)] * self._running]

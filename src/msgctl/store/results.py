@@ -234,6 +234,12 @@ def last_outcomes(db: Database, job: int, lines: Collection[int] | None = None) 
     return dict(db.rows(query, values))
 
 
+def of_attempt(store: Store, job: Job) -> Counter[str]:
+    """Count the recipients of a job's last attempt by outcome."""
+    query = "SELECT outcome, count(*) FROM result WHERE job = ? AND attempt = ? GROUP BY outcome"
+    return Counter(dict(store.db.rows(query, (job.number, job.attempt))))
+
+
 def is_pending(db: Database, job: int, attempt: int) -> bool:
     """Return whether a resend has recipients who are pending."""
     query = "SELECT 1 FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending' LIMIT 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from signal import SIGINT
@@ -56,6 +57,9 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     state = "scheduled" if job.state == "scheduled" else "active"
     sending = owners.take(context.store, job.number, state=state)
     is_resend, earlier_requests = bool(sending.job.is_resending), sending.job.requests
+    before: Counter[str] = Counter()
+    if is_resend:
+        before = results.of_attempt(context.store, sending.job)
     settings = Settings.load(sending.job.settings)  # now, because another process may have changed or removed the job
     sender = Sender(context.store, sending, settings, connect, context.monotonic)
     is_stored = True
@@ -68,6 +72,8 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     except Interrupted:
         _pause(context, job)
         raise
+    if is_resend and is_stored:
+        _note_resend(context, before, results.of_attempt(context.store, job))
     is_resent = is_resend and how.why is Why.COMPLETE
     if is_resent and job.pending and not only_resend:
         try:
@@ -77,9 +83,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
                 raise other.replaced(consequence="the resend is complete") from None
             raise
     error = None
-    if is_resent and job.requests == earlier_requests:
-        context.note("No recipients were left to resend to. All keep their earlier outcomes.")
-    else:
+    if not (is_resent and job.requests == earlier_requests):
         error = _error(context, job, how, is_stored=is_stored)
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
@@ -107,6 +111,21 @@ def _pause(context: Context, job: Job) -> None:
     context.store.is_in_use = True
     with (other := context.with_profile(context.options.profile)).stack:
         owners.ask_to_stop(other.store, job.number, "paused")
+
+
+def _note_resend(context: Context, before: Counter[str], after: Counter[str]) -> None:
+    """Report what a run of a resend did; ``before`` and ``after`` it are the recipients of this attempt by outcome."""
+    if left_out := before.total() - after.total():
+        context.note(
+            f"Left out {plural(left_out, 'recipient')} of the resend, because of an opt-out or --at-most. "
+            "They keep their earlier outcomes."
+        )
+    done = {outcome: number for outcome, number in (after - before).items() if outcome != "pending"}
+    if done:
+        words = ", ".join(f"{number:,} {outcome}" for outcome, number in done.items())
+        context.note(f"Resent to {plural(sum(done.values()), 'recipient')}: {words}.")
+    else:
+        context.note("No recipients were left to resend to.")
 
 
 def _note_end(context: Context, job: Job, how: Ending) -> None:
@@ -223,9 +242,9 @@ def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, re
         elif context.monotonic() >= next_line:
             next_line = context.monotonic() + MINUTE
             context.note(f"{done:,} of {job.sendable:,} sent: {ending.counts(job)}")
-    if received:
-        if bar:
-            bar.stop()
+    if received and bar:
+        bar.stop()
+    if received and sender.is_in_flight:
         again = "Press Ctrl-C" if received[0] == SIGINT else "Send the signal"
         context.note(
             f"Stopping: waiting for requests in flight. {again} again to stop at once; their outcome will be unknown."
@@ -272,7 +291,8 @@ def poll_states(
     error: MsgctlError | None
     try:
         if follow:
-            poll(context, check, max_wait, STATES_INTERVAL)
+            goal = f"for {plural(poller.missing, 'message')} to reach {until or 'a final state'}"
+            poll(context, check, max_wait, STATES_INTERVAL, goal)
         else:
             check()
         error = _states_error(poller, hint, follow=follow)

@@ -201,15 +201,18 @@ class Tracker:
         return ConditionError(what, hint, reason="state_not_reached", word=("delivered", late[:1]), details=details)
 
 
-def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float) -> None:
-    """Call ``check`` until it returns False, or until the time is over; call it once more at the deadline."""
+def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float, goal: str = "") -> None:
+    """Call ``check`` until it returns False, or until the time is over; call it once more at the deadline.
+
+    A note has the end of the wait and its ``goal``.
+    """
     from datetime import timedelta
 
     deadline = context.monotonic() + max_wait
     now = context.now()
     end = now + timedelta(seconds=max_wait)
     day = "" if end.date() == now.date() else f"{end:%a %d %b} "
-    context.note(f"waiting until {day}{end:%H:%M}")
+    context.note(f"waiting until {day}{end:%H:%M} {goal}".rstrip())
     is_last = False
     while not is_last:
         is_last = context.monotonic() >= deadline
