@@ -114,13 +114,19 @@ def of_document(record: Record, document: Row) -> tuple[str, ...]:
     return (*known, *islice(others, MAX_UNKNOWN))
 
 
-def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+def table(
+    responses: Sequence[Response], chosen: Sequence[str] = (), states: Mapping[str, str] = {}
+) -> tuple[Sequence[str], list[Row]]:
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
 
-    The columns are the documented fields, so that they are the same whatever a service adds.
+    The columns are the documented fields, so that they are the same whatever a service adds. A message that has one of
+    the ``states``, by its ID, has that state.
     """
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
+    if states:
+        name = "state" if any(field.name == "state" for field in record.entries) else "status"
+        rows = [{**row, name: states.get(str(row.get("id")), row.get(name))} for row in rows]
     columns = chosen or of_record(record)
     if record.shape is Shape.STATISTICS:  # no row without metrics, unless other fields are chosen
         rows = [row for row in rows if any(row.get(name) is not None for name in columns)]

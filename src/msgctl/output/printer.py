@@ -165,7 +165,7 @@ class Printer:
         elif self._is_drawn and (not self._chosen or result.responses[0].operation.record.shape is Shape.BALANCE):
             self._show(result)  # the only field of a balance has a separate view
         else:
-            columns, rows = fields.table(result.responses, self._chosen)
+            columns, rows = fields.table(result.responses, self._chosen, result.states)
             self._rows(columns, rows)
 
     def _own(self, result: OwnResult) -> None:

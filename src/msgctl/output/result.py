@@ -69,7 +69,8 @@ class ServiceResult(NamedTuple):
     """Responses of the service to one operation.
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
-    ``is_tracked``: the command itself tracks the messages, so no hint shows how to do it.
+    ``is_tracked``: the command itself tracks the messages, so no hint shows how to do it. ``states`` are the last
+    states of messages by ID, which csv, tsv and jsonl have instead of the states in the responses.
     """
 
     responses: Sequence[Response]
@@ -77,6 +78,7 @@ class ServiceResult(NamedTuple):
     values: Mapping[str, Any] = {}
     failures: Sequence[MsgctlError] = ()
     is_tracked: bool = False
+    states: Mapping[str, str] = {}
 
 
 class OwnResult(NamedTuple):

@@ -231,7 +231,7 @@ def _responses(
     if record.entries or record.shape is Shape.STATES:
         names = _in_order([field.name for field in record.entries or record.fields], record)
         columns = [Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names]
-        _, rows = fields.table(responses, ())
+        _, rows = fields.table(responses)
         yield from listing(columns, list(_shortened(rows)), now, width, words)
         return
     for response in responses:

@@ -55,9 +55,7 @@ def send_message(
         return result
     from msgctl.cli.runs.tracking import track_sent
 
-    context.printer.print(result._replace(is_tracked=True))
-    tracked = track_sent(context, result.outcomes, wait.max_wait or 300.0, wait.until)
-    return tracked._replace(failures=[*result.failures, *tracked.failures])
+    return track_sent(context, result, wait.max_wait or 300.0, wait.until)
 
 
 def run(

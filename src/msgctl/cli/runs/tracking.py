@@ -280,23 +280,32 @@ class _Sent(NamedTuple):
     state: str | None
 
 
-def track_sent(context: Context, outcomes: Sequence[Outcome], max_wait: float, until: str | None) -> ServiceResult:
-    """Track the accepted messages of a send until every state is final or wanted.
+def track_sent(context: Context, result: ServiceResult, max_wait: float, until: str | None) -> ServiceResult:
+    """Track the accepted messages of a send until every state is final or wanted, and print its result.
 
-    Return the latest responses (for --json), with an error if a message was not delivered or did not reach ``until``.
+    The result is printed first; only csv, tsv and jsonl are printed at the end, with the last states. Return the latest
+    responses (for --json), with an error if a message was not delivered or did not reach ``until``.
     """
-    accepted = [outcome for outcome in outcomes if outcome.outcome == ACCEPTED]
+    accepted = [outcome for outcome in result.outcomes if outcome.outcome == ACCEPTED]
     tracker = Tracker(context, targets_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
-    tracker.follow()
+    is_first = context.format in (Format.TABLE, Format.JSON)
+    if is_first:
+        context.printer.print(result._replace(is_tracked=True))
+    try:
+        tracker.follow()
+    finally:
+        if not is_first:
+            states = {message.target.id: message.in_words for message in tracker.messages if message.response}
+            context.printer.print(result._replace(states=states))
     noun = "message"
     if context.operation and context.operation.channel == "call":
         noun = "call"
     sent = _with_states(accepted, tracker.messages, noun)
     if context.printer.shows_verdicts:
         _show_last(context, sent)
-    failures = []
+    failures = [*result.failures]
     if error := _error_of(tracker, sent, noun):
-        error.recipients = outcomes
+        error.recipients = result.outcomes
         failures.append(error)
     elif sent and all(recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in sent):
         done = "answered" if noun == "call" else "delivered"
