@@ -14,6 +14,7 @@ from msgctl.errors import ConfigurationError
 from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
 from support.sandbox import Sandbox
+from support.tool import Tool
 
 from .world import PHONE, World
 
@@ -67,6 +68,11 @@ def test_the_database_of_another_program_or_a_newer_msgctl_is_left_alone(world: 
     with pytest.raises(ConfigurationError, match=why):
         reset(world.path)
     assert world.path.read_bytes() == before
+
+
+def test_a_state_that_is_not_a_regular_file_is_an_error_that_says_so(tool: Tool, tmp_path: Path) -> None:
+    result = tool("sandbox", "exec", "--state", str(tmp_path), "--", "true")
+    result.refused(3, "is not a regular file\nChoose another file.\n")
 
 
 def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) -> None:

@@ -26,17 +26,13 @@ from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.settings import MAX_CREDITS
 from msgctl.output.result import TextResult
+from msgctl.sandbox.protocol import FAULT_KINDS, FAULT_SYNTAX
 from msgctl.sandbox.responses import NAMES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Network
     from msgctl.sandbox.serving import ServedSandbox
-
-FAULT_HELP = (
-    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
-    "reject, truncate, garbage."
-)
 
 RESPONSES_HELP = "documented, as in the API, or observed, as a service in use sends them."
 
@@ -69,13 +65,6 @@ def _network(text: str) -> Network:
         ) from None
 
 
-def fault_kinds() -> list[str]:
-    """Return the kinds of faults for a shell."""
-    from msgctl.sandbox import faults
-
-    return [*faults.KINDS]
-
-
 def _fault(text: str) -> str:
     from msgctl.sandbox import faults
 
@@ -89,9 +78,7 @@ Port = Annotated[int, number_option("--port", "Port to listen on; 0 for a free o
 class Serving(OptionGroup):
     """The options of a sandbox that listens: its address, its account, and how it responds."""
 
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDR", help="Address to listen on.", rich_help_panel=ADDRESS)
-    ] = "127.0.0.1"
+    host: Annotated[str, text_option("--host", "ADDR", "Address to listen on.", panel=ADDRESS)] = "127.0.0.1"
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,9 +131,9 @@ class Serving(OptionGroup):
         typer.Option(
             "--fault",
             metavar="SPEC",
-            help=f"Make requests fail (repeatable): {FAULT_HELP}",
+            help=f"Make requests fail (repeatable): {FAULT_SYNTAX}",
             parser=_fault,
-            autocompletion=fault_kinds,
+            autocompletion=lambda: [*FAULT_KINDS],
             rich_help_panel=BEHAVIOUR,
         ),
     ] = None

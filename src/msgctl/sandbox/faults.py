@@ -10,6 +10,8 @@ from msgctl.operations import OPERATIONS
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
     BASE_PATH,
+    FAULT_KINDS,
+    FAULT_SYNTAX,
     UNKNOWN_ERROR,
     Refusal,
     SandboxRequest,
@@ -20,14 +22,6 @@ from msgctl.sandbox.protocol import (
 
 MAX_DELAY = 3600.0
 MAX_NEXT = 999_999
-KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
-"""The kinds of fault, with which a SPEC begins."""
-
-SYNTAX = (
-    "Use KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. "
-    "Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, reject, truncate, garbage."
-)
-
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
 _REQUESTS = frozenset((operation.method, BASE_PATH + operation.path) for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
@@ -70,14 +64,14 @@ class Fault(NamedTuple):
 
 
 def parse(spec: str) -> Fault:
-    """Return the fault of a SPEC (see `SYNTAX`). Raises UsageError."""
+    """Return the fault of a SPEC (see `FAULT_SYNTAX`). Raises UsageError."""
 
     def malformed(why: str) -> UsageError:
-        return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", SYNTAX)
+        return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", f"Use {FAULT_SYNTAX}")
 
     head, *rest = spec.split(":", 2)
     name, equals, seconds = head.partition("=")
-    if name + equals not in KINDS:
+    if name + equals not in FAULT_KINDS:
         raise malformed(f"unknown kind of fault {quoted(head)}")
     if equals and not (_SECONDS.fullmatch(seconds) and float(seconds) <= MAX_DELAY):
         raise malformed(f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")

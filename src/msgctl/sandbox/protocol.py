@@ -25,6 +25,12 @@ VISITS = "/u/"
 """The prefix of the paths of short URLs."""
 PAGE = "/"
 """The path of the inbox page."""
+FAULT_KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
+"""The kinds of fault, with which a SPEC begins."""
+FAULT_SYNTAX = (
+    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
+    "reject, truncate, garbage. Without a PATH, such as /send-sms, the next N requests include requests that only read."
+)
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""
 SECONDS_BETWEEN_CHECKS = 0.05

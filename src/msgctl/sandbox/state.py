@@ -16,7 +16,8 @@ VERSION = 5
 """The version of the tables."""
 MAX_WAIT = 30.0
 """Seconds that a transaction waits for another one."""
-FIX = "Rename it; `msgctl sandbox reset` replaces the state of this machine's sandbox."
+RENAME = "Rename it, or choose another file."
+FIX = f"{RENAME} `msgctl sandbox reset` replaces the state of `-p sandbox`."
 
 FIRST_CREDITS = 1000
 
@@ -134,6 +135,10 @@ def connect(path: Path) -> sqlite3.Connection:
     files.make_folder(path.parent)
     with suppress(FileExistsError):
         path.touch(0o600, exist_ok=False)  # SQLite would create it readable by all
+    if not path.is_file():
+        raise ConfigurationError(
+            f"The sandbox's state {files.shown(path)} is not a regular file", "Choose another file."
+        )
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -149,7 +154,7 @@ def connect(path: Path) -> sqlite3.Connection:
                     _create_tables(db)
         (application,) = db.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
-            raise ConfigurationError(f"{files.shown(path)} is a database, but not the sandbox's state", "Rename it.")
+            raise ConfigurationError(f"{files.shown(path)} is a database, but not the sandbox's state", RENAME)
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             what = f"The sandbox's state {files.shown(path)} was written by a newer msgctl (schema {version})"
