@@ -242,11 +242,14 @@ def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shel
         assert (code, "Error" in printed) == (3, True)
 
 
-def test_tests_run_beside_a_sandbox(shell: Shell) -> None:
-    command = recipe("TESTS IN CONTINUOUS INTEGRATION")
-    shell.program("pytest", 'msgctl -q balance --json > /dev/null && echo "$MSGCTL_BASE_URL"')
-    code, printed = shell.run(command, "sh")
-    assert (code, printed.startswith("http://127.0.0.1:")) == (0, True)
+def test_the_alarm_for_jobs_reports_a_paused_job_and_a_store_that_cannot_be_used(shell: Shell) -> None:
+    script = recipe("AN ALARM FOR JOBS").removeprefix("@hourly ")
+    assert shell.run(script, "sh")[1] == ""
+    shell.run("printf 'phone\\n573001234567\\n573007654321\\n' | msgctl sms bulk - -m Two --canary 1 --yes --name two")
+    printed = shell.run(script, "sh")[1]
+    assert re.fullmatch("jobs\twarning\t1 paused job .*: two\tResume: .*job resume two\n", printed)
+    shell.variables["XDG_STATE_HOME"] = "/dev/null/state"
+    assert "checks failed: store" in shell.run(script, "sh")[1]
 
 
 def test_the_daily_job_can_be_repeated(shell: Shell) -> None:

@@ -36,7 +36,7 @@ TOPICS = {
     "msgctl-config": (1, "profiles and settings of msgctl"),
     "msgctl-exit-codes": (1, "exit codes of msgctl and their meaning"),
     "msgctl-guarantees": (7, "what msgctl promises, and what it does not"),
-    "msgctl-recipes": (7, "scripts for cron, alarms, containers and tests"),
+    "msgctl-recipes": (7, "scripts for cron, alarms, containers and logins"),
     "msgctl-security": (7, "threat model, keys and files of msgctl"),
     "msgctl-servers": (7, "installation, systemd, shared stores and monitoring of msgctl"),
 }
