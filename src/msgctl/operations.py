@@ -361,7 +361,7 @@ URL_STATISTIC = Operation(
     (
         Field("name-url", "NAME", "Name of the short URL."),
         Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d."),
-        Field("until", "--until", "Last day; today if omitted."),
+        Field("until", "--until", "Last day. [default: today]"),
         Field(
             "category",
             "--category",

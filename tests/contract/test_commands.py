@@ -117,12 +117,14 @@ def test_the_description_is_complete(tool: Tool) -> None:
     assert (voicemail["names"], voicemail["off"]) == (["--leave-voicemail"], ["--no-leave-voicemail"])
     types = {max(option["names"], key=len): option["type"] for each in ALL.values() for option in each["options"]}
     expected = {"--max-wait": "duration", "--since": "date", "--at": "time", "--exclude": "file", "--phone": "phone"}
-    expected |= {"--base-url": "url", "--batch-size": "integer", "--message": "text", "--canary": "integer"}
+    expected |= {"--base-url": "url", "--batch-size": "integer", "--message": "text", "--rate": "number"}
     assert types | expected == types
     (fault,) = (each for each in ALL["sandbox serve"]["options"] if each["names"] == ["--fault"])
     assert fault["choices"] == [], "503:0.1 is allowed, too"
     (by,) = (each for each in ALL["usage"]["options"] if each["names"] == ["--by"])
     assert by["choices"] == ["day", "month", "command", "job", "country", "profile"]
+    (until,) = (each for each in ALL["url stats"]["options"] if each["names"] == ["--until"])
+    assert until["default"] == "today"
     defaults = {each["default"] for command in ALL.values() for each in command["options"]}
     assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 

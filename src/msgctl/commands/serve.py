@@ -109,7 +109,7 @@ class Serving(OptionGroup):
     ] = "sandbox-key"
     credits: Annotated[
         int | None,
-        number_option("--credits", "Credits of a new account; 1000 if omitted.", 0, MAX_CREDITS, panel=ACCOUNT),
+        number_option("--credits", "Credits of a new account. [default: 1000]", 0, MAX_CREDITS, panel=ACCOUNT),
     ] = None
     state: Annotated[
         str | None,

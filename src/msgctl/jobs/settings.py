@@ -159,7 +159,7 @@ class Settings:
             "--rate",
             "Maximum recipients per second.",
             "Speed",
-            "N",
+            "RATE",
             _rate,
             is_changeable=True,
         ),

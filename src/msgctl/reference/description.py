@@ -13,6 +13,7 @@ from msgctl.operations import Effect
 
 TYPES = {
     "N": "integer",
+    "RATE": "number",
     "S": "duration",
     "SECONDS": "duration",
     "DATE": "date",
