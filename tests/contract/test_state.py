@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Behaviour, Service, drop, respond, silent
 from support.tool import Tool, process
 
@@ -96,3 +98,18 @@ def test_ctrl_c_only_ends_the_reading_of_the_states_of_a_job(service: Service, t
     assert outcome.code == 130
     assert "Interrupted after checking 1 message" in outcome.err
     assert "unknown" not in outcome.err
+
+
+def test_the_time_to_follow_a_job_ends_even_between_two_of_its_messages(
+    service: Service, tool: Tool, tmp_path: Path
+) -> None:
+    def slow(connection: socket.socket) -> None:
+        tool.clock.now += 60
+        state("queued")(connection)
+
+    service.always(accepting(service))
+    job = sent(tool, of_phones(tmp_path, numbers(4)))
+    service.received.clear()
+    service.always(slow)
+    outcome = tool("job", "states", job, "--follow", "--max-wait", "100", "--json")
+    assert (outcome.code, outcome.error["reason"], len(service.received)) == (6, "state_not_reached", 2)

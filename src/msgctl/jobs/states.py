@@ -43,19 +43,31 @@ class Poller:
     """Polls each message without a final state. States that reach ``until`` count as final.
 
     ``checked`` and ``failed`` count messages among ``due``. ``first_error`` is the error of the first message that
-    failed. ``is_stopped``: too many in a row have failed, or it was interrupted.
+    failed. ``is_stopped``: too many in a row have failed, the time is over, or it was interrupted.
     """
 
     def __init__(
-        self, store: Store, job: Job, connect: Callable[[], Client], added: AddedWords, until: str | None
+        self,
+        store: Store,
+        job: Job,
+        connect: Callable[[], Client],
+        added: AddedWords,
+        until: str | None,
+        monotonic: Callable[[], float],
+        deadline: float | None = None,
     ) -> None:
-        """``connect`` creates a client with its own connection. ``added`` are the words of the profile."""
+        """``connect`` creates a client with its own connection. ``added`` are the words of the profile.
+
+        After the ``deadline``, on the clock ``monotonic``, no request begins or is in flight.
+        """
         self._store = store
         self._job = job
         self._settings = Settings.load(job.settings)
         self._connect = connect
         self._added = added
         self.until = until
+        self._monotonic = monotonic
+        self._deadline = deadline
         self._limiter = RateLimiter(self._settings.rate)
         self._clients: SimpleQueue[Client] = SimpleQueue()
         self._lock = Lock()
@@ -99,6 +111,8 @@ class Poller:
 
         Raises the errors of the store.
         """
+        if self._deadline is not None and self._monotonic() >= self._deadline:
+            return  # the errors of the last time remain
         self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
         self.is_stopped, self._errors_in_a_row = False, 0
         groups = self._groups()
@@ -123,16 +137,24 @@ class Poller:
         """Return the states of a group; None if this was stopped."""
         if self.is_stopped:
             return None
+        timeout = None
         with self._lock:
-            delay = self._limiter.delay(time.monotonic())
-            self._limiter.sent(1, time.monotonic())
+            now = self._monotonic()
+            delay = self._limiter.delay(now)
+            if self._deadline is not None:
+                timeout = self._deadline - now - delay
+                if timeout <= 0:
+                    self.is_stopped = True
+                    return None
+            self._limiter.sent(1, now)
         time.sleep(delay)
         try:
             client = self._clients.get_nowait()
         except Empty:
             client = self._connect()
         try:
-            messages = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id})).document["data"]
+            response = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id}), timeout=timeout)
+            messages = response.document["data"]
             return _Polled(
                 group,
                 states(messages, [sent.phone or "" for sent in group], self._added),

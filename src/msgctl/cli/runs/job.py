@@ -8,7 +8,7 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
-from msgctl.cli.runs.tracking import poll, show_state
+from msgctl.cli.runs.tracking import LAST_CHECK, poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles, urls
@@ -275,7 +275,10 @@ def poll_states(
     state or in ``until``. Ctrl-C only ends the reading.
     """
     hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
-    poller = Poller(context.store, job, context.client.sibling, context.words, until=until)
+    deadline = context.monotonic() + max_wait + LAST_CHECK if follow else None
+    poller = Poller(
+        context.store, job, context.client.sibling, context.words, until, context.monotonic, deadline=deadline
+    )
     bar = None if follow else _bar(context)
 
     def check() -> bool:
