@@ -61,7 +61,7 @@ def full(location: str) -> str:
 
 def moved(old: str, new: str) -> None:
     with closing(open_store(old, is_moving=True)) as source, closing(open_store(new, is_moving=True)) as target:
-        move.move(source, target, new)
+        move.move(source, target, new, lambda: None)
 
 
 def rows_of(location: str) -> dict[str, list[object]]:
@@ -108,7 +108,7 @@ def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_noth
         with suppress(BaseException):
             source, target = open_store(full, is_moving=True), open_store(elsewhere, is_moving=True)
             die_after([source.db, target.db], statements)
-            move.move(source, target, elsewhere)
+            move.move(source, target, elsewhere, lambda: None)
             os._exit(0)
         os._exit(1)
 

@@ -60,8 +60,8 @@ def move(
         closing(open_store(location, timeout=timeout, clock=context.clock, is_moving=True)) as old,
         closing(open_store(location_of(to), timeout=timeout, clock=context.clock, is_moving=True)) as new,
     ):
-        context.note(f"Moving to {place}. Nothing can be sent meanwhile.")
-        moves.move(old, new, place)
+        begun = f"Moving to {place}. Nothing can be sent meanwhile."
+        moves.move(old, new, place, lambda: context.note(begun))
         contents, old_place = moves.contents(new), old.db.place
     use = _commands(context, place)
     context.note(

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.text import clean
 
 Row = tuple[Any, ...]
 
@@ -54,9 +55,15 @@ class Database(ABC):
         PostgreSQL gets it together with the next statement, which saves a round trip. Raises ``error``, or else
         ConfigurationError (``damaged_store``), if it changes more or fewer rows than ``expected``.
         """
-        changed = self.change(statement, values)
-        if expected is not None and changed != expected:
-            raise (error or self._changed_elsewhere)()
+
+        def check(changed: int) -> None:
+            if expected is not None and changed != expected:
+                raise error() if error else self.damaged("another program has changed results")
+
+        self._defer(statement, values, check)
+
+    def _defer(self, statement: str, values: Sequence[Any], check: Callable[[int], None]) -> None:
+        check(self.change(statement, values))
 
     @abstractmethod
     def time(self) -> int | None:
@@ -75,8 +82,12 @@ class Database(ABC):
         """Wait until no other transaction is open, and let none begin until this one ends."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Check that this is a whole store that can be used; a server creates the tables if they are missing."""
+
     def create(self, statement: str) -> None:
         """Execute a statement of the schema."""
+        self.change(statement)
 
     @abstractmethod
     def begin(self, lock: str) -> None:
@@ -156,36 +167,38 @@ class Database(ABC):
             self.roll_back()
             raise
 
-    def refuse_moved(self, mark: str | None = None) -> None:
+    def refuse_moved(self, text: str | None = None) -> None:
         """Raise ConfigurationError if the store was moved to another one, or if that is in progress.
 
-        ``mark`` is what `MOVE` returns; it is read if omitted.
+        ``text`` is what `MOVE` returns; it is read if omitted.
         """
-        mark = mark or self.value(MOVE)
-        if mark is None:
+        text = text or self.value(MOVE)
+        if text is None:
             return
-        state, place = (json.loads(mark)[name] for name in ("state", "place"))
-        if state == "moved":
+        mark = json.loads(text)
+        place, new = mark["place"], shlex.quote(mark["place"])
+        there = ""
+        if mark["machine"]:
+            place, there = f"{place} on {clean(mark['machine'])}", " there"
+        if mark["state"] == "moved":
             what = f"The store {self.place} was moved to {place}"
-            fix = f"Use the new one: msgctl profile set NAME --store {shlex.quote(place)}. Or set MSGCTL_STORE."
+            fix = f"Use the new one{there}: msgctl profile set NAME --store {new}. Or set MSGCTL_STORE."
         else:
             what = f"The store {self.place} is being moved to {place}"
-            if state == "arriving":
+            if mark["state"] == "arriving":
                 what = f"Not everything has arrived in the store {self.place}"
-            fix = f"Finish the move, with the old store in use: msgctl store move --to {shlex.quote(place)}"
-        raise ConfigurationError(what, fix, consequence="nothing was sent")
-
-    def _changed_elsewhere(self) -> ConfigurationError:
-        return self.damaged("another program has changed results")
+            fix = f"Finish the move, with the old store in use: msgctl store move --to {new}"
+        raise unusable(what, fix)
 
     def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""
-        return ConfigurationError(
-            f"The store {self.place} is damaged: {fault}",
-            f"{fix} A new store has forgotten all earlier sends.",
-            consequence="nothing was sent",
-            reason="damaged_store",
-        )
+        hint = f"{fix} A new store has forgotten all earlier sends."
+        return unusable(f"The store {self.place} is damaged: {fault}", hint, "damaged_store")
+
+
+def unusable(what: str, hint: str, reason: str = "") -> ConfigurationError:
+    """Return the error for a store that cannot be used."""
+    return ConfigurationError(what, hint, consequence="nothing was sent", reason=reason)
 
 
 def _groups(statement: str, rows: Sequence[Row], ending: str) -> Iterator[tuple[str, list[Any], int]]:

@@ -13,14 +13,14 @@ Each step is a commit, and the same move continues after a crash at any moment:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store.database import MOVE, Database, any_of
 from msgctl.store.schema import ENDED
-from msgctl.store.store import Store
+from msgctl.store.store import URLS, Store
 from msgctl.text import clean
 
 TABLES = {
@@ -50,13 +50,14 @@ class Contents(NamedTuple):
 class Mark:
     """The mark of a store that takes part in a move.
 
-    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it, and ``store`` the
-    ID of the other store. A store that is arriving has the ``owner`` that copies, and the ``table`` and the key of the
-    last row that has arrived.
+    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it; if it is a file,
+    ``machine`` has it. ``store`` is the ID of the other store. A store that is arriving has the ``owner`` that copies,
+    and the ``table`` and the key of the last row that has arrived.
     """
 
     state: str
     place: str
+    machine: str
     store: str
     owner: int | None = None
     table: str = ""
@@ -64,8 +65,7 @@ class Mark:
 
     def dump(self) -> str:
         """Return the mark as JSON, always the same text for the same mark."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return json.dumps(values)
+        return json.dumps(asdict(self))
 
 
 def mark_of(db: Database) -> Mark | None:
@@ -86,11 +86,12 @@ def contents(store: Store, *, unfinished: bool = False) -> Contents:
     )
 
 
-def move(old: Store, new: Store, place: str) -> None:
+def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None:
     """Move everything from one store into another, or continue an earlier move. ``place`` is the new store in messages.
 
-    Open both with ``is_moving``. Raises UsageError if the new store is not empty, or if a job is running;
-    ConditionError (``running_elsewhere``) if another process moves it; and the errors of the stores.
+    Open both with ``is_moving``. ``begins`` is called after the checks, when the old store is closed. Raises UsageError
+    if the new store is not empty, or if a job is running; ConditionError (``running_elsewhere``) if another process
+    moves it; and the errors of the stores.
     """
     old_id, new_id = _id(old.db), _id(new.db)
     if old_id == new_id:
@@ -105,17 +106,19 @@ def move(old: Store, new: Store, place: str) -> None:
         _check_empty(new.db)
     if arriving is not None and (arriving.state, arriving.store) != ("arriving", old_id):
         raise _not_empty(new.db)
-    mark = _take(new, arriving, Mark("arriving", place, old_id, new.owner))
-    moving = Mark("moving", place, new_id)
+    machine = "" if place.startswith(URLS) else new.machine
+    mark = _take(new, arriving, Mark("arriving", place, machine, old_id, new.owner))
+    moving = Mark("moving", place, machine, new_id)
     if closing is None or closing.state == "moving":
         try:
             _close(old, moving)
         except UsageError:  # nothing has arrived yet
             new.db.change("DELETE FROM meta WHERE name = 'move' AND value = ?", (mark.dump(),))
             raise
+        begins()
         mark = _copy(old.db, new.db, mark)
         _check_counts(old.db, new.db)
-        _change_mark(old.db, moving, Mark("moved", place, new_id))
+        _change_mark(old.db, moving, replace(moving, state="moved"))
     new.db.continue_numbers()
     _change_mark(new.db, mark, None)
 
@@ -154,7 +157,7 @@ def _take(new: Store, before: Mark | None, mark: Mark) -> Mark:
             return mark
         if new.is_owned(before.owner):
             raise ConditionError("Another process is moving this store", "Wait for it.", reason="running_elsewhere")
-        taken = Mark(mark.state, mark.place, mark.store, mark.owner, before.table, before.after)
+        taken = replace(mark, table=before.table, after=before.after)
         _set_mark(new.db, before, taken)
     return taken
 
@@ -205,7 +208,7 @@ def _copy(old: Database, new: Database, mark: Mark) -> Mark:
             if not rows:
                 break
             after = [rows[-1][place] for place in places]
-            arrived = Mark(mark.state, mark.place, mark.store, mark.owner, table, after)
+            arrived = replace(mark, table=table, after=after)
             with new.transaction("move"):
                 _set_mark(new, mark, arrived)
                 new.fill(table, columns, rows)

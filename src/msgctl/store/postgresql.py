@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgctl.config.urls import is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
-from msgctl.store.database import MOVE, Database, Row
+from msgctl.store.database import MOVE, Database, Row, unusable
 from msgctl.text import clean, shorten
 
 try:
@@ -24,10 +24,9 @@ try:
     from psycopg.conninfo import conninfo_to_dict
     from psycopg.pq import TransactionStatus
 except ImportError:
-    raise ConfigurationError(
+    raise unusable(
         "A store on PostgreSQL needs the package psycopg, which is not installed",
         install_hint("psycopg[binary]>=3.2.11"),
-        consequence="nothing was sent",
     ) from None
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise Python prints its warnings, even with --json
@@ -136,7 +135,7 @@ class _Later(NamedTuple):
 class PostgreSQL(Database):
     """A session of the database at a URL of libpq, which may contain the password.
 
-    The first use creates the tables. A statement fails if the server sends nothing for ``timeout`` seconds.
+    A statement fails if the server sends nothing for ``timeout`` seconds.
     """
 
     def __init__(self, url: str, timeout: float = 30.0) -> None:
@@ -164,13 +163,6 @@ class PostgreSQL(Database):
         self._is_limited = False
         self._later: list[_Later] = []
         self._session = self._connect()
-        try:
-            self._check_session()
-            self._check_schema()
-            upgrades.upgrade(self)
-        except BaseException:
-            self.close()
-            raise
 
     def _connect(self) -> _Session:
         options: dict[str, Any] = {}
@@ -202,12 +194,12 @@ class PostgreSQL(Database):
         except psycopg.Error as error:
             raise self._explained(error) from None
         except UnicodeError:  # Python's resolver: a label of a name is empty or has more than 63 characters
-            raise _error(f"The host of the store {shorten(self.place)} cannot exist", _CORRECT_URL) from None
+            raise unusable(f"The host of the store {shorten(self.place)} cannot exist", _CORRECT_URL) from None
         session.max_wait = self._timeout
         try:
             version = session.info.server_version
             if version < MIN_VERSION * 10_000:
-                raise _error(f"PostgreSQL {version // 10_000} is too old for the store", "Update it to 14 or later.")
+                raise unusable(f"PostgreSQL {version // 10_000} is too old for the store", "Update it to 14 or later.")
             session.execute(f"{_SESSION}; SET lock_timeout = '{ceil(self._timeout * 1000)}ms'")
         except psycopg.Error as error:
             session.close()
@@ -219,23 +211,19 @@ class PostgreSQL(Database):
 
     # --- checks
 
-    def _check_session(self) -> None:
-        """Check the pooler, the encoding of the database, and that it can be written."""
+    def check(self) -> None:
         pid, encoding, read_only = self.rows(
             """SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('transaction_read_only')"""
         )[0]
         if pid != self._session.info.backend_pid:
             self._check_pooler(pid)
         if encoding != "UTF8":
-            raise _error(
+            raise unusable(
                 f"The database of the store {self.place} has the encoding {encoding}; the store needs UTF8",
                 "Create another one: CREATE DATABASE msgctl ENCODING 'UTF8' TEMPLATE template0",
             )
         if read_only == "on":
-            raise _error(f"The store {self.place} is read-only", _STATE_FIXES["25006"])
-
-    def _check_schema(self) -> None:
-        """Create the schema and its tables if they are missing; refuse a schema of another owner."""
+            raise unusable(f"The store {self.place} is read-only", _STATE_FIXES["25006"])
         if self._has_schema():
             return
         # Another role may create the schema in between, with triggers that would run with the rights of this user.
@@ -256,7 +244,7 @@ class PostgreSQL(Database):
         owner, user, login, tables = row
         if owner != user:
             owner, login = clean(owner), clean(login)
-            raise _error(
+            raise unusable(
                 f"The schema msgctl in the store {self.place} belongs to another role, {owner}",
                 f"Connect as {owner}, or use another database. For a role per machine: GRANT {owner} TO {login}; "
                 f"ALTER ROLE {login} SET role = {owner}",
@@ -281,7 +269,7 @@ class PostgreSQL(Database):
         finally:
             other.close()
         if not keeps_sessions:
-            raise _error(
+            raise unusable(
                 f"The store {self.place} is behind a pooler that does not keep sessions",
                 "Connect to PostgreSQL directly, or through a pooler in session mode.",
             )
@@ -323,19 +311,8 @@ class PostgreSQL(Database):
             statement = re.sub(rf"{begin}{here}\b", there, statement)
         self.change(statement)
 
-    def later(
-        self,
-        statement: str,
-        values: Sequence[Any] = (),
-        *,
-        expected: int | None = None,
-        error: Callable[[], MsgctlError] | None = None,
-    ) -> None:
-        def check(cursor: psycopg.Cursor[Row]) -> None:
-            if cursor.rowcount != expected:
-                raise (error or self._changed_elsewhere)()
-
-        self._later.append(_Later(statement, values, None if expected is None else check))
+    def _defer(self, statement: str, values: Sequence[Any], check: Callable[[int], None]) -> None:
+        self._later.append(_Later(statement, values, lambda cursor: check(cursor.rowcount)))
 
     def _check_moved(self, cursor: psycopg.Cursor[Row]) -> None:
         if row := cursor.fetchone():
@@ -434,10 +411,10 @@ class PostgreSQL(Database):
             fix = fix or "Check its address and that it is running."
             return StoreNotReachedError(f"The store {self.place} was not reached: {text}", fix)
         if error.diag.table_name == "pg_namespace" or isinstance(error, psycopg.errors.DuplicateSchema):
-            return _error(f"Another role has just created the schema msgctl in the store {self.place}", "Try again.")
+            return unusable(f"Another role has just created the schema msgctl in the store {self.place}", "Try again.")
         if state.startswith(_DAMAGE):
             return self.damaged(text)
-        return _error(
+        return unusable(
             f"Cannot use the store {self.place}: {text}", fix or f"{_CORRECT_URL[:-1]}, and the rights of its user."
         )
 
@@ -448,12 +425,8 @@ def _is_local(host: str) -> bool:
 
 
 def _invalid_url() -> ConfigurationError:
-    return _error(
+    return unusable(
         "The URL of the store is not valid",
         "Write it like postgresql://user@host/database. In a password, write a space as %20, % as %25, / as %2F and "
         "@ as %40.",
     )
-
-
-def _error(what: str, hint: str) -> ConfigurationError:
-    return ConfigurationError(what, hint, consequence="nothing was sent")

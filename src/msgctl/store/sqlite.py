@@ -16,9 +16,9 @@ from threading import Lock
 from typing import Any, ClassVar, NoReturn
 
 from msgctl import files
-from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
+from msgctl.errors import MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
-from msgctl.store.database import Database, Row
+from msgctl.store.database import Database, Row, unusable
 
 APPLICATION = 0x6D736773  # "msgs", in the header of the file
 
@@ -47,14 +47,14 @@ class SQLite(Database):
         self._owners: set[int] = set()
         self._changes = 0
         if sqlite3.sqlite_version_info < MIN_VERSION:
-            raise _error(
+            raise unusable(
                 f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
                 "Update SQLite, or use a Python that contains a newer one.",
             )
         with files.explained("use the store", path, "nothing was sent", files.STORE_ELSEWHERE):
             files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:
-                raise _error(
+                raise unusable(
                     f"The store {self.place} is on a network file system ({kind}), where SQLite is not safe",
                     "Use a local disk (MSGCTL_STORE), or PostgreSQL for several machines.",
                 )
@@ -68,12 +68,6 @@ class SQLite(Database):
                 raise self.damaged("it is empty")
             self._check_log()
             self._db = self._connect(self.path)
-        try:
-            self._check_content()
-            upgrades.upgrade(self)
-        except BaseException:
-            self.close()
-            raise
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode=rw"
@@ -110,7 +104,7 @@ class SQLite(Database):
                 self.change("PRAGMA journal_mode = WAL")
             files.sync(new)
             with closing(self._connect(new)):
-                self._check_content()
+                self.check()
             with suppress(FileExistsError):  # another process was faster
                 self.path.hardlink_to(new)
         finally:
@@ -124,7 +118,7 @@ class SQLite(Database):
 
     # --- checks
 
-    def _check_content(self) -> None:
+    def check(self) -> None:
         application = self.value("PRAGMA application_id")
         tables = self.value("SELECT count(*) FROM sqlite_master WHERE name IN ('meta', 'job', 'result')")
         if application != APPLICATION:
@@ -169,9 +163,6 @@ class SQLite(Database):
 
     def exclude_others(self) -> None:
         pass  # there is one writer at a time
-
-    def create(self, statement: str) -> None:
-        self.change(statement)
 
     def begin(self, lock: str) -> None:
         del lock  # there is one writer at a time
@@ -233,7 +224,7 @@ class SQLite(Database):
                 hint = files.MAKE_ROOM
             case _:
                 hint = files.CHECK_PERMISSIONS
-        return _error(f"Cannot use the store {self.place}: {error}", hint)
+        return unusable(f"Cannot use the store {self.place}: {error}", hint)
 
     def shrink(self) -> None:
         while self.value("PRAGMA freelist_count"):
@@ -378,7 +369,3 @@ def _file_system(path: Path) -> str:
 def _code(error: sqlite3.Error) -> int:
     """Return the primary code of an error, which is the low byte of the extended one."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
-
-
-def _error(what: str, hint: str) -> ConfigurationError:
-    return ConfigurationError(what, hint, consequence="nothing was sent")

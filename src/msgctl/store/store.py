@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgctl.errors import ConfigurationError
-from msgctl.store.database import Database, Row
+from msgctl.store import upgrades
+from msgctl.store.database import Database, Row, unusable
 
 DAY = 86_400_000
 """Milliseconds of a day."""
@@ -132,24 +132,22 @@ def open_store(
     if isinstance(location, str) and location.startswith(URLS):
         from msgctl.store.postgresql import PostgreSQL
 
-        return _checked(PostgreSQL(location, timeout), clock, is_moving=is_moving)
-    if isinstance(location, str) and "://" in location:
-        raise ConfigurationError(
-            "The URL of the store is not valid",
-            "Write a path, or a URL like postgresql://user@host/database.",
-            consequence="nothing was sent",
+        db: Database = PostgreSQL(location, timeout)
+    elif isinstance(location, str) and "://" in location:
+        raise unusable(
+            "The URL of the store is not valid", "Write a path, or a URL like postgresql://user@host/database."
         )
-    from msgctl.store.sqlite import SQLite
+    else:
+        from msgctl.store.sqlite import SQLite
 
-    return _checked(SQLite(Path(location), timeout), clock, is_moving=is_moving)
-
-
-def _checked(db: Database, clock: Callable[[], float] | None, *, is_moving: bool) -> Store:
-    if not is_moving:
-        try:
+        db = SQLite(Path(location), timeout)
+    try:
+        db.check()
+        upgrades.upgrade(db)
+        if not is_moving:
             db.refuse_moved()
-        except BaseException:
-            db.close()
-            raise
-        db.refuses_moved = True
+    except BaseException:
+        db.close()
+        raise
+    db.refuses_moved = not is_moving
     return Store(db, clock)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import secrets
 
-from msgctl.errors import ConfigurationError
-from msgctl.store.database import Database
+from msgctl.store.database import Database, unusable
 from msgctl.store.schema import TABLES
 
 STEPS: tuple[str, ...] = (
@@ -50,11 +49,10 @@ def upgrade(db: Database, steps: tuple[str, ...] = STEPS) -> None:
         with db.transaction("upgrade"):
             build(db, steps, after=_version(db))  # another process may have been faster
         return
-    raise ConfigurationError(
+    raise unusable(
         f"The store {db.place} was written by a newer msgctl (schema {version}, this one reads {len(steps)})",
         "Update this msgctl.",
-        consequence="nothing was sent",
-        reason="newer_store",
+        "newer_store",
     )
 
 
