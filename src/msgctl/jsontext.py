@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from msgctl.text import is_unsafe
 
@@ -59,22 +59,36 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
-_UNIQUE_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant
-)
+def _all_values(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    values: dict[str, list[Any]] = {name: [] for name in fields}
+    for name, value in pairs:
+        if isinstance(value, (dict, list)) or value not in values[name][-1:]:
+            values[name].append(value)
+    return {name: values[name] if len(values[name]) > 1 else fields[name] for name in fields}
 
 
-def load_json(body: bytes, *, is_unique: bool = False) -> Any:
+_DECODERS = {
+    kind: json.JSONDecoder(
+        object_pairs_hook=hook, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant
+    )
+    for kind, hook in (("last", None), ("refuse", _unique), ("all", _all_values))
+}
+
+
+def load_json(body: bytes, *, repeated: Literal["last", "refuse", "all"] = "last") -> Any:
     """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError.
 
-    With ``is_unique``, a field that is twice in one object raises RepeatedFieldError.
+    If a field is ``repeated`` in an object, its last value counts, RepeatedFieldError is raised, or all its values
+    count, as an array unless they are equal.
     """
     if len(body) > MAX_PARTS and sum(map(body.count, (b",", b"[", b"{"))) > MAX_PARTS:
         raise ShapeError("it contains too many values")
     try:
         text = body.decode("utf-8-sig")
-        return (_UNIQUE_DECODER if is_unique else _DECODER).decode(text)
+        return _DECODERS[repeated].decode(text)
     except UnicodeDecodeError:  # "from None": the exceptions contain the body
         raise ShapeError("it is not UTF-8 text") from None
     except RecursionError:

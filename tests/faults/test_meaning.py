@@ -137,6 +137,16 @@ def test_a_response_with_a_field_twice_in_one_object_is_never_understood() -> No
 def test_a_field_that_is_twice_in_a_refusal_does_not_hide_an_acceptance() -> None:
     assert error_of(ops.SEND_SMS, b'{"code": 1, "code": 2}', 422).reason == "refused"
     assert error_of(ops.SEND_SMS, b'{"success": true, "code": 1, "code": 2}', 422).reason == "outcome_unknown"
+    assert error_of(ops.SEND_SMS, b'{"status": 1, "status": 0}', 401).reason == "outcome_unknown"
+    for status in (400, 520):
+        for body, reason in (
+            (b'{"msg": "Saldo insuficiente", "msg": "Saldo insuficiente"}', "refused"),
+            (b'{"error": "Numero invalido", "error": "Saldo insuficiente"}', "refused"),
+            (b'{"status": "failed", "status": "failed"}', "refused"),
+            (b'{"status": "enviado", "status": "rechazado"}', "outcome_unknown"),
+            (b'{"msg": "Intente mas tarde", "msg": "Saldo insuficiente"}', "outcome_unknown"),
+        ):
+            assert error_of(ops.SEND_SMS, body, status).reason == reason, body
 
 
 def test_a_short_url_is_reported_only_if_it_was_certainly_created() -> None:

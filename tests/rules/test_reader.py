@@ -233,11 +233,11 @@ def test_missing_cells_of_a_row_are_empty_and_only_the_phone_is_normalised() -> 
 # --- JSON Lines
 
 
-def test_numbers_in_json_keep_every_digit_and_objects_are_abbreviated() -> None:
+def test_numbers_in_json_keep_every_digit_and_objects_stay_json() -> None:
     line = (
         f'{{"phone": {ANA}, "price": 12345678901234567890.10, "paid": true, "note": null, "a": {{"b": 1}}, "c": [1]}}'
     )
-    assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", "", "{…}", "[…]"))]
+    assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", "", '{"b":1}', "[1]"))]
 
 
 def test_columns_are_the_fields_of_the_first_object() -> None:

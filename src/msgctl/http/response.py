@@ -164,7 +164,7 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
     if http_status is None:
         return None
     try:
-        document = load_json(body)
+        document = load_json(body, repeated="refuse")
     except ShapeError:
         document = None
     return details_of(http_status, body, document)
@@ -193,9 +193,10 @@ def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWord
     operation = request.operation
     document, fault, is_json = None, raw.fault, False
     try:
-        # The status alone decides about other responses, unless one of their fields contradicts it.
-        decides = raw.is_success or (raw.status in EXPLAINED and operation.effect is not Effect.READS)
-        document = None if fault else load_json(raw.body, is_unique=decides)
+        if not fault and raw.is_success:
+            document = load_json(raw.body, repeated="refuse")
+        elif not fault:
+            document = load_json(raw.body, repeated="all")
         is_json = not fault
     except ShapeError as error:
         fault = str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -77,11 +78,15 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
             raise FileError(f"{name} is JSON Lines, which has no header", "Omit --header-row.")
         is_needed = header.has_phone_word if reading.leaves_out else (lambda _: False)
         records = formats.json_records(lines, is_needed)
-        line, names = next(records)
-        if isinstance(names, str):
-            hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
-            raise NoTableError(f"Line {line} of {name}: {names}", hint)
-        return Recipients(name, "", None, names, records, reading)
+        unread: list[Record] = []
+        for line, cells in islice(records, header.MAX_ABOVE):
+            if isinstance(cells, list) and not first.startswith("["):
+                return Recipients(name, "", None, cells, chain(unread, records), reading)
+            unread.append((line, cells))
+        raise NoTableError(
+            f"Line {unread[0][0]} of {name}: {unread[0][1]}",
+            'Each line must be a whole JSON object, for example: {"phone": "573001234567"}',
+        )
 
     def rank(rows: Sequence[Record]) -> tuple[int, ...]:
         """Return how good a header is: no stray quotes, a word for phones, then the most cells."""

@@ -27,6 +27,8 @@ _DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
+_GAP = re.compile(r"[-\s]+")
+"""The text between two numbers in a row, which may also be within each of them."""
 _TOTALS = re.compile(r"\s*(?:sub|gran |grand )?(?:total|totales|totals|totais|suma|soma|sum|summe)\b", re.IGNORECASE)
 
 ERROR_VALUES = frozenset(
@@ -103,7 +105,7 @@ class PhoneCells:
         if is_error_value(text):
             raise UsageError(f"the phone is the error value {text.strip()}")
         if (count := len(several(text))) > 1:
-            raise UsageError(f"{'two' if count == 2 else count} numbers in one cell")
+            raise _too_many(count)
         if whole := _WHOLE.fullmatch(text.strip()):
             text = whole[1]
         # Dots in a phone are ignored, so 573001234567.5 would get an additional digit.
@@ -115,8 +117,8 @@ class PhoneCells:
         try:
             phone = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
-            if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._matches(text))) > 1:
-                raise UsageError(f"{'two' if count == 2 else count} numbers in one cell") from None
+            if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._within(text))) > 1:
+                raise _too_many(count) from None
             self.without_country += error.needs_country
             raise UsageError(f"not a valid phone number: {error.problem}") from None
         if phone.abroad:
@@ -160,17 +162,32 @@ class PhoneCells:
             try:
                 numbers.append(self.read(part))
             except UsageError:
-                numbers += self._matches(part)
+                numbers += self._within(part)
         return numbers
 
-    def _matches(self, text: str) -> list[str]:
-        """Return the valid numbers within a text."""
+    def _within(self, text: str) -> list[str]:
+        """Return the valid numbers within a text: ``3209998877 (mamá)``, ``3001234567-3109876543``."""
         if sum(map(str.isdigit, text)) < MIN_DIGITS or len(text) > MAX_SEARCHED or _SCIENTIFIC.search(text):
             return []
         import phonenumbers
 
         matcher = phonenumbers.PhoneNumberMatcher(text, self.country)
-        return [phonenumbers.format_number(match.number, phonenumbers.PhoneNumberFormat.E164)[1:] for match in matcher]
+        e164 = phonenumbers.PhoneNumberFormat.E164
+        numbers = [phonenumbers.format_number(match.number, e164)[1:] for match in matcher]
+        if numbers or self.number(text):
+            return numbers
+        for gap in _GAP.finditer(text):
+            both = [self.number(text[: gap.start()]), self.number(text[gap.end() :])]
+            if all(both):
+                return both
+        return []
+
+    def first_within(self, text: str) -> str:
+        """Return the first valid number of any kind in a cell, or within its text; empty without one."""
+        text = text.strip()
+        if (number := self.number(text)) or _DATE.fullmatch(text) or _DECIMAL.fullmatch(text):
+            return number
+        return next(iter(self._within(text)), "")
 
     def number(self, text: str) -> str:
         """Return the first valid number of any kind in a cell; empty if it is not a phone."""
@@ -192,6 +209,10 @@ class PhoneCells:
             return True
         text = text.strip()
         return self.country is None and is_phone(text) and not _DATE.fullmatch(text) and not _DECIMAL.fullmatch(text)
+
+
+def _too_many(count: int) -> UsageError:
+    return UsageError(f"{'two' if count == 2 else count} numbers in one cell")
 
 
 def several(text: str) -> list[str]:

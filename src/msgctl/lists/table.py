@@ -190,7 +190,7 @@ class Recipients:
         for index, cell in enumerate(cells):
             if not cell or index in self._firsts:
                 continue
-            if number := phones.number(cell):
+            if number := phones.first_within(cell):
                 self._firsts[index] = number, line
             elif index not in self._likely and phones.may_be_number(cell):
                 self._likely[index] = shorten(cell.strip(), MAX_SHOWN), line

@@ -32,16 +32,18 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell in a row. Raises UsageError if it is empty, not text, or an error value of a spreadsheet."""
-        value = row.values[self.column]
+        """Return the text of the cell in a row, without spaces around it.
+
+        Raises UsageError if it is empty, not text, or an error value of a spreadsheet.
+        """
+        value, name = row.values[self.column], shorten(self.name, 40)
         if isinstance(value, Nested):
-            raise UsageError(f"column {shorten(self.name, 40)} contains an object or a list, not text")
-        if value and not value.isspace():
-            if is_error_value(value):
-                raise UsageError(f"column {shorten(self.name, 40)} has the error value {value.strip()}")
-            return value
+            raise UsageError(f"column {name} contains an object or a list, not text")
+        if is_error_value(value):
+            raise UsageError(f"column {name} has the error value {value.strip()}")
+        if text := value.strip():
+            return text
         if self.fallback is None:
-            name = shorten(self.name, 40)
             raise UsageError(f"column {name} is empty; write {{{name}|text}} to use a text instead")
         return self.fallback
 

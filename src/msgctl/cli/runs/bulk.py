@@ -237,6 +237,8 @@ class Bulk:
                 f"To list all of them: {listing}",
             )
         context.note(f"Excluded by {name_of(file)}: {people.source}")
+        if faults.blank:
+            context.note(f"{plural(faults.blank, 'blank row')} of {name_of(file)} left out")
         return people.columns
 
     def _send_test(self, phone: str) -> Result:

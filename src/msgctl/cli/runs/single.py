@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, outcomes_after, stored_details, stored_response
+from msgctl.jsontext import ShapeError
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
@@ -288,6 +290,9 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         details=stored_details(earlier.http_status, content),
         recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
+    if earlier.http_status is not None and 200 <= earlier.http_status < 300:
+        with suppress(ShapeError):  # the first run printed it, too, unless it is not JSON
+            error.response = stored_response(request, content, earlier.http_status)
     context.sent.add(1)
     raise error
 
