@@ -360,7 +360,7 @@ URL_STATISTIC = Operation(
     Effect.READS,
     (
         Field("name-url", "NAME", "Name of the short URL."),
-        Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d."),
+        Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d for seven days ago."),
         Field("until", "--until", "Last day. [default: today]"),
         Field(
             "category",

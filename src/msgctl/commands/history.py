@@ -47,7 +47,9 @@ app = group(
 class Period(OptionGroup):
     """The days to show."""
 
-    since: Annotated[date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d.")] = None
+    since: Annotated[
+        date | None, date_option("--since", "First day: YYYY-MM-DD, today, yesterday, or 7d for seven days ago.")
+    ] = None
     until: Annotated[date | None, date_option("--until", "Last day.")] = None
 
     def times(self, context: Context) -> dict[str, int | None]:

@@ -204,7 +204,7 @@ def states(
     """Check the delivery state of accepted messages.
 
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again. With
-    --follow, it ends after an hour unless --max-wait says otherwise.
+    --follow, it exits with 6 if the time runs out: after an hour, or after --max-wait.
     """
     from msgctl.cli.runs import job as running
 

@@ -60,8 +60,8 @@ def add(
         bool, typer.Option("--force", help="Replace an existing profile.", rich_help_panel=SAFETY)
     ] = False,
 ) -> Result | None:
-    """Save an account. It prompts for missing values and does not show the key. No option takes the key, because every
-    user of a machine can see the arguments of a command.
+    """Save an account. It prompts for missing values and does not show the key. No option accepts the key, because
+    every user of a machine can see the arguments of a command.
     """
     _check_new(context.config, name, force=force)
     settings = options.given(allow_http=False)
