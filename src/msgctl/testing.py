@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
 from msgctl.sandbox import endpoints
+from msgctl.sandbox.emulator import SandboxSettings
 from msgctl.sandbox.protocol import SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
+from msgctl.sandbox.serving import ServedSandbox
 
 __all__ = ["ReceivedMessage", "Sandbox", "State", "sandbox"]
 
@@ -105,7 +106,7 @@ class Sandbox:
 
     def reset(self) -> None:
         """Delete everything, the store of ``variables`` too, and restore the settings of the start."""
-        self._served.emulator.reset()
+        endpoints.reset(self._served.emulator)
         self._returned.clear()
 
 
@@ -127,13 +128,13 @@ def sandbox(
     the block. Raises msgctl.errors.UsageError for a value that the sandbox cannot use.
     """
     faults = [fault] if isinstance(fault, str) else fault
-    settings = SandboxSettings(client, key, credits, faults, responses, clock, seed)
     # A program under test may still write to its store while the directory is deleted.
     with tempfile.TemporaryDirectory(prefix="msgctl-", ignore_cleanup_errors=True) as directory:
         state, store = Path(directory, "state.sqlite3"), Path(directory, "store.sqlite3")
+        settings = SandboxSettings(client, key, credits, faults, responses, clock, seed, store=store)
         with (
             closing(Server("127.0.0.1", port, lambda _line: None)) as server,
-            closing(ServedSandbox(server, state, settings, store=store)) as served,
+            closing(ServedSandbox(server, state, settings)) as served,
             served.in_thread(),
         ):
             yield Sandbox(served)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.emulator import Emulator, SandboxSettings
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import respond
@@ -32,9 +32,10 @@ PHONE = "573001234567"
 class World:
     """A sandbox whose time is ``now``. Requests have the right credentials, unless a parameter overrides them."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] | None = None, **settings: Any) -> None:
         self.path, self.now = path, NOON
-        self.emulator = Emulator(path, **{"clock": lambda: self.now, "seed": 7, **options})
+        settings = {"key": ACCOUNT["key"], "seed": 7, **settings}
+        self.emulator = Emulator(path, SandboxSettings(**settings), clock=clock or (lambda: self.now))
         self.respond: Callable[[SandboxRequest], SandboxResponse] = partial(respond, self.emulator)
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:

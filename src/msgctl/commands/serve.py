@@ -160,8 +160,9 @@ class Serving(OptionGroup):
 
         Raises ConfigurationError if it cannot listen or use its state.
         """
+        from msgctl.sandbox.emulator import SandboxSettings
         from msgctl.sandbox.server import Server
-        from msgctl.sandbox.serving import SandboxSettings, ServedSandbox
+        from msgctl.sandbox.serving import ServedSandbox
 
         if self.state is not None:
             state = Path(self.state).absolute()
@@ -186,8 +187,9 @@ class Serving(OptionGroup):
             self.clock,
             self.seed,
             self.allow_ip or (),
+            store,
         )
-        sandbox = ServedSandbox(server, state, settings, store=store, clock=context.clock)
+        sandbox = ServedSandbox(server, state, settings, clock=context.clock)
         return context.stack.enter_context(closing(sandbox))
 
 

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Lock
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgctl import files
@@ -39,8 +40,6 @@ from msgctl.sandbox.state import BrokenError, transaction
 Network = IPv4Network | IPv6Network
 
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
-CLIENT = 1
-KEY = "sandbox"
 MAX_REQUESTS = 200
 MAX_KEPT = 8000
 """Maximum characters of a request's path, query and body that are stored for the inbox page."""
@@ -48,13 +47,30 @@ MAX_KEPT = 8000
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
 
+class SandboxSettings(NamedTuple):
+    """The settings with which a sandbox starts, and which a reset restores.
+
+    ``client`` and ``key`` are the one account. ``faults`` are SPECs, and ``clock`` is a change of the clock. With a
+    ``seed`` the same requests get the same identifiers, codes and faults. ``allowed`` are the networks that may use the
+    API (empty: all), as in the account's security menu. ``store`` is the path of a store that belongs to this sandbox,
+    so that a reset empties it, too.
+    """
+
+    client: int = 1
+    key: str = "sandbox-key"
+    credits: int | None = None
+    faults: Sequence[str] = ()
+    responses: str = responses.DOCUMENTED
+    clock: str | None = None
+    seed: int | None = None
+    allowed: Sequence[Network] = ()
+    store: Path | None = None
+
+
 class Emulator:
     """Simulates the service for any number of threads. A missing state file (0600) and directory (0700) are created.
 
-    ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
-    the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``allowed`` are the networks that may use the API (empty: all), as in the account's security menu. After a reset,
-    ``begin`` changes the settings again.
+    ``clock`` is the machine's, in seconds since 1970. Short URLs begin with the origin of ``base_url``.
 
     Everything that uses the state raises ConfigurationError if the file is not a sandbox state, comes from another
     version of msgctl, or cannot be read or written.
@@ -63,18 +79,13 @@ class Emulator:
     def __init__(
         self,
         path: Path,
+        settings: SandboxSettings = SandboxSettings(),  # noqa: B008 - immutable
         *,
         clock: Callable[[], float] = time.time,
-        seed: int | None = None,
-        client: int = CLIENT,
-        key: str = KEY,
         base_url: str = BASE_URL,
-        allowed: Sequence[Network] = (),
-        begin: Callable[[Emulator], None] | None = None,
     ) -> None:
         self.path = path
-        self._seed = seed
-        self._begin = begin
+        self.settings = settings
         self._draw_again()
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
@@ -87,8 +98,6 @@ class Emulator:
         """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests for operations and short URLs, with their numbers and times."""
-        self._account = (client, key)
-        self._allowed = allowed
         self._numbers = count(1)
         self._changes = 0
         """Changes that this process made, and requests that it responded to."""
@@ -99,8 +108,9 @@ class Emulator:
 
     def _draw_again(self) -> None:
         """Restart the random values, which a seed makes repeatable."""
-        self.random = SystemRandom() if self._seed is None else Random(self._seed)  # noqa: S311 - not a secret
-        self.chance = Random(self._seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
+        seed = self.settings.seed
+        self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - not a secret
+        self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
 
     def close(self) -> None:
         with self._one_at_a_time:  # closing it under another thread's statement would crash the process
@@ -115,11 +125,11 @@ class Emulator:
 
     def allows(self, address: str) -> bool:
         """Return whether clients at an address may make API requests."""
-        if not self._allowed:
+        if not self.settings.allowed:
             return True
         client = ip_address(address.partition("%")[0])
         mapped = getattr(client, "ipv4_mapped", None) or client
-        return any(mapped in network for network in self._allowed)
+        return any(mapped in network for network in self.settings.allowed)
 
     def log(self, request: SandboxRequest, response: SandboxResponse) -> None:
         """Add a request to the newest requests, with a bounded size."""
@@ -148,7 +158,7 @@ class Emulator:
         is_observed = self.responses == responses.OBSERVED
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-            given = parameters_of(fields, request, self._account)
+            given = parameters_of(fields, request, self.settings[:2])
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
@@ -194,15 +204,13 @@ class Emulator:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def reset(self) -> None:
-        """Delete everything, and restore the initial settings."""
+        """Delete everything, and restore the settings of a sandbox that is started without any."""
         with self.writing() as db:
             for table in state.TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(state.ACCOUNT)
         self._offset, self.stopped = 0.0, None
         self._draw_again()
-        if self._begin is not None:
-            self._begin(self)
 
 
 def reset(path: Path) -> None:

@@ -16,7 +16,7 @@ from sqlite3 import Connection, Row
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from msgctl import __version__, segments
+from msgctl import __version__, files, segments
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
 from msgctl.sandbox import clicks, handlers, page
@@ -258,7 +258,21 @@ def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Doc
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
 def reset(emulator: Emulator) -> Document:
     emulator.reset()
+    begin(emulator, is_new=True)
+    if emulator.settings.store is not None:
+        files.delete_database(emulator.settings.store)
     return {"status": "empty"}
+
+
+def begin(emulator: Emulator, *, is_new: bool) -> None:
+    """Apply the settings of a sandbox. One that is not new keeps the credits that were left. Raises UsageError."""
+    settings = emulator.settings
+    if settings.credits is not None and is_new:
+        credit(emulator, credits=settings.credits)
+    replace_all(emulator, *settings.faults)
+    choose_responses(emulator, responses=settings.responses)
+    if settings.clock is not None:
+        set_clock(emulator, change=settings.clock)
 
 
 @_endpoint(

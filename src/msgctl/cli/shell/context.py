@@ -230,15 +230,11 @@ class Context:
 
     @cached_property
     def emulator(self) -> "Emulator":
-        from msgctl.sandbox.emulator import Emulator
+        from msgctl.sandbox.emulator import Emulator, SandboxSettings
 
-        emulator = Emulator(
-            files.state("sandbox.sqlite3"),
-            clock=self.clock,
-            client=profiles.SANDBOX_CLIENT,
-            key=profiles.SANDBOX_KEY,
-            base_url=profiles.SANDBOX_URL,
-        )
+        settings = SandboxSettings(profiles.SANDBOX_CLIENT, profiles.SANDBOX_KEY)
+        path = files.state("sandbox.sqlite3")
+        emulator = Emulator(path, settings, clock=self.clock, base_url=profiles.SANDBOX_URL)
         return self.stack.enter_context(closing(emulator))
 
     @cached_property
