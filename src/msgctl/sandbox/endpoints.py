@@ -33,9 +33,9 @@ from msgctl.sandbox.protocol import (
     SandboxRequest,
     SandboxResponse,
     json_response,
-    names,
     parameters_of,
     quoted,
+    sent_parameters,
     wrong_method,
 )
 from msgctl.sandbox.responses import NAMES
@@ -408,7 +408,7 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
         request = request._replace(headers={"content-type": JSON_TYPE}, body=b"{}")
     known = [field.name for field in endpoint.fields]
     place = Place.QUERY if request.method == "GET" else Place.JSON
-    for name in names(place, request):
+    for name in sent_parameters(place, request):
         if name not in known:
             raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
     result = endpoint.handle(emulator, **parameters_of(endpoint.fields, request))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from datetime import date
+from email.utils import formatdate
 from math import nan
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -78,6 +79,19 @@ class SandboxResponse(NamedTuple):
     faults: tuple[str, ...] = ()
     delay: float = 0
     wait: float = 0
+
+    @property
+    def closing(self) -> Set[str]:
+        """The faults that close the connection without a whole response."""
+        return CLOSING & {*self.faults}
+
+    @property
+    def all_headers(self) -> list[tuple[str, str]]:
+        """The headers, including those that every response has."""
+        values = {"server": "msgctl-sandbox", "date": formatdate(usegmt=True), **self.headers}
+        values["x-content-type-options"] = "nosniff"
+        values["content-length"] = str(len(self.body))
+        return [(name.title(), value) for name, value in values.items()]
 
 
 class Reason(NamedTuple):
@@ -230,7 +244,7 @@ def parameters_of(
     values: dict[str, Any] = {}
     for field in fields:
         if field.place is not place:
-            place, source = field.place, _source(field.place, request)
+            place, source = field.place, sent_parameters(field.place, request)
         sent = source.get(field.name, ())
         if len(sent) > 1:
             raise invalid(field.name, "must not be sent more than once")
@@ -243,15 +257,10 @@ def parameters_of(
     return values
 
 
-def names(place: Place, request: SandboxRequest) -> Iterable[str]:
-    """Return the names of the parameters that were sent in a place. Raises Refusal."""
-    return _source(place, request)
-
-
-def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
+def sent_parameters(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
     """Return the names in the query or body, each with all its values, to detect repeated parameters.
 
-    Malformed input that a browser would silently repair is refused.
+    Malformed input that a browser would silently repair is refused. Raises Refusal.
     """
     expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()

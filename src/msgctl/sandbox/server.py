@@ -1,7 +1,7 @@
 """The sandbox over HTTP/1.1, with limits on everything that a client may send.
 
-One thread serves all connections with asyncio's streams, and h11 reads and writes HTTP (see `wire`). This module adds
-limits of size and time.
+One thread serves all connections with asyncio's streams, and h11 reads and writes HTTP. This module adds limits of size
+and time.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterable, Mapping
+from http.client import responses
 from typing import Any
 
 import h11
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox import wire
 from msgctl.sandbox.protocol import (
     MAX_BODY,
     SECONDS_BETWEEN_CHECKS,
@@ -25,6 +25,11 @@ from msgctl.sandbox.protocol import (
     without_keys,
 )
 from msgctl.text import shorten
+
+MAX_HEADERS = 64 * 1024
+"""Maximum bytes of the request line and the headers, without the last read."""
+
+GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
 IDLE_SECONDS = 30.0
 """Maximum seconds between two requests, for reading a body, and for writing a response."""
@@ -108,7 +113,7 @@ class _Connection:
         own = str(writer.get_extra_info("sockname")[0])
         self._hosts = {*server.hosts, own.removeprefix("::ffff:")}
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=wire.MAX_HEADERS)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADERS)
         self._is_closed = False
         """Whether the client has closed its side of the connection."""
 
@@ -141,13 +146,14 @@ class _Connection:
             event = await self._event()
             if not isinstance(event, h11.Request):  # the client has closed the connection
                 return False
-            request = wire.request(event)
-            method, path = request.method, request.path
+            method = event.method.decode()
+            path, _, query = event.target.decode().partition("?")
+            headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
             self._allow(IDLE_SECONDS)
-            self._check_host(request.headers)
+            self._check_host(headers)
             body = await self._body()
             is_whole = len(body) <= MAX_BODY
-            response = await self._response(request._replace(body=body))
+            response = await self._response(SandboxRequest(method, path, query, headers, body))
         except h11.RemoteProtocolError as error:
             if self._is_closed:  # in the middle of a request
                 return False
@@ -161,7 +167,7 @@ class _Connection:
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
         name = f"{shorten(method, 20)} {shorten(without_keys(path), 100)}"
         self._server.log(f"{name} {response.status} {milliseconds:.0f} ms{fault}")
-        self._writer.write(wire.encoded(self._http, response, is_whole=is_whole, has_body=method != "HEAD"))
+        self._writer.write(self._encoded(response, is_whole=is_whole, has_body=method != "HEAD"))
         await self._writer.drain()
         if not is_whole:
             await self._discard()
@@ -195,6 +201,28 @@ class _Connection:
             if len(body) > MAX_BODY:
                 return bytes(MAX_BODY + 1)
         return bytes(body)
+
+    def _encoded(self, response: SandboxResponse, *, is_whole: bool, has_body: bool) -> bytes:
+        """Return the bytes of a response, damaged by its faults.
+
+        The connection closes after some faults, and if the request was not read completely (``is_whole``).
+        """
+        closing = response.closing
+        if "garbage" in closing:
+            return GARBAGE
+        if closing - {"truncate"}:
+            return b""
+        headers = response.all_headers
+        if closing or not is_whole:
+            headers.append(("Connection", "close"))
+        reason = responses.get(response.status, "Unknown Error")
+        head = self._http.send(h11.Response(status_code=response.status, headers=headers, reason=reason)) or b""
+        if closing:
+            return head + response.body[: len(response.body) // 2]
+        body = b""
+        if has_body:
+            body = self._http.send(h11.Data(data=response.body)) or b""
+        return head + body + (self._http.send(h11.EndOfMessage()) or b"")
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         """Refuse a request with another Host, or from a web page of another origin."""

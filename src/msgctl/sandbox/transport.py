@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 
 import httpx
 
-from msgctl.sandbox import wire
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.protocol import CLOSING, SECONDS_BETWEEN_CHECKS, SandboxRequest
+from msgctl.sandbox.protocol import SECONDS_BETWEEN_CHECKS, SandboxRequest
 from msgctl.sandbox.service import respond
 
 
@@ -37,12 +36,11 @@ class SandboxTransport(httpx.BaseTransport):
             self._sleep(min(response.delay, seconds))
         if response.delay > seconds:
             raise httpx.ReadTimeout("The sandbox responds too late")
-        closing = CLOSING & {*response.faults}
-        if closing - {"truncate"}:
+        if response.closing - {"truncate"}:
             raise httpx.RemoteProtocolError("The sandbox closed the connection")
         body = b"" if request.method == "HEAD" else response.body
-        stream = _Truncated(body) if closing else httpx.ByteStream(body)
-        return httpx.Response(response.status, headers=wire.headers(response), stream=stream)
+        stream = _Truncated(body) if response.closing else httpx.ByteStream(body)
+        return httpx.Response(response.status, headers=response.all_headers, stream=stream)
 
 
 class _Truncated(httpx.SyncByteStream):
