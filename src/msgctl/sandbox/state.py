@@ -151,7 +151,10 @@ def connect(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA application_id").fetchone() == (0,):
             with transaction(db):
                 if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # it is still empty
-                    _create_tables(db)
+                    for statement in (*_SCHEMA, ACCOUNT):
+                        db.execute(statement)
+                    db.execute(f"PRAGMA user_version = {VERSION}")
+                    db.execute(f"PRAGMA application_id = {APPLICATION}")
         (application,) = db.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise ConfigurationError(f"{files.shown(path)} is a database, but not the sandbox's state", RENAME)
@@ -168,13 +171,6 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         stack.pop_all()
     return db
-
-
-def _create_tables(db: sqlite3.Connection) -> None:
-    for statement in (*_SCHEMA, ACCOUNT):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {VERSION}")
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
 
 
 @contextmanager

@@ -38,17 +38,13 @@ class SandboxTransport(httpx.BaseTransport):
             raise httpx.ReadTimeout("The sandbox responds too late")
         if response.closing - {"truncate"}:
             raise httpx.RemoteProtocolError("The sandbox closed the connection")
+        if response.closing:
+            return httpx.Response(response.status, headers=response.all_headers, content=_truncated(response.body))
         body = b"" if request.method == "HEAD" else response.body
-        stream = _Truncated(body) if response.closing else httpx.ByteStream(body)
-        return httpx.Response(response.status, headers=response.all_headers, stream=stream)
+        return httpx.Response(response.status, headers=response.all_headers, stream=httpx.ByteStream(body))
 
 
-class _Truncated(httpx.SyncByteStream):
-    """The first half of a body, before the connection is closed."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield self._body[: len(self._body) // 2]
-        raise httpx.RemoteProtocolError("The sandbox closed the connection")
+def _truncated(body: bytes) -> Iterator[bytes]:
+    """Yield the first half of a body, before the connection is closed."""
+    yield body[: len(body) // 2]
+    raise httpx.RemoteProtocolError("The sandbox closed the connection")
