@@ -129,9 +129,9 @@ class MsgctlError(Exception):
     certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.judge.Outcome`). ``word`` is a kind of
-    words, and the texts that a profile could add to it to make the outcome certain. ``job`` is the ID of the
-    job that the error is about, if the run as a whole is not about it.
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a kind of
+    words in a profile, and texts: if the profile had them, the outcome would be certain. ``job`` is the ID of the job
+    that the error is about, if the run is not about a single job.
     """
 
     kind: ClassVar[str] = "error"

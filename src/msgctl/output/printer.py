@@ -147,11 +147,7 @@ class Printer:
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""
-        if self._screen.width is None:
-            _draw(out, view.parts)
-        else:
-            for part in view.parts:
-                out.print(part)
+        _draw(out, view.parts)
         if view.hints:
             self._print_aside()
             out.print()

@@ -43,18 +43,12 @@ SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
 """One sign for each kind of state, so that states are distinct without colour."""
 
 _KINDS = {
-    word: kind
-    for kind, words in {
-        "ok": "verified accepted done ok active created",
-        "bad": "refused invalid missing failed",
-        "warn": "unknown paused warning partial",
-        "busy": "running waiting scheduled",
-        "off": "skipped not-sent pending cancelled duplicate blocked excluded",
-    }.items()
-    for word in words.split()
+    **dict.fromkeys(("accepted", "done", "ok"), "ok"),
+    **dict.fromkeys(("refused", "invalid", "failed"), "bad"),
+    **dict.fromkeys(("unknown", "paused", "warning"), "warn"),
+    **dict.fromkeys(("running", "scheduled"), "busy"),
+    **dict.fromkeys(("skipped", "pending", "cancelled", "duplicate", "blocked", "excluded"), "off"),
 }
-
-
 _DELIVERIES = {
     Delivery.DELIVERED: "ok",
     Delivery.ON_ITS_WAY: "busy",
@@ -188,8 +182,8 @@ class Column(NamedTuple):
     """A column: the ``name`` of the value, or the function that takes the ``value`` from a row, and its ``kind``.
 
     Kinds are number, id, state, time, ago, text (the one that wraps), strong and plain; by default they follow from
-    the name, as does ``title``, the heading. Columns with a ``drop_order`` are left out of a table that is too wide, in
-    ascending order; 0 marks a column that every table needs.
+    the name, as does ``title``, the heading. If a table is too wide, columns with a ``drop_order`` are left out, the
+    lowest first. A column with 0 is never left out.
     """
 
     name: str
