@@ -16,6 +16,7 @@ from msgctl.output.tables import (
     Column,
     FieldList,
     Flow,
+    Viewer,
     day_and_time,
     delivery,
     kind_of,
@@ -47,7 +48,7 @@ def _state(job: Summary, now: datetime) -> Text:
     return state(job.state)
 
 
-def jobs_table(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[RenderableType]:
+def jobs_table(jobs: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableType]:
     """Return jobs as a table; columns without any value are omitted first."""
     columns = [
         Column("job", kind="strong"),
@@ -65,21 +66,21 @@ def jobs_table(jobs: Sequence[Summary], now: datetime, width: int) -> Iterator[R
     rows = []
     for job in jobs:
         done = bar(job, 8).append(f"  {(job.sendable - job.pending) * 100 // (job.sendable or 1):>3}%")
-        rows.append({**vars(job), "state": _state(job, now), "recipients": job.sendable, "done": done})
-    return listing(columns, rows, now, width)
+        rows.append({**vars(job), "state": _state(job, viewer.now), "recipients": job.sendable, "done": done})
+    return listing(columns, rows, viewer)
 
 
-def parts(job: Summary, now: datetime, width: int) -> Iterator[RenderableType]:
+def parts(job: Summary, viewer: Viewer) -> Iterator[RenderableType]:
     """Return one job: its state, its progress, and the outcomes of its recipients."""
     titles = [Text(cell(title), "bold") for title in (job.job, job.name) if title]
-    yield Flow([*titles, _state(job, now)])
-    created = f"created {local_time(job.created, now)}, {time_ago(job.created, now)}"
+    yield Flow([*titles, _state(job, viewer.now)])
+    created = f"created {local_time(job.created, viewer.now)}, {time_ago(job.created, viewer.now)}"
     about = (_source(job.command, job.file), f"account {cell(job.profile)}", created)
     yield Flow([Text(part, "dim") for part in about], " · ")
     yield Text("")
-    yield from result_parts(job, width, least=1)
+    yield from result_parts(job, viewer.width, least=1)
     yield Text("")
-    pairs = [*_facts(job, job.sendable, now), ("Machine", Text(cell(job.machine)))]
+    pairs = [*_facts(job, job.sendable, viewer.now), ("Machine", Text(cell(job.machine)))]
     if job.states:
         counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
         states = [delivery(word, job.words, number) for word, number in counts.items() if number > 0]

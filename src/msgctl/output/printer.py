@@ -139,11 +139,11 @@ class Printer:
 
         out = tables.console(self._screen.stream, width=self._screen.width or PIPE_WIDTH, color=self._screen.color)
         errors = self._error_console()
-        now, words, with_verdict = self._now(), self._words(), self.shows_verdicts
+        viewer = tables.Viewer(self._now(), out.width, self._words())
         if isinstance(result, ServiceResult):
-            view = views.service_view(result, now, out.width, words, with_verdict=with_verdict)
+            view = views.service_view(result, viewer, with_verdict=self.shows_verdicts)
         else:
-            view = views.own_view(result, now, out.width, words, with_verdict=with_verdict)
+            view = views.own_view(result, viewer, with_verdict=self.shows_verdicts)
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""

@@ -178,6 +178,17 @@ KINDS = {
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+class Viewer(NamedTuple):
+    """The user who looks at a table: the time in their zone, the columns of their terminal, and their profile's words.
+
+    The words determine the signs of delivery states.
+    """
+
+    now: datetime
+    width: int
+    words: AddedWords = NO_WORDS
+
+
 class Column(NamedTuple):
     """A column: the ``name`` of the value, or the function that takes the ``value`` from a row, and its ``kind``.
 
@@ -221,29 +232,23 @@ def kind_of_field(name: str, *values: Any) -> str:
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
-def listing(
-    columns: Iterable[Column], rows: Iterable[Row], now: datetime, width: int, words: AddedWords = NO_WORDS
-) -> Iterator[RenderableType]:
-    """Return rows as a table of at most ``width`` columns. ``now`` is the time in the user's zone.
-
-    ``words`` are the words of the profile, for the signs of delivery states. A text shared by all rows is printed
-    once, below the table.
-    """
+def listing(columns: Iterable[Column], rows: Iterable[Row], viewer: Viewer) -> Iterator[RenderableType]:
+    """Return rows as a table; a text that all rows share is printed once, below the table."""
     rows = list(rows) if isinstance(rows, Iterator) else rows
     first = list(islice(rows, TYPED))
     sizes = {column.typed(first): _Size() for column in columns}
     for row in rows:
         for column, size in sizes.items():
-            size.add(column, column.of(row), now, words)
+            size.add(column, column.of(row), viewer)
     filled = {column: size for column, size in sizes.items() if size.is_filled}
     shared = [column for column, size in filled.items() if column.kind == "text" and size.is_same]
     needed = {
         column: max(size.widest, cell_len(column.heading)) for column, size in filled.items() if column not in shared
     }
-    widths = _fitting(needed, width)
+    widths = _fitting(needed, viewer.width)
     left, is_first = iter(rows), True
     while widths and (block := list(islice(left, BLOCK))):
-        yield _table(widths, block, now, words, header=is_first)
+        yield _table(widths, block, viewer, header=is_first)
         is_first = False
     if hidden := len(needed) - len(widths):
         yield Text("")
@@ -262,12 +267,12 @@ class _Size:
         self.is_same = True
         self._value: Any = self
 
-    def add(self, column: Column, value: Any, now: datetime, words: AddedWords) -> None:
+    def add(self, column: Column, value: Any, viewer: Viewer) -> None:
         self.is_same = self.is_same and (self._value is self or value == self._value)
         self._value = value
         if _is_filled(value):
             self.is_filled = True
-            self.widest = max(self.widest, shown(value, column.kind, now, words).cell_len)
+            self.widest = max(self.widest, shown(value, column.kind, viewer).cell_len)
 
 
 def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
@@ -297,9 +302,7 @@ def _total(widths: Mapping[Column, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
-def _table(
-    widths: Mapping[Column, int], rows: Iterable[Row], now: datetime, words: AddedWords, *, header: bool
-) -> Table:
+def _table(widths: Mapping[Column, int], rows: Iterable[Row], viewer: Viewer, *, header: bool) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = _empty_table(header=header)
     for column, width in widths.items():
@@ -308,7 +311,7 @@ def _table(
             side = "right"
         made.add_column(column.heading, justify=side, width=width, overflow="fold")
     for row in rows:
-        made.add_row(*(shown(column.of(row), column.kind, now, words) for column in widths))
+        made.add_row(*(shown(column.of(row), column.kind, viewer) for column in widths))
     return made
 
 
@@ -342,7 +345,7 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     return made
 
 
-def shown(value: Any, kind: str, now: datetime, words: AddedWords = NO_WORDS) -> Text:
+def shown(value: Any, kind: str, viewer: Viewer) -> Text:
     """Return a value as a cell of a kind."""
     if isinstance(value, Text):
         return value
@@ -354,13 +357,13 @@ def shown(value: Any, kind: str, now: datetime, words: AddedWords = NO_WORDS) ->
     if kind == "state":
         return state(text)
     if kind == "delivery":
-        return delivery(text, words)
+        return delivery(text, viewer.words)
     if kind == "number":
         return Text(number(text), "dim" if text == "0" else "")
     if kind == "time":
-        return Text(local_time(text, now))
+        return Text(local_time(text, viewer.now))
     if kind == "ago":
-        return Text(time_ago(text, now), "dim")
+        return Text(time_ago(text, viewer.now), "dim")
     return Text(text, {"id": "dim", "strong": "bold"}.get(kind, ""))
 
 

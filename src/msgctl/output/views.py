@@ -16,7 +16,6 @@ from rich.text import Text
 from msgctl import operations as ops
 from msgctl.operations import Effect, Shape
 from msgctl.outcomes.outcome import ACCEPTED
-from msgctl.outcomes.words import AddedWords
 from msgctl.output import fields, jobs
 from msgctl.output.fields import Row, cell
 from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
@@ -24,6 +23,7 @@ from msgctl.output.tables import (
     Column,
     FieldList,
     Flow,
+    Viewer,
     bars,
     kind_of,
     kind_of_field,
@@ -120,10 +120,10 @@ _NAMES = {"name", "nombre", "full name", "nombre completo", "customer", "cliente
 """Usual names of a file's column with people's names."""
 
 
-def service_view(result: ServiceResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool) -> View:
-    """Return the view of responses. ``now`` is in the user's zone."""
-    verdict = _verdict(result, now) if with_verdict else ()
-    parts = list(_responses(result, now, width, words, with_verdict=bool(verdict)))
+def service_view(result: ServiceResult, viewer: Viewer, *, with_verdict: bool) -> View:
+    """Return the view of responses."""
+    verdict = _verdict(result, viewer.now) if with_verdict else ()
+    parts = list(_responses(result, viewer, with_verdict=bool(verdict)))
     if not verdict:
         return View(parts)
     if parts:
@@ -131,43 +131,44 @@ def service_view(result: ServiceResult, now: datetime, width: int, words: AddedW
     return View(parts, verdict, _hints(result))
 
 
-def own_view(result: OwnResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool) -> View:
-    """Return the view of msgctl's own results. ``now`` is in the user's zone."""
+def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
+    """Return the view of msgctl's own results."""
     content, layout = result.content, result.layout
     if layout is Layout.PLAN:
-        return View(jobs.plan_parts(cast("Plan", content), now))
+        return View(jobs.plan_parts(cast("Plan", content), viewer.now))
     if layout in (Layout.JOB, Layout.JOB_POLLED, Layout.JOB_RUN):
-        return _job(result, now, width, with_verdict=with_verdict)
+        return _job(result, viewer, with_verdict=with_verdict)
     if layout is Layout.JOBS:
-        return View(jobs.jobs_table(cast("Sequence[Summary]", content), now, width))
+        return View(jobs.jobs_table(cast("Sequence[Summary]", content), viewer))
     if isinstance(content, Mapping):
         if layout is Layout.BALANCE:
             return View([_balance(content)])
         if layout is Layout.REQUEST:
             content = fields.flat(content)
-        return View([_record(content, result.columns, now)])
+        return View([_record(content, result.columns, viewer)])
     documents = cast("Iterable[Document]", content)
     if layout is Layout.CHECKS:
         return View(_checks(documents))
     if layout is Layout.REQUEST:
         documents = map(fields.flat, documents)
     if layout is Layout.REPORT:
-        return View(listing(_report_columns(result.columns), documents, now, width, result.words or words))
+        viewer = viewer._replace(words=result.words or viewer.words)
+        return View(listing(_report_columns(result.columns), documents, viewer))
     columns = _OWN.get(layout) or tuple(Column(name) for name in result.columns)
-    parts = listing(columns, documents, now, width, words)
+    parts = listing(columns, documents, viewer)
     if result.about:
         facts = FieldList([(name, Text(cell(text))) for name, text in result.about])
         return View(chain(parts, (Text(""), facts)))
     return View(parts)
 
 
-def _job(result: OwnResult, now: datetime, width: int, *, with_verdict: bool) -> View:
+def _job(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     job = cast("Summary", result.content)
     if result.failures or not with_verdict:
-        return View(jobs.parts(job, now, width))
+        return View(jobs.parts(job, viewer))
     if result.layout is Layout.JOB_RUN:
-        return View(jobs.result_parts(job, width), jobs.verdict(job, now), result.hints)
-    return View(jobs.parts(job, now, width), (), result.hints)
+        return View(jobs.result_parts(job, viewer.width), jobs.verdict(job, viewer.now), result.hints)
+    return View(jobs.parts(job, viewer), (), result.hints)
 
 
 def _report_columns(names: Iterable[str]) -> list[Column]:
@@ -222,9 +223,7 @@ def _hints(result: ServiceResult) -> list[str]:
     return []
 
 
-def _responses(
-    result: ServiceResult, now: datetime, width: int, words: AddedWords, *, with_verdict: bool
-) -> Iterator[RenderableType]:
+def _responses(result: ServiceResult, viewer: Viewer, *, with_verdict: bool) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart; without the fields in the verdict."""
     responses = result.responses
     record = responses[0].operation.record
@@ -232,7 +231,7 @@ def _responses(
         names = _in_order([field.name for field in record.entries or record.fields], record)
         columns = [Column(name, drop_order=_DROP_ORDER.get(name, 0)) for name in names]
         _, rows = fields.table(responses)
-        yield from listing(columns, list(_shortened(rows)), now, width, words)
+        yield from listing(columns, list(_shortened(rows)), viewer)
         return
     for response in responses:
         document = response.document
@@ -240,12 +239,12 @@ def _responses(
             yield _balance(document)
         elif record.shape is Shape.STATISTICS:
             period = f"{result.values.get('since')} to {result.values.get('until')}"
-            yield from _statistics(document, period, width)
+            yield from _statistics(document, period, viewer.width)
         else:
             names = _in_order(fields.of_document(record, document), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
             if remaining := [name for name in filled if not (with_verdict and _is_in_verdict(record, name))]:
-                yield _record(document, remaining, now)
+                yield _record(document, remaining, viewer)
 
 
 def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableType]:
@@ -291,13 +290,13 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
     return sorted(names, key=lambda name: places.get(name, len(order)))
 
 
-def _record(document: Row, names: Iterable[str], now: datetime) -> RenderableType:
+def _record(document: Row, names: Iterable[str], viewer: Viewer) -> RenderableType:
     """Return the non-empty fields of a document, one per line."""
     values = {name: document.get(name) for name in names}
     shortened = next(_shortened([values]))
     return FieldList(
         [
-            (title(name), shown(value, kind_of_field(name, value), now))
+            (title(name), shown(value, kind_of_field(name, value), viewer))
             for name, value in shortened.items()
             if value not in ("", [])
         ]

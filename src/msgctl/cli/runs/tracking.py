@@ -374,8 +374,8 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
 
 def _show_last(context: Context, sent: Sequence[_Sent]) -> None:
     """Print the last state of each message."""
-    from msgctl.output.tables import Column, listing
+    from msgctl.output.tables import Column, Viewer, listing
 
     rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]
     width = context.screen(context.stderr).width or 80
-    context.printer.explain(listing([Column("phone"), Column("state")], rows, context.now(), width))
+    context.printer.explain(listing([Column("phone"), Column("state")], rows, Viewer(context.now(), width)))
