@@ -7,7 +7,7 @@ or write to the clipboard, and characters that change the direction of the text 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -84,6 +84,12 @@ def timestamp(seconds: float) -> str:
     Raises ValueError and OverflowError for a time outside the calendar.
     """
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def joined(names: Iterable[str], word: str = "and") -> str:
+    """Return a list of names in words: ``A, B and C``."""
+    *others, last = names
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:

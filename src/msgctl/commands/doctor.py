@@ -26,7 +26,7 @@ from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
 from msgctl.jobs.ending import resume_hint
 from msgctl.operations import Effect
-from msgctl.output.result import Format, Layout, OwnResult
+from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs
 from msgctl.text import clean, plural, shorten
 
@@ -132,7 +132,7 @@ def check_key(machine: Machine) -> Finding:
     machine.needs("file", "profile")
     context = machine.context
     profile = context.profile
-    client, key = context.credential = profile.credential(is_quiet=context.options.format is Format.JSON)
+    client, key = context.credential = profile.credential(is_quiet=context.is_json)
     if profile.is_sandbox:
         return Finding("built in")
     origins = {"key": "the configuration file", "key_command": "the key command"}

@@ -8,7 +8,7 @@ from msgctl.cli.shell.completion import FILES, script
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.parsers import Choice
 from msgctl.cli.shell.tree import children_of, command, group
-from msgctl.output.result import Format, OwnResult, TextResult
+from msgctl.output.result import OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
@@ -59,7 +59,7 @@ def help(  # noqa: A001
         width = min(context.screen(context.stdout).width or MAX_WIDTH, MAX_WIDTH)
         text = manual.plain(manual.part(path), width)
         return TextResult(text, {"topic": path, "text": text})
-    if context.options.format is Format.JSON:
+    if context.is_json:
         nodes = describe(root.command)
         if path in nodes:
             chosen = {name: node for name, node in nodes.items() if not name or not path or node.is_in(path)}
@@ -82,7 +82,7 @@ def commands(ctx: typer.Context) -> OwnResult:
 
     context: Context = ctx.obj
     description = document(describe(ctx.find_root().command))
-    if context.options.format is Format.JSON:
+    if context.is_json:
         return OwnResult(description, ())
     return OwnResult(description["commands"], COLUMNS)
 

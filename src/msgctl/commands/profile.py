@@ -26,7 +26,7 @@ from msgctl.config.profiles import KEY_SOURCES, StoredProfile
 from msgctl.config.urls import base_url_fault, has_password, store_shown, without_password
 from msgctl.errors import STORE_ERRORS, MsgctlError, UsageError
 from msgctl.http.request import build
-from msgctl.output.result import Format, Layout, OwnResult, Result, TextResult
+from msgctl.output.result import Layout, OwnResult, Result, TextResult
 from msgctl.text import clean, plural
 from msgctl.values import quote
 
@@ -237,7 +237,7 @@ def show(
     for setting, variable in (("country_code", COUNTRY_VARIABLE), ("store", STORE_VARIABLE)):
         if sources.get(setting) == variable:
             document[setting] = _shown(setting, context.environ[variable])
-    if context.options.format is Format.JSON:
+    if context.is_json:
         return OwnResult({**document, "sources": sources}, SHOWN_FIELDS)
     rows: list[Document] = [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}]
     for setting, source in sources.items():

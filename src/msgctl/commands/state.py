@@ -15,7 +15,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
 from msgctl.outcomes.outcome import REFUSED
-from msgctl.output.result import Format, OwnResult, ServiceResult
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import timestamp
 from msgctl.values import quote
 
@@ -74,7 +74,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
             continue
         if response.document.get("data") == []:
             failures.append(_without_state(target.id, response))
-        if context.options.format is Format.JSON or response.document["data"]:
+        if context.is_json or response.document["data"]:
             received.append((target, response))
     learn(context, received)
     return ServiceResult([response for _, response in received], failures=failures)
@@ -115,7 +115,7 @@ def watch(
         failures.append(Interrupted("Interrupted"))
     failures += [_named(message.target.id, message.failure) for message in tracker.messages if message.failure]
     responses = tracker.documents
-    if context.options.format is not Format.JSON:
+    if not context.is_json:
         latest = [message.response for message in tracker.messages if message.response]
         responses = [response for response in latest if response.document["data"]]
     return ServiceResult(responses, failures=failures)

@@ -8,14 +8,15 @@ variable never sends a stored key to another address.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from msgctl import files
 from msgctl.config.file import ConfigFile
 from msgctl.config.urls import account, base_url_fault, is_store
 from msgctl.errors import ConfigurationError, NoProfileError
-from msgctl.text import clean, is_unsafe, shorten
+from msgctl.text import clean, is_unsafe, joined, shorten
+from msgctl.values import zone_of
 
 SANDBOX = "sandbox"
 SANDBOX_URL = "https://sandbox.invalid/api/v1"
@@ -231,8 +232,8 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
     given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
     if name and len(given) == len(VARIABLES):
         raise ConfigurationError(
-            f"MSGCTL_PROFILE and {_joined(VARIABLES.values())} are all set: it is not clear which account is meant",
-            f"Unset MSGCTL_PROFILE, or unset {_joined(VARIABLES.values())}.",
+            f"MSGCTL_PROFILE and {joined(VARIABLES.values())} are all set: it is not clear which account is meant",
+            f"Unset MSGCTL_PROFILE, or unset {joined(VARIABLES.values())}.",
         )
     if name == SANDBOX:
         return THE_SANDBOX._replace(by=by)
@@ -257,10 +258,10 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
 def _from_variables(given: Mapping[str, str]) -> StoredProfile:
     """Return the account in the three variables. Raises ConfigurationError if one or two of them are missing."""
     if missing := [variable for setting, variable in VARIABLES.items() if setting not in given]:
-        names = _joined(VARIABLES[setting] for setting in given)
+        names = joined(VARIABLES[setting] for setting in given)
         raise ConfigurationError(
-            f"{_joined(missing)} {_is(missing)} not set, but {names} {_is(given)}",
-            f"The three variables count only together: set {_joined(missing)}, or unset {names}.",
+            f"{joined(missing)} {_is(missing)} not set, but {names} {_is(given)}",
+            f"The three variables count only together: set {joined(missing)}, or unset {names}.",
             reason="no_credentials",
         )
     client = given["client"]
@@ -270,12 +271,6 @@ def _from_variables(given: Mapping[str, str]) -> StoredProfile:
 
 def _is(names: Sized) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _joined(names: Iterable[str]) -> str:
-    """Return a list of names in words: ``A, B and C``."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> StoredProfile:
@@ -323,11 +318,9 @@ def _quoted(value: object) -> str:
 
 def is_time_zone(text: str) -> bool:
     """Return whether a text is the name of a time zone, such as ``America/Bogota``."""
-    import zoneinfo
-
     try:
-        zoneinfo.ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
+        zone_of(text)
+    except ConfigurationError:
         return False
     return True
 

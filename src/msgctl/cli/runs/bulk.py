@@ -284,7 +284,7 @@ class Bulk:
         if fault:
             raise fault
         is_asked = not options.yes and context.stdin.isatty()
-        if is_asked or not (options.quiet or options.format is Format.JSON):
+        if is_asked or context.shows_notes:
             self._explain(plan)
         self._ask(plan)
         return None
@@ -293,9 +293,9 @@ class Bulk:
         """Return every row as the result of a dry run. The summary is on standard error, or is the JSON."""
         context, save = self._context, self._rules.save
         context.check_fields(rows.columns)
-        if context.options.format is Format.JSON:
+        if context.is_json:
             context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
-        elif not context.options.quiet:
+        elif context.shows_notes:
             self._explain(plan)
         return OwnResult(rows, rows.columns, failures=[fault] if fault else [], save=save)
 

@@ -16,7 +16,7 @@ from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Inte
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts
 from msgctl.jobs.settings import Settings
-from msgctl.output.result import Format, RawResult
+from msgctl.output.result import RawResult
 from msgctl.store import jobs, results
 from msgctl.store.jobs import Job
 from msgctl.store.store import Store
@@ -130,7 +130,7 @@ def _of_job(error: MsgctlError, job: Job) -> MsgctlError:
 
 def _print(context: Context, job: Job) -> None:
     line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
-    if context.options.format is Format.JSON:
+    if context.is_json:
         line = jsontext.dump(report.details(context.store, job, context.words_of(job.profile)).document())
     context.printer.print(RawResult(f"{line}\n".encode()))
 

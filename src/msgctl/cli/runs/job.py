@@ -28,7 +28,7 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.states import Poller
-from msgctl.output.result import Format, Layout, OwnResult
+from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
@@ -255,8 +255,7 @@ def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, re
 
 def _bar(context: Context) -> JobProgress | None:
     is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
-    is_silent = context.options.quiet or context.options.format is Format.JSON
-    if is_silent or is_dumb or not context.stderr.isatty():
+    if is_dumb or not (context.shows_notes and context.stderr.isatty()):
         return None
     from msgctl.output.progress import JobProgress
 

@@ -21,7 +21,7 @@ from msgctl.http.response import Response, outcomes_after, stored_details, store
 from msgctl.jsontext import ShapeError
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
-from msgctl.output.result import Format, Layout, OwnResult, Result, ServiceResult
+from msgctl.output.result import Layout, OwnResult, Result, ServiceResult
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def judged(request: Request, response: Response) -> ServiceResult:
 
 def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
     """Return the 2xx response that --json prints beside its error, if there is one."""
-    if error.response is None or context.options.format is not Format.JSON:
+    if error.response is None or not context.is_json:
         return []
     return [error.response]
 

@@ -18,7 +18,7 @@ from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import delivery
 from msgctl.outcomes.delivery import Delivery, classify, is_final, reaches
-from msgctl.outcomes.outcome import ACCEPTED, Outcome
+from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.outcomes.words import AddedWords
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
@@ -230,7 +230,7 @@ def show_state(context: Context, name: str, state: str) -> None:
     name, word = shorten(name, 60), shorten(state, 60)
     if not context.stderr.isatty():
         context.note(f"{name}  {SIGNS[classify(state, context.words)]} {word}")
-    elif not context.options.quiet and context.options.format is not Format.JSON:
+    elif context.shows_notes:
         from rich.text import Text
 
         from msgctl.output.tables import delivery
@@ -273,11 +273,19 @@ def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[
 
 
 class _Sent(NamedTuple):
-    """An accepted recipient: the ``name`` in errors, the message if it has an ID, and the last state."""
+    """An accepted recipient, with the ``name`` in errors, and the message if it has an ID."""
 
     name: str
+    phone: str | None
     message: Tracked | None
-    state: str | None
+
+    @property
+    def state(self) -> str | None:
+        """The last state, if any is known."""
+        if self.message is None:
+            return None
+        states = zip(self.message.target.phones or (None,), self.message.states, strict=False)
+        return dict(states).get(self.phone)
 
 
 def track_sent(context: Context, result: ServiceResult, max_wait: float, until: str | None) -> ServiceResult:
@@ -300,7 +308,8 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     noun = "message"
     if context.operation and context.operation.channel == "call":
         noun = "call"
-    sent = _with_states(accepted, tracker.messages, noun)
+    of_id = {message.target.id: message for message in tracker.messages}
+    sent = [_Sent(outcome.phone or f"the {noun}", outcome.phone, of_id.get(outcome.id or "")) for outcome in accepted]
     if context.printer.shows_verdicts:
         _show_last(context, sent)
     failures = [*result.failures]
@@ -313,22 +322,8 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
             context.note(f"The {noun} was {done}.")
         else:
             context.note(f"All {noun}s were {done}.")
-    responses = tracker.documents if context.options.format is Format.JSON else []
+    responses = tracker.documents if context.is_json else []
     return ServiceResult(responses, failures=failures)
-
-
-def _with_states(accepted: Sequence[Outcome], messages: Sequence[Tracked], noun: str) -> list[_Sent]:
-    """Return the accepted recipients with their messages and states."""
-    of_id = {message.target.id: message for message in messages}
-    states: dict[tuple[str, str | None], str | None] = {}
-    for message in messages:
-        for phone, state in zip(message.target.phones or (None,), message.states, strict=False):
-            states[message.target.id, phone] = state
-    sent = []
-    for outcome in accepted:
-        key = outcome.id or ""
-        sent.append(_Sent(outcome.phone or f"the {noun}", of_id.get(key), states.get((key, outcome.phone))))
-    return sent
 
 
 def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionError | None:

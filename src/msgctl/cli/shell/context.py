@@ -96,6 +96,15 @@ class Context:
             return self.options.format
         return Format.TABLE if self.stdout.isatty() else Format.TSV
 
+    @property
+    def is_json(self) -> bool:
+        """Whether --json was given: then standard error has only JSON, too."""
+        return self.options.format is Format.JSON
+
+    @property
+    def shows_notes(self) -> bool:
+        return not (self.options.quiet or self.is_json)
+
     # --- created when first needed
 
     @cached_property
@@ -239,7 +248,7 @@ class Context:
 
     @cached_property
     def client(self) -> "Client":
-        credential = self.credential or self.profile.credential(is_quiet=self.options.format is Format.JSON)
+        credential = self.credential or self.profile.credential(is_quiet=self.is_json)
         if self.warns_without_store and self.store_location is not None and not self.profile.is_sandbox:
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
@@ -333,7 +342,7 @@ class Context:
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
-        if not self.options.quiet and self.options.format is not Format.JSON:
+        if self.shows_notes:
             self.say(self.for_profile(text) if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
 
     def note_sandbox(self) -> None:
@@ -350,7 +359,7 @@ class Context:
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""
-        if self.options.format is not Format.JSON:
+        if not self.is_json:
             text = f"Warning: {text}"
             self.say(text if "msgctl " in text else self.wrapped(text))
 

@@ -18,8 +18,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
-from msgctl.output.result import Format
-from msgctl.text import shorten, timestamp
+from msgctl.text import joined, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
 
@@ -33,7 +32,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     error = with_word(error, context)
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
-    as_json = context.options.format is Format.JSON
+    as_json = context.is_json
     if not context.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty() and not as_json:
@@ -140,7 +139,7 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     if type(error).__name__ == "MissingParameter":
         missing = [_usage_of(param) for param in ctx.command.params if param.required and param.name not in ctx.params]
         verb = "is" if len(missing) == 1 else "are"
-        return f"{_joined(missing, 'and')} {verb} missing", ""
+        return f"{joined(missing)} {verb} missing", ""
     message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
@@ -174,9 +173,5 @@ def _options(command: Any) -> Iterator[str]:
             yield from (name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("--"))
 
 
-def _joined(names: Sequence[str], word: str) -> str:
-    return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
 def _did_you_mean(names: Sequence[str]) -> str:
-    return f"Did you mean {_joined(names, 'or')}?" if names else ""
+    return f"Did you mean {joined(names, 'or')}?" if names else ""
