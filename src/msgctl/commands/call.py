@@ -12,28 +12,19 @@ from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.help import MESSAGE
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
 from msgctl.output.result import Result
 
 app = group("Make voice calls.")
-_VOICE = Choice(ops.CALL_VOICES, "voice")
 
 
 class CallOptions(OptionGroup):
     """The options of a call, and the stored audio that replaces its message."""
 
     voice: Annotated[
-        str | None,
-        choice_option(
-            "--voice",
-            "NAME",
-            f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
-            _VOICE,
-            panel=MESSAGE,
-        ),
+        str | None, option(ops.SEND_CALL.field("voice"), "NAME", panel=MESSAGE, required="without --audio-code")
     ] = None
     audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID", panel=MESSAGE)] = None
     retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N", panel=MESSAGE)] = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli.options.send import CountryCode, NoNumberCheck, StoredNumbers
+from msgctl.cli.options.send import StoredNumbers
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
@@ -63,12 +63,10 @@ class Period(OptionGroup):
         }
 
 
-class Listing(Period):
+class Listing(StoredNumbers, Period):
     """Filters for entries of the history."""
 
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
-    country_code: CountryCode = None
-    no_number_check: NoNumberCheck = False
     job: Annotated[
         str | None,
         typer.Option(
@@ -80,12 +78,6 @@ class Listing(Period):
         number_option("--limit", "Only the newest N entries. [default: all; on a terminal 20]", 1, MAX_LISTED),
     ] = None
     save: Annotated[Path | None, save_option()] = None
-
-    def number(self, context: Context) -> str | None:
-        """Return the number to look up. Raises UsageError."""
-        if self.phone is None:
-            return None
-        return StoredNumbers(self.country_code, self.no_number_check).any(context, self.phone)
 
 
 @command(
@@ -115,8 +107,9 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     is_table = context.format is Format.TABLE and listing.save is None
     if most is None and is_table and context.stdout.isatty():
         most = SHOWN
-    filters: dict[str, Any] = {**listing.times(context), "phone": listing.number(context)}
-    filters["profile"] = context.options.profile
+    filters: dict[str, Any] = {**listing.times(context), "phone": None, "profile": context.options.profile}
+    if listing.phone is not None:
+        filters["phone"] = listing.any(context, listing.phone)
     if listing.job is not None:
         filters["job"] = jobs.find(context.store, listing.job, context.known_account).number
     document = _document_for_people if is_table else _document

@@ -11,14 +11,13 @@ from msgctl.cli.runs.single import run
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, choice_option, text_option
+from msgctl.cli.shell.parsers import text_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
-_VOICE = Choice(ops.VERIFICATION_VOICES, "voice")
 
 
 class CodeRecipient(OptionGroup):
@@ -58,15 +57,7 @@ def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
 def send_call(
     context: Context,
     to: CodeRecipient,
-    voice: Annotated[
-        str | None,
-        choice_option(
-            "--voice",
-            "NAME",
-            f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
-            _VOICE,
-        ),
-    ] = None,
+    voice: Annotated[str | None, option(ops.CALL_2FA.field("voice"), "NAME", required="unless in the profile")] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     *,
     numbers: Numbers,

@@ -96,7 +96,15 @@ class Source(InputFile):
         return replace(super().reading(), phone_column=self.phone_column)
 
 
-def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGroup]:
+class _SettingsOptions(OptionGroup):
+    """Options that are fields of `Settings`."""
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that were given or have a default, by the names of the fields."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[_SettingsOptions]:
     """Return a group with some of the options of `Settings`. With ``is_change``, they have no defaults."""
     annotations: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -109,27 +117,18 @@ def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[OptionGr
         if option.parse is not None:
             given |= {"metavar": option.metavar, "parser": parser(option.parse)}
         annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
-    return type("JobOptions", (OptionGroup,), {"__annotations__": annotations, "__module__": __name__, **values})
+    return type("JobOptions", (_SettingsOptions,), {"__annotations__": annotations, "__module__": __name__, **values})
 
 
-class _Given:
-    """The values of a group's options by the names of the fields of `Settings`."""
-
-    def values(self) -> dict[str, Any]:
-        """Return the values that were given or have a default."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-class JobOptions(_Given, _group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
+class JobOptions(_group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
     """The options of a job whose requests may have several numbers."""
 
 
-class SingleJobOptions(_Given, _group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
+class SingleJobOptions(_group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
     """The options of a job whose requests have one number."""
 
 
 class ChangedOptions(
-    _Given,
     _group_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
 ):
     """The options that change a job when it is resumed."""

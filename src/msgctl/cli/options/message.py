@@ -40,7 +40,7 @@ MaxSegments = Annotated[
 """The option --max-segments; its default is `msgctl.segments.MAX_SEGMENTS`."""
 
 
-def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
+def read_message(context: Context, text: str | None, path: str | None, typed: str) -> str:
     """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
 
     A file's final line ends are removed, as in the shell's ``$(…)``.
@@ -59,23 +59,21 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
 class MessageOptions(OptionGroup):
     """The message of a send."""
 
+    typed = "-m TEXT"
     text: Annotated[str | None, _message("TEXT", "Text of the message; - reads standard input.")] = None
     message_file: MessageFile = None
 
     def read(self, context: Context) -> str:
         """Return the message."""
-        return read_message(context, self.text, self.message_file)
+        return read_message(context, self.text, self.message_file, self.typed)
 
 
 class TemplateOptions(MessageOptions):
     """The template of a bulk send."""
 
+    typed = "-m TEMPLATE"
     text: Annotated[str | None, _message("TEMPLATE", "Text of the message, with {column} placeholders.")] = None
     message_file: Annotated[str | None, _message_file("Read the template from a file; - is standard input.")] = None
-
-    def read(self, context: Context) -> str:
-        """Return the template."""
-        return read_message(context, self.text, self.message_file, "-m TEMPLATE")
 
 
 def note_of_left_out(symbols: Sequence[str]) -> str:

@@ -23,13 +23,20 @@ def field_parser(field: Field) -> Callable[[Any], str]:
     return Choice(field.choices, field.typed.lstrip("-")) if field.choices else parser(checks.of, field)
 
 
-def option(field: Field, metavar: str | None = None, panel: str | None = None) -> Any:
-    """Return the option for a field of an operation, with the field's own help and rules."""
-    choices = f": {', '.join(field.choices)}." if field.choices else "."
+def option(field: Field, metavar: str | None = None, panel: str | None = None, *, required: str = "") -> Any:
+    """Return the option for a field of an operation, with the field's own help and rules.
+
+    ``required`` is the condition under which it is required, such as "without --audio-code".
+    """
+    text = field.help
+    if field.choices:
+        text = f"{text.removesuffix('.')}: {', '.join(field.choices)}."
+    if required:
+        text += f" [required {required}]"
     return typer.Option(
         field.typed,
         metavar=metavar,
-        help=field.help.removesuffix(".") + choices,
+        help=text,
         parser=field_parser(field),
         rich_help_panel=panel,
     )

@@ -367,8 +367,7 @@ class Bulk:
         context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
             return running.send_pending(context, job)
-        running.note_due(context, job)
-        return running.result(context, job, layout=Layout.JOB_RUN)
+        return running.scheduled(context, job)
 
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the job that has this name, or return its result if it has not stopped."""

@@ -133,7 +133,7 @@ def _note_end(context: Context, job: Job, how: Ending) -> None:
     if how.why is Why.CANARY:
         context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
     if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
-        note_due(context, job)
+        _note_due(context, job)
     if job.excluded and not job.pending:
         report_command = f"msgctl job report {job.typed} --only excluded"
         context.note(f"Left out {plural(job.excluded, 'recipient')}: {report_command}")
@@ -177,8 +177,12 @@ def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float)
     """Schedule a job for the time when its window opens, unless the job is due later."""
     due = max(int(opens * 1000), job.due or 0)
     owners.schedule(context.store, job.number, settings.dump(), due)
-    job = jobs.get(context.store, job.number)
-    note_due(context, job)
+    return scheduled(context, jobs.get(context.store, job.number))
+
+
+def scheduled(context: Context, job: Job) -> OwnResult:
+    """Report when a job is due, and return it."""
+    _note_due(context, job)
     return result(context, job, layout=Layout.JOB_RUN)
 
 
@@ -196,7 +200,7 @@ def pause_late(context: Context, job: Job) -> OwnResult:
     return result(context, job, _error(context, job, how), Layout.JOB_RUN)
 
 
-def note_due(context: Context, job: Job) -> None:
+def _note_due(context: Context, job: Job) -> None:
     """Report when a scheduled job is due."""
     context.note(f"Scheduled for {context.time_in_words((job.due or 0) / 1000)}.")
 
