@@ -74,9 +74,7 @@ def client(text: str) -> int:
 
 
 def of(text: str, field: Field) -> str:
-    """Return the value of a field that is a choice, a number (sent as text), or a short text."""
-    if field.choices:
-        return choice(text, field.choices, field.typed.lstrip("-"))
+    """Return the value of a field that is a number (sent as text), or a short text."""
     if field.least is not None:
         return str(whole_number(text, field.typed, field.least, field.most))
     return short_text(text, field.typed)

@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli.options.message import json_body
 from msgctl.cli.runs.single import dry_run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import Choice, parser
+from msgctl.cli.shell.options import Choice, parser
 from msgctl.cli.shell.tree import ACCOUNT, command, group
 from msgctl.config.urls import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError

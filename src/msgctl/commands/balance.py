@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl.cli.runs.single import run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import number_option
+from msgctl.cli.shell.options import number_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.http.request import build

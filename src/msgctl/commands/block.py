@@ -8,7 +8,7 @@ from msgctl.cli.options.send import Numbers, Phones, option
 from msgctl.cli.runs.single import dry_run, perform, printed_beside
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.options import MESSAGE
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Request, build

@@ -12,9 +12,7 @@ from msgctl.cli.options.message import json_body
 from msgctl.cli.options.send import Numbers, SendOptions, option
 from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import MESSAGE
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.options import MESSAGE, OptionGroup, parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build

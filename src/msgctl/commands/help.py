@@ -6,7 +6,7 @@ import typer
 
 from msgctl.cli.shell.completion import FILES, script
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import Choice
+from msgctl.cli.shell.options import Choice
 from msgctl.cli.shell.tree import children_of, command, group
 from msgctl.output.result import OwnResult, TextResult
 

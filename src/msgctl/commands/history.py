@@ -8,18 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values
+from msgctl.cli.options.job import job_named
 from msgctl.cli.options.send import StoredNumbers
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import date_option, number_option, save_option
+from msgctl.cli.shell.options import OptionGroup, date_option, number_option, save_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
 from msgctl.store import history as entries
-from msgctl.store import jobs, people, removal
+from msgctl.store import people, removal
 from msgctl.store.history import Entry
 from msgctl.text import plural, timestamp
 
@@ -111,7 +111,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if listing.phone is not None:
         filters["phone"] = listing.any(context, listing.phone)
     if listing.job is not None:
-        filters["job"] = jobs.find(context.store, listing.job, context.known_account).number
+        filters["job"] = job_named(context, listing.job).number
     document = _document_for_people if is_table else _document
     documents: Sequence[Document] | _Documents
     if most is None:

@@ -15,7 +15,7 @@ from msgctl.cli.options.bulk import ChangedOptions
 from msgctl.cli.options.job import JobName, JobNames, Which, job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import (
+from msgctl.cli.shell.options import (
     Choice,
     Choices,
     Chosen,

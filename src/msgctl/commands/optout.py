@@ -11,7 +11,7 @@ import typer
 from msgctl.cli.options.bulk import Source
 from msgctl.cli.options.send import Phones, StoredNumbers
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import Choice, choice_option
+from msgctl.cli.shell.options import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS

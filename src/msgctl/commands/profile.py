@@ -17,7 +17,7 @@ from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import profile_names
 from msgctl.cli.shell.context import MAX_CHECK, Context, location_of
-from msgctl.cli.shell.help import SAFETY
+from msgctl.cli.shell.options import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
@@ -233,10 +233,11 @@ def show(
     named = context.options.profile if name is None else name
     profile = profiles.choose(lambda: context.config, context.environ, named)
     config = ConfigFile(context.config_path, {}) if not profile.by else context.config
-    document, sources = _document(profile, config), _sources(context, profile)
+    document, sources = _document(profile, config), _sources(profile)
     for setting, variable in (("country_code", COUNTRY_VARIABLE), ("store", STORE_VARIABLE)):
-        if sources.get(setting) == variable:
-            document[setting] = _shown(setting, context.environ[variable])
+        value = context.environ.get(variable)
+        if value and not (setting == "store" and profile.is_sandbox):
+            document[setting], sources[setting] = _shown(setting, value), variable
     if context.is_json:
         return OwnResult({**document, "sources": sources}, SHOWN_FIELDS)
     rows: list[Document] = [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}]
@@ -245,15 +246,11 @@ def show(
     return OwnResult(rows, SHOWN_FIELDS)
 
 
-def _sources(context: Context, profile: StoredProfile) -> dict[str, str]:
-    """Return where each setting that applies to a run comes from: the file, a variable or a default."""
+def _sources(profile: StoredProfile) -> dict[str, str]:
+    """Return where each setting of a profile comes from: the file, a variable of the account, or a default."""
     sources = {}
     for setting in ("base_url", "client", "key", *profiles.OPTIONS):
-        if setting == "country_code" and context.environ.get(COUNTRY_VARIABLE):
-            sources[setting] = COUNTRY_VARIABLE
-        elif setting == "store" and context.environ.get(STORE_VARIABLE) and not profile.is_sandbox:
-            sources[setting] = STORE_VARIABLE
-        elif not profile.by and setting in profiles.VARIABLES:
+        if not profile.by and setting in profiles.VARIABLES:
             sources[setting] = profiles.VARIABLES[setting]
         elif setting in profile.settings or (setting == "key" and "key_command" in profile.settings):
             sources[setting] = "built in" if profile.is_sandbox else "file"

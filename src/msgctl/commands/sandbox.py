@@ -12,7 +12,7 @@ from msgctl.cli.runs.controls import Controls, served_at
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import number_option, parser
+from msgctl.cli.shell.options import number_option, parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import ConditionError

@@ -8,7 +8,7 @@ import shlex
 import signal
 import tempfile
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from ipaddress import ip_network
 from pathlib import Path
@@ -18,9 +18,17 @@ import typer
 
 from msgctl import files, values
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import ACCOUNT, ADDRESS, BEHAVIOUR
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, choice_option, number_option, parser, text_option
+from msgctl.cli.shell.options import (
+    ACCOUNT,
+    ADDRESS,
+    BEHAVIOUR,
+    Choice,
+    OptionGroup,
+    choice_option,
+    number_option,
+    parser,
+    text_option,
+)
 from msgctl.cli.shell.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
@@ -216,7 +224,8 @@ def serve(context: Context, *, port: Port = 8520, serving: Serving) -> None:
         sandbox.server.stop()
 
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
-        context.printer.print(TextResult(f"# inbox page: {sandbox.page}\n{exports(sandbox.variables)}", document))
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sandbox.variables.items())
+        context.printer.print(TextResult(f"# inbox page: {sandbox.page}\n{exports}", document))
         unwritten = fault_of(context.stdout)
         if serving.open_page:
             webbrowser.open(sandbox.page)
@@ -224,11 +233,6 @@ def serve(context: Context, *, port: Port = 8520, serving: Serving) -> None:
             sandbox.serve()
     if signal.SIGINT in signals:
         raise typer.Exit(130)
-
-
-def exports(variables: Mapping[str, str]) -> str:
-    """Return the lines that export variables in a shell."""
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def log_line(line: str) -> None:

@@ -19,7 +19,7 @@ from msgctl.cli.options.message import (
 from msgctl.cli.options.send import Numbers, Phones, SendOptions, WaitOptions
 from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import MESSAGE
+from msgctl.cli.shell.options import MESSAGE
 from msgctl.cli.shell.tree import command, group
 from msgctl.http.request import build
 from msgctl.output.result import OwnResult, Result

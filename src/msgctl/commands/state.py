@@ -9,8 +9,7 @@ from msgctl import values
 from msgctl.cli.runs.single import dry_run, printed_beside
 from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, targets_of
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import max_wait_option, parser, until_option
+from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response

@@ -10,7 +10,7 @@ import typer
 
 from msgctl.cli.options.profile import store_location
 from msgctl.cli.shell.context import Context, location_of
-from msgctl.cli.shell.parsers import parser
+from msgctl.cli.shell.options import parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.config.urls import without_password
 from msgctl.errors import ConfigurationError

@@ -10,8 +10,7 @@ from msgctl.cli.options.send import Numbers, Phone, chosen_voice, option, settin
 from msgctl.cli.runs.single import run
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import text_option
+from msgctl.cli.shell.options import OptionGroup, text_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import build

@@ -14,8 +14,7 @@ from msgctl.cli.options.bulk import InputFile
 from msgctl.cli.options.send import field_parser, option
 from msgctl.cli.runs.single import dry_run, run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import date_option, parser, save_option, text_option
+from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.parsers import Choice, choice_option
+from msgctl.cli.shell.options import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands.history import Period
 from msgctl.credits import as_credits

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import RECIPIENTS, SAFETY
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import number_option, parser, save_option
+from msgctl.cli.shell.options import RECIPIENTS, SAFETY, OptionGroup, number_option, parser, save_option
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote

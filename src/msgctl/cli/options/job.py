@@ -8,7 +8,7 @@ import typer
 
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.option_group import OptionGroup
+from msgctl.cli.shell.options import OptionGroup
 from msgctl.errors import UsageError
 from msgctl.store import jobs
 from msgctl.store.jobs import Job

@@ -9,9 +9,7 @@ import typer
 from msgctl import values as checks
 from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import MESSAGE
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import number_option
+from msgctl.cli.shell.options import MESSAGE, OptionGroup, number_option
 from msgctl.errors import UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.text import clean, some_of

@@ -10,9 +10,7 @@ from msgctl import values
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes, file_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import ACCOUNT, PREFERENCES
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, choice_option, parser, text_option
+from msgctl.cli.shell.options import ACCOUNT, PREFERENCES, Choice, OptionGroup, choice_option, parser, text_option
 from msgctl.config import profiles
 from msgctl.config.file import Document
 from msgctl.config.profiles import WORDS
@@ -161,14 +159,7 @@ class Preferences(OptionGroup):
 
     def given(self) -> Document:
         """Return the settings in the options, except ``words``."""
-        settings = {
-            "country_code": self.country_code,
-            "app_name": self.app_name,
-            "voice": self.voice,
-            "timezone": self.timezone,
-            "store": self.store,
-        }
-        return {setting: value for setting, value in settings.items() if value is not None}
+        return {setting: value for setting, value in vars(self).items() if setting != "word" and value is not None}
 
     def words(self, before: Mapping[str, Any]) -> Document:
         """Return the changed setting ``words``; empty if nothing changes."""

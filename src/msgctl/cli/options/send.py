@@ -9,9 +9,16 @@ from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.help import DELIVERY, RECIPIENTS, SAFETY
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, max_wait_option, parser, until_option
+from msgctl.cli.shell.options import (
+    DELIVERY,
+    RECIPIENTS,
+    SAFETY,
+    Choice,
+    OptionGroup,
+    max_wait_option,
+    parser,
+    until_option,
+)
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.operations import Effect, Field
 from msgctl.text import storable

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from msgctl.cli.shell.parsers import Choices
+from msgctl.cli.shell.options import Choices
 from msgctl.config import file as config
 from msgctl.config.profiles import SANDBOX
 from msgctl.errors import MsgctlError

@@ -1,6 +1,7 @@
 """The global options, which every group and command accepts."""
 
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -8,11 +9,19 @@ import typer
 
 from msgctl import __version__, values
 from msgctl.cli.shell.completion import column_names, profile_names
-from msgctl.cli.shell.help import GLOBAL, show
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice, parser
+from msgctl.cli.shell.options import GLOBAL, Choice, OptionGroup, parser
 from msgctl.errors import UsageError
 from msgctl.output.result import Format
+
+
+def show(ctx: typer.Context) -> None:
+    """Print the help page of the command that ``ctx`` belongs to."""
+    from typer import rich_utils
+
+    has_color = ctx.obj.screen(ctx.obj.stdout).color
+    rich_utils.COLOR_SYSTEM = "standard" if has_color else None  # Typer has no parameter for it
+    with redirect_stdout(ctx.obj.stdout):
+        ctx.get_help()
 
 
 def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:

@@ -23,10 +23,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.global_options import global_options
-from msgctl.cli.shell.help import PANELS, SAFETY, show
-from msgctl.cli.shell.option_group import OptionGroup
-from msgctl.cli.shell.parsers import Choice
+from msgctl.cli.shell.global_options import global_options, show
+from msgctl.cli.shell.options import PANELS, SAFETY, Choice, OptionGroup
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean

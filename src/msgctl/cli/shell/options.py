@@ -1,13 +1,15 @@
-"""Parsers for Typer's options and arguments, with the rules and the messages of `msgctl.values`.
+"""Options and arguments: their groups, the panels of the help, and their parsers.
 
-An integer or a ``Literal`` in Typer would accept "1_0", " 5" and digits of other scripts, and its errors do not contain
-the value, so a message could neither quote it nor suggest the nearest choice. (Checked with Typer 0.28.)
+The parsers have the rules and the messages of `msgctl.values`. An integer or a ``Literal`` in Typer would accept "1_0",
+" 5" and digits of other scripts, and its errors do not contain the value, so a message could neither quote it nor
+suggest the nearest choice. (Checked with Typer 0.28.)
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 import typer
 
@@ -17,6 +19,31 @@ Value = TypeVar("Value")
 
 MAX_WAIT = 31 * 86400.0
 """The longest time to wait for a delivery state, in seconds."""
+
+GLOBAL = "Global options"
+MESSAGE, RECIPIENTS, SAFETY, WHEN, SPEED, DELIVERY = "Message", "Recipients", "Safety", "When", "Speed", "Delivery"
+ACCOUNT, PREFERENCES, ADDRESS, BEHAVIOUR = "Account", "Defaults", "Address", "Behaviour"
+PANELS = (None, ADDRESS, ACCOUNT, PREFERENCES, MESSAGE, RECIPIENTS, SAFETY, WHEN, SPEED, DELIVERY, BEHAVIOUR, GLOBAL)
+"""The panels of options, in the order of a page."""
+
+
+@dataclass_transform(eq_default=False)
+class OptionGroup:
+    """A group of options and arguments, which a command takes as one parameter (see `msgctl.cli.shell.tree.expanded`).
+
+    Each field of a subclass, ``Annotated[type, typer.Option(…)]``, is an option of the command. Subclasses are
+    dataclasses without ``__eq__`` and ``__repr__``: with both, a class takes twice as long to define, and many of them
+    would delay a short run.
+    """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        dataclass(eq=False, repr=False)(cls)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no value was given."""
+        return all(value is None or value is False for value in vars(self).values())
 
 
 def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Value]:
