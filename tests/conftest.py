@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -52,6 +53,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[POSTGRES] = tempfile.mkdtemp(prefix="msgctl-postgres-", dir="/tmp")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of every garbage collection, which would visit it, and copy it in forked processes."""
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -13,7 +13,8 @@ from support.service import Behaviour, Service, raw, respond
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
-CONTROLS = "".join(char for char in map(chr, (*range(0xD800), *range(0xE000, 0x110000))) if is_unsafe(char))
+ASSIGNED = (*range(0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE1000))  # other planes have only ideographs
+CONTROLS = "".join(char for char in map(chr, ASSIGNED) if is_unsafe(char))
 OSC = "\x1b]52;c;Y2F0\x07\x1b]8;;file:///etc/passwd\x1b\\link\x1b]8;;\x1b\\\x9b31m\x9d0;title\x9c"
 
 

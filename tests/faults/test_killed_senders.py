@@ -29,8 +29,8 @@ def test_a_job_whose_processes_are_killed_stays_within_its_credits_and_reaches_e
     with closing(open_store(location, timeout=PATIENCE)) as store:
         job = new_job(store, NUMBER)
         limited = partial(send, job=job, arrivals=arrivals, settings=replace(SETTINGS, max_credits=MAX_CREDITS))
-        for most in (60, 60, 60, 100, 10_000):
-            for process in [child(location, limited, statements=dice.randrange(1, most)) for _ in range(2)]:
+        for most in (30, 30, 30, 50, 10_000):
+            for process in [child(location, limited, changes=dice.randrange(1, most)) for _ in range(2)]:
                 os.waitpid(process, 0)
         limited(store)
         assert sum(arrived(arrivals).values()) <= MAX_CREDITS

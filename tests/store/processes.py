@@ -1,4 +1,4 @@
-"""Processes that use a store at once, or are killed between two statements."""
+"""Processes that use a store at once, or are killed between two changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgctl.store.store import Store, open_store
 from support import PATIENCE
 
 KILLED = 9
-MAX_STATEMENTS = 100
+MAX_CHANGES = 100
 
 
 class Work(Protocol):
@@ -23,8 +23,8 @@ class Work(Protocol):
     def __call__(self, store: Store, /, n: int) -> object: ...
 
 
-def child(location: str, work: Callable[[Store], object], *, statements: int | None = None) -> int:
-    """Start a process that opens the store and does some work; it dies before a statement if ``statements`` is given.
+def child(location: str, work: Callable[[Store], object], *, changes: int | None = None) -> int:
+    """Start a process that opens the store and does some work; it dies before a change if ``changes`` is given.
 
     Return its process ID.
     """
@@ -34,8 +34,8 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
     status = 1
     try:
         store = open_store(location, timeout=PATIENCE)
-        if statements is not None:
-            die_after([store.db], statements)
+        if changes is not None:
+            die_after([store.db], changes)
         work(store)
         status = 0
     except BaseException:  # noqa: BLE001 (the child must not run the rest of the tests)
@@ -44,21 +44,24 @@ def child(location: str, work: Callable[[Store], object], *, statements: int | N
         os._exit(status)
 
 
-def die_after(databases: Sequence[Database], statements: int) -> None:
-    """End this process before one of its next statements, counted over all databases."""
-    remaining = [statements]
+def die_after(databases: Sequence[Database], changes: int) -> None:
+    """End this process before one of its next changes or commits, counted over all databases.
+
+    To die before a query, or before a transaction begins, is to die before the next change: it leaves the same store.
+    """
+    remaining = [changes]
     for db in databases:
         db.rows = _counted(db.rows, remaining)  # type: ignore[method-assign]
         db.change = _counted(db.change, remaining)  # type: ignore[method-assign]
-        db.begin = _counted(db.begin, remaining)  # type: ignore[method-assign]
 
 
 def _counted(method: Callable[..., Any], remaining: list[int]) -> Callable[..., Any]:
-    def counted(*values: Any) -> Any:
-        if remaining[0] <= 0:
-            os._exit(KILLED)
-        remaining[0] -= 1
-        return method(*values)
+    def counted(statement: str, values: Sequence[Any] = ()) -> Any:
+        if not statement.startswith(("SELECT", "BEGIN", "PRAGMA")):
+            if remaining[0] <= 0:
+                os._exit(KILLED)
+            remaining[0] -= 1
+        return method(statement, values)
 
     return counted
 
@@ -89,17 +92,17 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def killed_everywhere(location: str, work: Work, prepare: Callable[[int], int] = int) -> Iterator[int]:
-    """Do some work in many processes. Each is killed one statement later than the one before; the last one ends.
+    """Do some work in many processes. Each is killed one change later than the one before; the last one ends.
 
     ``prepare`` gets the number of a process, and returns the number that ``work`` gets, for example that of a job. It
     is yielded when the process is dead.
     """
-    for statements in range(1, MAX_STATEMENTS):
-        number = prepare(statements)
-        status = status_of(child(location, partial(work, n=number), statements=statements))
+    for changes in range(1, MAX_CHANGES):
+        number = prepare(changes)
+        status = status_of(child(location, partial(work, n=number), changes=changes))
         assert status in (0, KILLED)
         yield number
         if status == 0:
-            assert statements > 1
+            assert changes > 1
             return
-    raise AssertionError(f"the work needs more than {MAX_STATEMENTS} statements")
+    raise AssertionError(f"the work needs more than {MAX_CHANGES} changes")

@@ -94,7 +94,7 @@ def test_every_table_is_moved() -> None:
     assert created - dropped == {*TABLES}
 
 
-def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_nothing_sends_meanwhile(
+def test_a_move_killed_at_any_change_is_finished_by_the_same_command_and_nothing_sends_meanwhile(
     full: str, elsewhere: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(move, "PAGE", 2)
@@ -102,19 +102,19 @@ def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_noth
     assert all(before[table] for table in TABLES if table != "usage")
     open_store(elsewhere).close()
 
-    def attempt(statements: int) -> int:
+    def attempt(changes: int) -> int:
         if pid := os.fork():
             return status_of(pid)
         with suppress(BaseException):
             source, target = open_store(full, is_moving=True), open_store(elsewhere, is_moving=True)
-            die_after([source.db, target.db], statements)
+            die_after([source.db, target.db], changes)
             move.move(source, target, elsewhere, lambda: None)
             os._exit(0)
         os._exit(1)
 
     is_closed = False
-    for statements in count(1):
-        status = attempt(statements)
+    for changes in count(1):
+        status = attempt(changes)
         is_closed |= not is_usable(full)
         assert is_closed != is_usable(full)
         if is_closed and is_usable(elsewhere):
@@ -122,7 +122,7 @@ def test_a_move_killed_at_any_statement_is_finished_by_the_same_command_and_noth
         if status == 0:
             break
         assert status == KILLED
-    assert statements > 15
+    assert changes > 10
     assert (is_usable(full), is_usable(elsewhere), rows_of(elsewhere)) == (False, True, before)
     moved(full, elsewhere)  # again: it is complete
     with closing(open_store(elsewhere)) as store:

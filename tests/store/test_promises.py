@@ -1,4 +1,4 @@
-"""The store keeps its promises if several processes work at once, or if one is killed between two statements."""
+"""The store keeps its promises if several processes work at once, or if one is killed between two changes."""
 
 from __future__ import annotations
 

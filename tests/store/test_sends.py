@@ -134,7 +134,7 @@ def test_a_send_that_ends_while_its_key_is_looked_up_is_not_reported_as_unknown(
     assert earlier(store) == DONE
 
 
-def test_a_kill_between_any_two_statements_never_sends_twice(store: Store, location: str, tmp_path: Path) -> None:
+def test_a_kill_between_any_two_changes_never_sends_twice(store: Store, location: str, tmp_path: Path) -> None:
     sent_log = tmp_path / "sent"
 
     def work(other: Store, n: int) -> None:
