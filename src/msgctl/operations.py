@@ -130,7 +130,7 @@ class Operation(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the history has its requests."""
+        """Whether the history contains its requests."""
         return self.effect is Effect.SENDS or self.blocks
 
     @property

@@ -105,7 +105,7 @@ class Sandbox:
         endpoints.set_clock(self._served.emulator, change=change)
 
     def reset(self) -> None:
-        """Delete everything, the store of ``variables`` too, and restore the settings of the start."""
+        """Delete everything, even in the store of ``variables``, and restore the settings of the start."""
         endpoints.reset(self._served.emulator)
         self._returned.clear()
 

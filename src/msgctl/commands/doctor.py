@@ -48,7 +48,7 @@ BALANCE = request.build(ops.BALANCE, {})
 
 @dataclass
 class Finding:
-    """The result of a check: what it found and how to fix it. The status is ok, warning, failed or skipped."""
+    """The result of a check: the finding, its status, and the fix. The status is ok, warning, failed or skipped."""
 
     found: str
     status: str = "ok"

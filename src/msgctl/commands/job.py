@@ -330,7 +330,7 @@ def remove(
 
 
 def _named(context: Context, names: Iterable[str]) -> list[Job]:
-    """Return the jobs with these names or IDs, each once. Raises UsageError for one that cannot be removed."""
+    """Return the jobs with these names or IDs, each once. Raises UsageError for a job that cannot be removed."""
     account = context.profile.account
     named = {job.number: job for job in (job_named(context, name) for name in names)}
     for job in named.values():
@@ -347,7 +347,7 @@ def _ended_before(context: Context, day: date) -> list[Job]:
 
 
 def _check_removable(job: Job, account: str) -> None:
-    """Raise UsageError for a job of another account, or one that is not done or cancelled."""
+    """Raise UsageError for a job of another account, or a job that is not done or cancelled."""
     if job.account != account:
         hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
         if job.profile == profiles.ENVIRONMENT:

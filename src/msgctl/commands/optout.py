@@ -161,7 +161,7 @@ def import_(
 
 
 def _with_channels(people: Recipients, faults: Faults, default: str) -> Iterator[Row | InvalidRow]:
-    """Yield the rows, each with its channel as its only value. A row without a valid one is added to ``faults``."""
+    """Yield the rows, each with its channel as its only value. A row without a valid channel is added to ``faults``."""
     from msgctl.lists.header import find_column
     from msgctl.lists.rows import InvalidRow
 

@@ -82,7 +82,7 @@ def _has_comments(toml: str) -> bool:
 
 
 def refuse_unsafe(environ: Mapping[str, str]) -> None:
-    """Refuse a file with a secret that is not private, even if the run needs nothing in it: another run does.
+    """Refuse a file with a secret that other users can access, even if this run does not need the secret.
 
     Raises ConfigurationError (``unsafe_file``).
     """

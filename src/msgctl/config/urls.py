@@ -142,7 +142,7 @@ def is_store_url(text: str) -> bool:
 
 
 def has_password(store: str) -> bool:
-    """Return whether a store is a URL with a password, or a malformed one, which may have it anywhere."""
+    """Return whether a store is a URL with a password, or a malformed URL, which may contain one anywhere."""
     if "://" not in store:
         return False
     url = _STORE_URL.fullmatch(store)

@@ -55,9 +55,9 @@ class Client:
     """Makes requests to one base URL with one credential, over a connection that is kept open; for one thread.
 
     ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
-    the transports of the sandbox; without it, the network is used. ``added`` are the words of the profile.
-    ``log`` gets a line for each request and response at ``verbosity`` 1, and also their headers and bodies at 2.
-    ``counter`` is the run's, for whether anything was sent. The key is redacted in all responses, errors and log lines.
+    the transports of the sandbox; without it, the network is used. ``added`` are the words of the profile. ``log`` gets
+    a line for each request and response at ``verbosity`` 1, and their headers and bodies, too, at 2. ``counter`` counts
+    the requests of the run that may have been sent. The key is redacted in all responses, errors and log lines.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Client:
 
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
-        """Count a request, unless it was certainly not sent. Convert Ctrl-C and bugs to errors that report which."""
+        """Count a request unless it was certainly not sent. Convert Ctrl-C and bugs to errors that report this."""
         self._sent.clear()
         self._count(request, 1)
         try:

@@ -1,4 +1,4 @@
-"""The one fact about a run: whether it may have sent or changed anything."""
+"""Count the requests of a run that may have sent or changed something."""
 
 from __future__ import annotations
 

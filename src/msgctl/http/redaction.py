@@ -75,7 +75,7 @@ def _pattern(key: str) -> re.Pattern[str]:
         pattern += f"{_BACKSLASH}++" if backslashes else r"\\*+"
         pattern += _character(char)
     if at_end := len(key) - len(key.rstrip("\\")):
-        # Not more than necessary: the next one may escape a quotation mark.
+        # No more backslashes than necessary: the next one may escape a quotation mark.
         pattern += rf"(?:\\{{1,2}}u005[cC]|\\{{4}}|\\{{1,2}}|%5[cC]){{{at_end}}}"
     if key.isdecimal():
         pattern = rf"{_ALONE}{pattern}(?![0-9])"

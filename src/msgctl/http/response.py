@@ -123,7 +123,7 @@ class Response:
         return None
 
     def doubt(self, what: str) -> str:
-        """Return a clause: it is in doubt whether something was done, with the field that is the reason if one is."""
+        """Return a clause that the outcome is in doubt, with the field that is the reason, if there is one."""
         doubt = next((outcome.doubt for outcome in self.outcomes if outcome.doubt), None)
         because = ""
         if doubt is not None:
@@ -320,8 +320,8 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``response`` has no outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole
-    document, or has a field twice. ``is_json`` is true of a document with a field twice, too.
+    ``response`` has no outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole document, or has a
+    field twice. ``is_json`` is true even if the document has a field twice.
     """
 
     request: Request

@@ -42,7 +42,7 @@ MAX_LARGE = 4
 _large_bodies = threading.BoundedSemaphore(MAX_LARGE)
 
 X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED = 9, 10
-"""Of OpenSSL; Python has no names for them."""
+"""Constants of OpenSSL that Python does not name."""
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."
 OWN_AUTHORITY = (
     "If the service has its own certificate authority, set SSL_CERT_FILE to its file. "
@@ -55,7 +55,7 @@ EXCEPTIONS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.ProxyError: httpx.ProxyError,
     httpcore.ProtocolError: httpx.RemoteProtocolError,
 }
-"""httpcore's exceptions for a connection or a response that fails, and httpx's."""
+"""The exceptions of httpcore for a connection or a response that fails, each with the exception of httpx."""
 _FAILURES = tuple(EXCEPTIONS)
 
 
@@ -89,13 +89,13 @@ class RawResponse(NamedTuple):
 
 
 class LargeBody:
-    """A place for the large body of a response of one thread; few exist at a time."""
+    """A permit to read a large body, for one thread; there are only a few permits."""
 
     def __init__(self) -> None:
         self._is_taken = False
 
     def take(self, seconds: float) -> None:
-        """Wait for a place, at most this long. Raises httpx.ReadTimeout."""
+        """Wait for a permit, at most this long. Raises httpx.ReadTimeout."""
         if not self._is_taken:
             self._is_taken = _large_bodies.acquire(timeout=max(0.0, seconds))
             if not self._is_taken:

@@ -56,8 +56,8 @@ RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STOR
 class Ending:
     """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any.
 
-    ``words`` are the texts that a profile could add to make unknown outcomes certain. ``http_status`` and ``body`` are
-    of the last response, if that stopped the run.
+    ``words`` are the texts that a profile could add to make unknown outcomes certain. ``http_status`` and ``body``
+    belong to the response that stopped the run, if any.
     """
 
     why: Why
@@ -95,7 +95,7 @@ def state_after(job: Job, ending: Ending) -> str:
         return "done"
     if ending.why is Why.ASKED and job.stopping:
         return job.stopping
-    # A resend is complete although the job has not reached everybody.
+    # A resend may be complete before the job has reached everyone.
     is_scheduled = job.state == "scheduled" and ending.why in (*RUN_DUE_CONTINUES, Why.COMPLETE)
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 
@@ -116,8 +116,8 @@ def error_of(
 ) -> MsgctlError | None:
     """Return the error of a run that has ended; None for exit code 0.
 
-    ``has_refused_request`` means that a request to several people was refused as a whole, and ``is_refused_again`` that
-    everybody who is refused was refused before a resend, too.
+    ``has_refused_request`` means that a request to several people was refused as a whole. ``is_refused_again`` means
+    that all refused recipients had been refused before the resend, too.
     """
     summary = _summary(job)
     if job.state == "cancelled":

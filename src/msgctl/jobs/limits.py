@@ -160,14 +160,14 @@ class FailureCounter:
         self._number = 0
 
     def add(self, kind: str) -> bool:
-        """Count a failed request (``refused`` or ``unknown``) or another (empty); return whether the job must stop."""
+        """Count a request, ``refused``, ``unknown`` or empty for any other; return whether the job must stop."""
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW
 
 
 def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
-    """Return how many more recipients --canary allows; None without it, or if a person has resumed the job since."""
+    """Return how many more recipients --canary allows; None without --canary, or after a person has resumed the job."""
     if settings.canary is None or settings.is_past_canary:
         return None
     return max(0, settings.canary - results.sent_to(store, job.number))

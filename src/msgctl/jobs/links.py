@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 IN_FLIGHT = 8
 """Maximum simultaneous requests of `url bulk` and `url clicks`."""
 NOT_FOUND = (400, 404, 520)
-"""HTTP statuses of a look-up that mean that there is no such link, if its text does not speak of a breakdown."""
+"""HTTP statuses of a look-up that mean that the link does not exist, unless the text is about a breakdown."""
 LINE = "line"
 """The placeholder of the line in the file."""
 
@@ -122,7 +122,7 @@ def statistics(link: Link, since: date, until: date) -> Request:
 
 
 def search(link: Link, today: date) -> Request:
-    """Return the request for a link that may exist. It begins yesterday: the service may be in another time zone."""
+    """Return the request for a link that may exist, from yesterday on: the service may be in another time zone."""
     return statistics(link, today - timedelta(days=1), today)
 
 

@@ -44,7 +44,7 @@ class FileRows:
 
     @property
     def need_of_country(self) -> str:
-        """The description of rows that need a country if they are most of the file, otherwise empty."""
+        """The description of rows that need a country, if most rows do; otherwise empty."""
         return self._faults.need_of_country
 
     def fault(

@@ -7,15 +7,15 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. It begins with the fence: the epoch is still the same. It stores the outcomes of earlier requests, makes
    requests that were certainly not sent pending again, reads the next recipients, leaves out people who must not get
-   the message, and stores an intent for each sender that waits; in a slow store, a few more, which the senders get as
-   soon as they are ready. If anything fails, no intent of the batch is sent.
+   the message, and stores an intent for each sender that waits. In a slow store, it stores a few more, which
+   the senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
    opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
    wrong message. After a slow commit, the writer reads both again (`Sending.renewed`). A sender hands an intent back if
    it has expired, if the window is closed, or if the job waits or stops.
-4. **Record**: an outcome is stored with the next batch. It is unknown unless the response says otherwise. If the store
-   is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over, each
-   is stored only where its row still has the same request.
+4. **Record**: an outcome is stored with the next batch. It is unknown unless the response makes it certain. If the
+   store is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over,
+   each is stored only where its row still has the same request.
 5. **End** (`finish`): the job is done if every recipient has a result; otherwise it is paused, or stays scheduled.
 
 A process that dies at any moment leaves intents that were perhaps sent, and nothing else: step 1 makes them unknown.
@@ -306,7 +306,7 @@ class Sender:
         self._in_flight |= {intent.request: intent for intent in intents}
         self._ready.extend(ready)
         self._serve()
-        if len(ready) < len(intents):  # somebody in them has opted out since
+        if len(ready) < len(intents):  # a recipient has opted out since
             requests = {intent.request for intent in ready}
             for intent in intents:
                 if intent.request not in requests:

@@ -43,7 +43,7 @@ class Poller:
     """Polls each message without a final state. States that reach ``until`` count as final.
 
     ``checked`` and ``failed`` count messages among ``due``. ``first_error`` is the error of the first message that
-    failed. ``is_stopped``: too many in a row have failed, the time is over, or it was interrupted.
+    failed. ``is_stopped`` means that too many in a row have failed, that the time is over, or that it was interrupted.
     """
 
     def __init__(

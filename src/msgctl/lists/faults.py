@@ -16,7 +16,7 @@ GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and c
 
 @dataclass
 class Faults:
-    """The invalid rows of ``file``: their number of all ``rows``, and the first of them.
+    """The invalid rows of ``file``: their number, the number of all ``rows``, and the first invalid ones.
 
     ``without_country`` rows are invalid only because no country is known. ``rows`` does not count ``blank`` rows.
     ``header_row`` is None for a file without a header.
@@ -38,7 +38,7 @@ class Faults:
 
     @property
     def need_of_country(self) -> str:
-        """The description of rows that need a country if they are most of the file, otherwise empty."""
+        """The description of rows that need a country, if most rows do; otherwise empty."""
         if self.without_country * 2 <= self.rows:
             return ""
         rows = f"{self.without_country:,} of {plural(self.rows, 'row')} of {self.file}"

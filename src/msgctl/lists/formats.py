@@ -144,8 +144,8 @@ class Lines:
 def csv_records(lines: Lines, header_rank: Callable[[Sequence[Record]], tuple[int, ...]]) -> Iterator[Record]:
     """Read CSV.
 
-    The delimiter is that of a first line such as ``sep=;``. Otherwise, it is the one whose first lines have the highest
-    ``header_rank``.
+    A first line such as ``sep=;`` determines the delimiter. Otherwise, it is the delimiter with which the first lines
+    have the highest ``header_rank``.
     """
 
     def rank(delimiter: str) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ def csv_records(lines: Lines, header_rank: Callable[[Sequence[Record]], tuple[in
     else:
         try:
             delimiter = max(DELIMITERS, key=rank)
-        except csv.Error:  # a cell that is too long; the reader below says where
+        except csv.Error:  # a cell that is too long; the reader below reports its line
             delimiter = DELIMITERS[0]
     try:
         for cells in csv.reader(rest, delimiter=delimiter, strict=True):

@@ -17,7 +17,7 @@ from msgctl.text import normalized, shorten
 from msgctl.values import quote
 
 MAX_ABOVE = 20
-"""The first rows of a file, among which the header is."""
+"""Rows at the beginning of a file in which the header is looked for."""
 
 WORDS = (
     "phone", "phones", "telephone", "telephones", "tel", "mobile", "mobiles", "cell", "cellphone", "cellular", "msisdn",

@@ -70,7 +70,7 @@ def _ole_error(name: str, content: bytes) -> FileError:
 
 
 def in_archive(parts: Collection[str]) -> tuple[str, str] | None:
-    """Return what a ZIP archive is instead of a workbook in .xlsx, and the hint; None if it may be one.
+    """Return the kind of a ZIP archive that is not a workbook in .xlsx, and the hint; None if it may be a workbook.
 
     ``parts`` are the lowercase names of its parts.
     """

@@ -22,13 +22,13 @@ MAX_SEARCHED = 200
 """The longest text in which libphonenumber looks for numbers."""
 
 _WHOLE = re.compile(r"(\+?[0-9]{5,})\.0+", re.ASCII)
-"""A whole number as programs write it that keep numbers with decimals."""
+"""A whole number with decimals, as some programs write it: 573001234567.0."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _GAP = re.compile(r"[-\s]+")
-"""The text between two numbers in a row, which may also be within each of them."""
+"""The text between two numbers in a row, which may occur within each number, too."""
 _TOTALS = re.compile(r"\s*(?:sub|gran |grand )?(?:total|totales|totals|totais|suma|soma|sum|summe)\b", re.IGNORECASE)
 
 ERROR_VALUES = frozenset(

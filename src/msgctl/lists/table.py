@@ -115,7 +115,7 @@ class Recipients:
                 yield person
 
     def _people(self, line: int, cells: list[str]) -> Iterable[Row | InvalidRow]:
-        """Return the person in a row, or of people to leave out, each one."""
+        """Return the person in a row; in a file of people to leave out, return all of them."""
         phones, columns, width = self._phones, self._choice.indexes, len(self.columns)
         if phones is not None and not columns:
             return ()

@@ -1,4 +1,4 @@
-"""The values and fields of a response, and what each of them means by itself.
+"""The values and fields of a response, and the meaning of each by itself.
 
 A document is JSON of `msgctl.jsontext.load_json`, whose numbers are strings of type `Number`.
 """
@@ -77,9 +77,9 @@ _MESSAGES = frozenset(
 )
 """Fields that contain a message in words."""
 _COUNTS = frozenset("recipient count number".split())
-"""Fields of how many, or which, people get the message."""
+"""Fields with the number or the list of the people who get the message."""
 _WHO = frozenset("to number mobile msisdn recipient destination".split())
-"""Fields of who gets the message."""
+"""Fields with a person who gets the message."""
 _NO_IDS = frozenset(
     "code codigo error errno statu state request trace fbtrace api count price time timestamp total info instance "
     "retcode result".split()

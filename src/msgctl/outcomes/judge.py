@@ -110,7 +110,7 @@ def outcomes_of(request: RequestParts, http_status: int, document: Any, size: in
 
 
 def is_whole_success(http_status: int) -> bool:
-    """Return whether a status is that of a successful request with a whole response."""
+    """Return whether a status means a successful request with a whole response."""
     return 200 <= http_status < 300 and http_status != PARTIAL_CONTENT
 
 

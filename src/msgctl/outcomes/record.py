@@ -145,7 +145,7 @@ def _listed(record: Record, document: Any, limit: _Limit) -> Object:
 
 
 def _whole(data: Any, most: int) -> Any:
-    """Return a list, or an object of objects. Raises ShapeError if it is longer than what is kept."""
+    """Return a list, or an object of objects. Raises ShapeError if it has more than ``most`` entries."""
     if len(data) > most:
         raise ShapeError(f"it contains more than {most:,} entries")
     return data

@@ -186,7 +186,7 @@ def clean_lines(text: str) -> str:
 def tsv_line(row: Iterable[str], *, is_terminal: bool) -> str:
     """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped.
 
-    In a pipe, so are only the other control characters, as in csv.
+    In a pipe, only the other control characters are escaped, too, as in csv.
     """
     cells = [text.replace("\\", "\\\\") for text in row]
     if is_terminal:

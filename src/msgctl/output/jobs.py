@@ -109,7 +109,7 @@ def verdict(job: Summary, now: datetime) -> tuple[str, ...]:
         return ("busy", f"scheduled for {day_and_time(job.due, now)}")
     noun = "call" if job.command == "call bulk" else "message"
     done = f"{job.accepted:,} of {plural(job.sendable, noun)} accepted"
-    if job.attempt > 1:  # a note has the messages of this run
+    if job.attempt > 1:  # a note reports the messages of this run
         done = f"now {done} in {job.attempt} attempts"
     return ("ok", done, plural(job.credits, "credit")) if job.credits else ("ok", done)
 

@@ -122,7 +122,7 @@ class Printer:
         _draw(self._error_console(), parts)
 
     def _print_aside(self) -> None:
-        """Print what no verdict has shown."""
+        """Print the text that no verdict has shown."""
         if self.aside:
             self._error_console().print(self.aside, style="dim")
             self.aside = ""

@@ -121,7 +121,7 @@ def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], heade
             closing(Workbook(file, {"constant_memory": True, "tmpdir": directory})) as book,
         ):
             return _fill(book, columns, rows, header, zone)
-    except FileCreateError as error:  # an OSError in it is the reason, such as a full disk
+    except FileCreateError as error:  # it contains the OSError that is the cause, such as a full disk
         raise error.args[0] from None
     except FileSizeError:
         raise UsageError("The rows are too large for a workbook", USE_CSV) from None

@@ -58,7 +58,7 @@ def _newest(row: Row) -> Any:
     """Return the newest state of a history entry."""
     outcome = row.get("outcome")
     if outcome == ACCEPTED and row.get("command") == ops.BLOCK_PHONE.name:
-        return state("blocked")  # its word, such as "Bloqueado", would be a failure of a message
+        return state("blocked")  # its word, such as "Bloqueado", would mean that a message failed
     of_service = row.get("state") or (row.get("status") if outcome == ACCEPTED else None)
     return of_service or state(outcome or "")
 
@@ -339,7 +339,7 @@ def _is_in_verdict(record: ops.Record, name: str) -> bool:
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the credits of all rows together; empty if any row has something else than a whole number."""
+    """Return the credits of all rows together; empty if any row has no whole number."""
     charged = [whole(str(row["credits"])) for row in rows if row.get("credits") is not None]
     known = [number for number in charged if number is not None]
     return (plural(sum(known), "credit"),) if known and len(known) == len(charged) else ()

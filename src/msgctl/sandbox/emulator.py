@@ -70,7 +70,7 @@ class SandboxSettings(NamedTuple):
 class Emulator:
     """Simulates the service for any number of threads. A missing state file (0600) and directory (0700) are created.
 
-    ``clock`` is the machine's, in seconds since 1970. Short URLs begin with the origin of ``base_url``.
+    ``clock`` returns the machine's time in seconds since 1970. Short URLs begin with the origin of ``base_url``.
 
     Everything that uses the state raises ConfigurationError if the file is not a sandbox state, comes from another
     version of msgctl, or cannot be read or written.

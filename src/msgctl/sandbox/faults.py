@@ -1,4 +1,4 @@
-"""Faults that the sandbox simulates, so that people can see how their programs react."""
+"""Faults that the sandbox simulates, so that people can test how their programs react."""
 
 from __future__ import annotations
 

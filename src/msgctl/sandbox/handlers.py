@@ -75,8 +75,8 @@ Given = Mapping[str, Any]
 class Scope(NamedTuple):
     """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin.
 
-    If ``is_observed``, the response is one of a service in use: the ID of a dispatch is a UUID, and messages-state also
-    accepts it, and returns a list of records.
+    If ``is_observed``, the response is like the response of a service in use: the ID of a dispatch is a UUID, and
+    messages-state accepts this ID, too, and returns a list of records.
     """
 
     db: Connection

@@ -69,7 +69,8 @@ class SandboxResponse(NamedTuple):
     """One response, and how to send it.
 
     ``refusal`` is the reason if the request was refused; ``faults`` lists the faults that were applied. The response is
-    sent after ``delay`` seconds. If ``wait`` is not 0, nothing is new: repeat the request for up to this many seconds.
+    sent after ``delay`` seconds. If ``wait`` is not 0, there are no new messages yet: repeat the request for up to this
+    many seconds.
     """
 
     status: int

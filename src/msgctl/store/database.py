@@ -67,7 +67,7 @@ class Database(ABC):
 
     @abstractmethod
     def time(self) -> int | None:
-        """Return the clock of the database in milliseconds since 1970; None if it is this machine's."""
+        """Return the time of the database in milliseconds since 1970; None if it is the time of this machine."""
 
     @abstractmethod
     def columns(self, table: str) -> list[str]:
@@ -168,9 +168,9 @@ class Database(ABC):
             raise
 
     def refuse_moved(self, text: str | None = None) -> None:
-        """Raise ConfigurationError if the store was moved to another one, or if that is in progress.
+        """Raise ConfigurationError if the store was moved to another one, or if a move is in progress.
 
-        ``text`` is what `MOVE` returns; it is read if omitted.
+        ``text`` is the result of `MOVE`, which is read if omitted.
         """
         text = text or self.value(MOVE)
         if text is None:

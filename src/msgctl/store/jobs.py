@@ -63,7 +63,7 @@ class Job:
     def shown_state(self) -> str:
         """The state for people: ``running``, or ``paused`` for a job whose owner has died.
 
-        If its owner was asked to end in a state and died first, it is that state.
+        If its owner was asked to end in another state, but died first, it is the other state.
         """
         if self.is_running:
             return "running"

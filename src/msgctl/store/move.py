@@ -6,7 +6,7 @@ Each step is a commit, and the same move continues after a crash at any moment:
 2. The old store is marked as moving. No process may run a job or send under a key. From now on, no transaction begins
    in either store (see `Database.refuse_moved`), so nothing is sent, and no opt-out is lost.
 3. The tables are copied in order, in pages. The mark of the new store has the last row that has arrived.
-4. The old store is marked as moved, for good.
+4. The old store is marked as moved, permanently.
 5. The new store is ready: its mark is deleted.
 """
 
@@ -50,8 +50,8 @@ class Contents(NamedTuple):
 class Mark:
     """The mark of a store that takes part in a move.
 
-    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it; if it is a file,
-    ``machine`` has it. ``store`` is the ID of the other store. A store that is arriving has the ``owner`` that copies,
+    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it; a file is on
+    ``machine``. ``store`` is the ID of the other store. A store that is arriving has the ``owner`` that copies,
     and the ``table`` and the key of the last row that has arrived.
     """
 
@@ -75,7 +75,7 @@ def mark_of(db: Database) -> Mark | None:
 
 
 def contents(store: Store, *, unfinished: bool = False) -> Contents:
-    """Return what a store contains; ``unfinished`` counts only jobs that are not done or cancelled."""
+    """Return the numbers of a store's records; ``unfinished`` counts only jobs that are not done or cancelled."""
     ended = ENDED if unfinished else ("importing",)
     condition = f"id IS NOT NULL AND removed IS NULL AND state <> 'importing' AND NOT state {any_of(ended)}"
     return Contents(

@@ -74,7 +74,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
             (owner, store.machine, state, store.now(), store.now(), number),
         )
         results.lose(db, number)
-        taken = jobs.get(store, number)  # after the transaction, the epoch may be that of another process
+        taken = jobs.get(store, number)  # after the transaction, another process may have increased the epoch
     return Sending(store, taken)
 
 
@@ -97,8 +97,8 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     """Ask the owner of a job to end in a state (``paused`` or ``cancelled``); without a live owner, end it now.
 
     Return the job. If it is still running, call this again until it has stopped, because its owner lets requests in
-    flight finish. A job that is done stays done. A resend that was not finished is undone: its recipients keep the
-    earlier outcome.
+    flight finish. A job that is done stays done. An unfinished resend is undone: its recipients keep the earlier
+    outcome.
     """
     db = store.db
     with _changing(store, number) as job:

@@ -52,7 +52,7 @@ _SESSION = """SET search_path = msgctl; SET client_min_messages = error;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
     """
 """A new job has no statistics. PostgreSQL would sort its remaining rows for each page (5 ms of 10,000 rows) instead of
-reading them in the order of an index (0.05 ms). A sort that is necessary then looks expensive enough for jit.
+reading them in the order of an index (0.05 ms). A necessary sort then seems expensive enough for jit.
 """
 _TRANSIENT = ("08", "40", "53", "55P03", "57")
 """Beginnings of SQLSTATE codes for failures that may pass: no connection, overload, shutdown, a long lock."""
@@ -85,7 +85,7 @@ _FIXES = (
         "the password and the records.",
     ),
 )
-"""The fixes for failed connections, by what libpq reports: there is no SQLSTATE."""
+"""The fixes for failed connections, by the message of libpq, because there is no SQLSTATE."""
 _STATE_FIXES = {
     "25006": "Use the primary server: list all hosts in the URL, with target_session_attrs=read-write. If it is not a "
     "standby, turn default_transaction_read_only of the user and the database off.",
@@ -146,7 +146,7 @@ class PostgreSQL(Database):
         except psycopg.Error:  # its message contains the URL
             raise _invalid_url() from None
         passwords = str(self._settings.get("password") or ""), os.environ.get("PGPASSWORD", "")
-        # libpq shows no password; this is for others. A very short one is part of many words.
+        # libpq shows no password, but others may. A very short one is part of many words.
         self._passwords = [password for password in passwords if len(password) >= MIN_PASSWORD]
         host, port, database = (str(self._settings.get(name) or "") for name in ("host", "port", "dbname"))
         # libpq reads the rest of an unescaped password as a host, a port or a database, and shows them.

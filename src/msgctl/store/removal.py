@@ -83,7 +83,7 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
                 for (table, key), change in changes.items():
                     _in_slices(store, table, key, group[0], change)
             with store.db.transaction("remove"):
-                store.db.change(f"{end} WHERE number {any_of(group)}", group)  # an import that goes on fails then
+                store.db.change(f"{end} WHERE number {any_of(group)}", group)  # an import that continues fails then
                 if everything or not is_large:
                     for change in changes.values():
                         store.db.change(f"{change} WHERE job {any_of(group)}", group)
@@ -93,7 +93,7 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
 
 
 def _groups(store: Store, jobs: Sequence[int]) -> Iterator[tuple[list[int], bool]]:
-    """Yield jobs to delete together, with at most 1,000 recipients in all; a larger job is yielded alone, with True."""
+    """Yield jobs to delete together, with at most 1,000 recipients in all; a larger job comes by itself, with True."""
     sizes = store.db.rows(
         f"""SELECT number, CASE WHEN state = 'importing' THEN {SLICE + 1} ELSE invalid + duplicate + excluded + pending
         + sending + accepted + refused + unknown END FROM job WHERE number {any_of(jobs)} ORDER BY number""",

@@ -20,8 +20,9 @@ ENDED_EARLY = "msgctl ended before the response arrived"
 NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
     OR attempt = (SELECT max(attempt) FROM result AS newest
         WHERE newest.job = result.job AND newest.line = result.line))"""
-"""The condition that selects the last attempt of each recipient. Without a resend there is only one: that is checked
-first, because it takes a quarter of the time."""
+"""The condition that selects the last attempt of each recipient. Without a resend there is only one attempt; this case
+is checked first, because it takes a quarter of the time.
+"""
 
 COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
 """The columns of a result with an outcome; the delivery state arrives later."""
@@ -175,7 +176,7 @@ def was_refused(store: Store, job: Job) -> bool:
 
 
 def has_first_refusal(store: Store, job: int) -> bool:
-    """Return whether somebody's last attempt was refused, and no earlier one was."""
+    """Return whether a recipient was refused in the last attempt, but in no earlier one."""
     query = f"""SELECT 1 FROM result WHERE job = ? AND outcome = 'refused' AND {NEWEST} AND NOT EXISTS
         (SELECT 1 FROM result AS earlier WHERE earlier.job = result.job AND earlier.line = result.line
         AND earlier.attempt < result.attempt AND earlier.outcome = 'refused') LIMIT 1"""

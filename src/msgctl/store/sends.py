@@ -1,7 +1,7 @@
 """Single sends and ``--once`` keys. A single send is a job with one request.
 
-One transaction stores the intent and takes the key; another one stores the outcome under the key. Each is whole or not
-there, so an interruption at any instruction is followed by `Send.end`, which finds out what is stored. A key that is
+One transaction stores the intent and takes the key; another one stores the outcome under the key. Each is stored
+completely or not at all. After an interruption at any instruction, `Send.end` checks which is stored. A key that is
 still ``sending`` although its owner has died has an unknown outcome, because its request may have been sent.
 """
 
@@ -80,14 +80,14 @@ class Key(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """The last send under a key: its result, or a live process on a ``machine`` that is sending now; or neither."""
+    """The last send under a key: its result, or a live process on a ``machine`` that is sending now, or neither."""
 
     result: StoredResult | None = None
     is_running: bool = False
     machine: str | None = None
 
     def repeated(self, key: Key) -> StoredResult | None:
-        """Return the result, if it is not sent again."""
+        """Return the result, unless the message is to be sent again."""
         result = self.result
         if result is None or not key.resend_unknown or result.exit_code != 5 or key.is_certain(result):
             return result
@@ -176,8 +176,8 @@ class Send:
         """Store the outcome of each phone, and the result under the key.
 
         Without ``outcomes``, the request was certainly not sent, and the send disappears. Without a ``result``, the key
-        is free again, unless it has an earlier unknown result. It may be called again, if the first call or `begin` was
-        interrupted: then the store is asked whether there is an open send.
+        is free again, unless it has an earlier unknown result. It may be called again after an interruption of the
+        first call or of `begin`: it then reads from the store whether a send is open.
         """
         store, account = self.store, self._single.account
         db = store.db
@@ -232,7 +232,7 @@ class Send:
         )
 
     def _take_key(self, key: Key, number: int, before: StoredResult | None) -> None:
-        """Take the key. Its row keeps the unknown result ``before`` this send. Called in a transaction."""
+        """Take the key. Its row keeps ``before``, the unknown result of an earlier send. Called in a transaction."""
         store, account = self.store, self._single.account
         owned = (account, plain(key.key), key.digest, number, store.owner, store.machine, store.now())
         store.db.change(

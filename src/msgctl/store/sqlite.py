@@ -25,7 +25,9 @@ APPLICATION = 0x6D736773  # "msgs", in the header of the file
 MIN_VERSION = (3, 35)
 """The first SQLite with RETURNING."""
 MIN_POLL, MAX_POLL = 0.001, 0.003
-"""Seconds between two attempts. SQLite's own waits grow, so that other processes overtake for seconds."""
+"""Seconds between two attempts. SQLite itself would wait longer each time, so that other processes get ahead of this
+one for seconds.
+"""
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""
 USER_VERSION = 60
@@ -129,8 +131,8 @@ class SQLite(Database):
     def _check_log(self) -> None:
         """Refuse the log of another database, for example of the store before a backup was restored.
 
-        SQLite would apply it. Each transaction counts in the user version of the first page, so the first one in the
-        log is the next after the database's, or is in the database already.
+        SQLite would apply it. Each transaction increases the user version in the first page. So the first version in
+        the log follows the version of the database, or is in the database already.
         """
         for _ in range(LOG_CHECKS):  # another process may write in between
             first, frames = _first_version(self._beside("-wal"))
@@ -278,7 +280,7 @@ class _LockFile:
     @classmethod
     @contextmanager
     def used(cls, path: Path) -> Iterator[_LockFile]:
-        """Open the file for a block, in one thread at a time; close it if this process then holds no byte of it."""
+        """Open the file for a block, in one thread at a time; close it if this process then owns no byte of it."""
         with cls._guard:
             lock_file = None
             with suppress(FileNotFoundError):

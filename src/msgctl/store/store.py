@@ -51,8 +51,8 @@ class ServerClock:
 class Store:
     """An open store: ``db`` is its connection, for one thread at a time.
 
-    ``clock`` returns seconds since 1970, by the clock that decides for all users of the store: that of a database on a
-    server, or else this machine's. ``machine`` is the name of this machine, which other machines show.
+    ``clock`` returns seconds since 1970, by the clock that decides for all users of the store: the clock of a database
+    on a server, or else of this machine. ``machine`` is the name of this machine; other machines show it.
     """
 
     def __init__(self, db: Database, clock: Callable[[], float] | None = None) -> None:

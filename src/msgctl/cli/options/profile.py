@@ -35,7 +35,7 @@ class Word(NamedTuple):
 
 
 def store_location(text: str) -> str:
-    """Return the path or URL of a store in an option. Raises UsageError, without the text: it may have a password."""
+    """Return the path or URL of a store in an option. Raises UsageError without the text: it may contain a password."""
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
     return values.short_text(text, "The store")

@@ -79,10 +79,10 @@ class Country(OptionGroup):
     """The option that sends without a check; empty for commands that do not send."""
 
     def known(self, context: Context) -> str | None:
-        """Return the country of national numbers: of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any.
+        """Return the country of national numbers from the option, MSGCTL_COUNTRY_CODE or the profile, if any.
 
-        Without a usable profile, there is none. Commands that send raise ConfigurationError for one that is faulty;
-        otherwise, the error would mention the number instead of the profile.
+        Without a usable profile, there is none. Commands that send raise ConfigurationError for a faulty profile;
+        otherwise, the error would mention the number instead.
         """
         if self.country_code is not None:
             return self.country_code

@@ -325,7 +325,7 @@ class Bulk:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
             if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
-                continue  # with a country, the reasons would be others; without --skip-invalid, the error has them
+                continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
             rows = getattr(plan, f"{outcome}_rows")
             for row in rows:
                 phone = f"{row['phone']}: " if row["phone"] else ""

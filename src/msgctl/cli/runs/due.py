@@ -23,7 +23,7 @@ from msgctl.store.store import Store
 from msgctl.text import clean
 
 MAX_LATE = 12 * 3600
-"""Maximum seconds after its time at which a job is sent: its message may not be true for longer."""
+"""Maximum seconds after its time at which a job is sent: after that, its message may be outdated."""
 
 
 def run(context: Context) -> RawResult | None:
@@ -109,7 +109,7 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     errors = job_result.failures
     try:
         _print(context, jobs.get(context.store, job.number))
-    except STORE_ERRORS as lost:  # if the job lost the store, its own error says more
+    except STORE_ERRORS as lost:  # if the job lost the store, its own error is more precise
         errors = errors or [lost]
     return [_of_job(with_word(error, own), job) for error in errors]
 

@@ -114,7 +114,7 @@ def _pause(context: Context, job: Job) -> None:
 
 
 def _note_resend(context: Context, before: Counter[str], after: Counter[str]) -> None:
-    """Report what a run of a resend did; ``before`` and ``after`` it are the recipients of this attempt by outcome."""
+    """Report the result of a resend; ``before`` and ``after`` are the recipients of this attempt, by outcome."""
     if left_out := before.total() - after.total():
         context.note(
             f"Left out {plural(left_out, 'recipient')} of the resend, because of an opt-out or --at-most. "
@@ -311,7 +311,7 @@ def poll_states(
 
 
 def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | None:
-    """Return the error about states that could not be read, or that are not the ones to wait for."""
+    """Return the error about states that could not be read, or that are not the wanted ones."""
     failure = poller.first_error
     what = ""
     if failure:

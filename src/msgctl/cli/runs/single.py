@@ -112,7 +112,7 @@ def perform(
         _store(context, request, send, end)
     except MsgctlError:
         raise
-    except BaseException as error:  # Ctrl-C at any instruction: what has left this machine decides
+    except BaseException as error:  # Ctrl-C at any instruction: a request may have left this machine
         end = end or _interrupted(context, request, sent_before)
         _store(context, request, send, end)
         if end.error is None or not isinstance(error, KeyboardInterrupt):
@@ -192,7 +192,7 @@ def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
 
 
 def _single(context: Context, request: Request, channel: str | None, *, may_repeat: bool) -> Single:
-    """Return what the store keeps of a request."""
+    """Return the content of a request that the store keeps."""
     from msgctl.store.sends import Single
 
     message = {name: request.values[name] for name in MESSAGE_PARAMETERS if request.values.get(name)}

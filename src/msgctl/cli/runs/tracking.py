@@ -64,10 +64,10 @@ def targets_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Target]:
 
 @dataclass
 class Tracked:
-    """A message and what its checks have found.
+    """A message and the results of its checks.
 
-    ``response`` is the latest one about the message, with the ``states`` of its recipients. ``error`` is the error of
-    the last check if it failed, and ``failure`` is the error of a message that did not reach the state.
+    ``response`` is the latest response about the message, with the ``states`` of its recipients. ``error`` is the error
+    of the last check if it failed, and ``failure`` is the error of a message that did not reach the state.
     """
 
     target: Target

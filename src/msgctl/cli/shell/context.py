@@ -79,7 +79,7 @@ class Context:
         self.sent = SentCounter()
         """The requests that may have sent or changed something; the contexts and clients of a run share it."""
         self.is_replayed = False
-        """Whether the result is that of an earlier run with the same key or name."""
+        """Whether the result comes from an earlier run with the same key or name."""
         self.completes_files = False
         """Whether the shell may complete the name of a file here."""
         self.warns_without_store = True
@@ -274,7 +274,7 @@ class Context:
 
     @property
     def zone(self) -> "tzinfo | None":
-        """The time zone of times for people: the profile's, or else None, which is this machine's."""
+        """The time zone of times for people: the zone of the profile, or None for this machine's zone."""
         from msgctl.values import zone_of
 
         try:
@@ -284,11 +284,11 @@ class Context:
 
     @property
     def zone_name(self) -> str:
-        """The name of `zone`; for this machine's, its current abbreviation."""
+        """The name of `zone`, or the current abbreviation of this machine's zone."""
         return str(self.zone) if self.zone else f"{self.now().astimezone():%Z}"
 
     def now(self) -> "datetime":
-        """Return the time in `zone`; without a time zone if that is None."""
+        """Return the time in `zone`; without a time zone, the local time of this machine."""
         from datetime import datetime
 
         return datetime.fromtimestamp(self.clock(), self.zone)

@@ -73,7 +73,7 @@ def read_line(context: Context, most: int, what: str) -> str:
 
 def read_key(context: Context, *, from_stdin: bool) -> str:
     """Return the key of an account, asked for without echo or read. Raises UsageError and Cancelled."""
-    if context.stdin.isatty():  # even with --key-stdin, since the terminal would show what is typed
+    if context.stdin.isatty():  # even with --key-stdin, since the terminal would show the key
         key = _ask_key()
     elif from_stdin:
         key = read_line(context, profiles.MAX_KEY * 4, "the key")

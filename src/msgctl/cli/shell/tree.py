@@ -226,7 +226,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
         sys.stdout.write(parts[0] + parts[1].removeprefix(parts[2]))
 
     def summary_of(self, ctx: Any, name: str) -> Any:
-        """Return a command that has only what the help of its group shows."""
+        """Return a command with only the parts that the help of its group shows."""
         from rich.markup import escape
 
         command: Any = self.get_command(ctx, name)
