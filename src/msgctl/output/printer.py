@@ -275,7 +275,8 @@ def _document(item: Item) -> Document:
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:
-    yield "["
-    for number, document in enumerate(documents):
-        yield ("," if number else "") + jsontext.dump(document)
-    yield "]"
+    before = "["  # printed with the first document, since a store may fail before it
+    for document in documents:
+        yield before + jsontext.dump(document)
+        before = ","
+    yield "]" if before == "," else "[]"
