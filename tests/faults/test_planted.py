@@ -10,7 +10,7 @@ import pytest
 
 from msgctl.cli.runs import bulk, due
 from msgctl.store import jobs
-from msgctl.store.batches import INTENT_LIFE, Sending
+from msgctl.store.batches import INTENT_LIFE, OwnedJob
 from msgctl.store.results import Intent
 from msgctl.store.store import boot_time
 from store import test_clock, test_sending
@@ -36,12 +36,12 @@ def test_a_story_detects_a_fault(title: str, home: Path, monkeypatch: pytest.Mon
         test_stories.test_story(path, story, "documented", home, monkeypatch)
 
 
-def _renewed_without_reading(_: Sending, intents: Sequence[Intent], __: str) -> list[Intent]:
+def _renewed_without_reading(_: OwnedJob, intents: Sequence[Intent], __: str) -> list[Intent]:
     return [intent._replace(expires=boot_time() + INTENT_LIFE) for intent in intents]
 
 
 def test_a_test_detects_that_nothing_is_read_again_after_a_slow_commit(tmp_path: Path) -> None:
-    with mock.patch.object(Sending, "renewed", _renewed_without_reading), pytest.raises(AssertionError):
+    with mock.patch.object(OwnedJob, "renewed", _renewed_without_reading), pytest.raises(AssertionError):
         test_sending.test_opt_outs_are_read_again_after_a_slow_commit(str(tmp_path / "store.sqlite3"), tmp_path)
 
 

@@ -16,7 +16,7 @@ from msgctl.jobs.limits import canary_left
 from msgctl.jobs.requests import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
-from msgctl.store.batches import Sending
+from msgctl.store.batches import OwnedJob
 from msgctl.store.database import Database
 from msgctl.store.jobs import Job
 from msgctl.store.people import opted_out
@@ -58,12 +58,12 @@ def test_histories_on_a_server_break_no_promise(server: Simulation) -> None:
         assert server.play(f"server-{number}") == ""
 
 
-def _no_fence(sending: Sending) -> None:
+def _no_fence(sending: OwnedJob) -> None:
     sending.job.epoch = sending._db.value("SELECT epoch FROM job WHERE number = ?", (sending.job.number,))
     _real_fence(sending)
 
 
-_real_fence = Sending._fence
+_real_fence = OwnedJob._fence
 
 
 def _retried(db: Database, job: int) -> None:
@@ -94,7 +94,7 @@ def _opted_out_of_anything(store: Store, phones: Collection[str], channel: str) 
 _real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
 
 FAULTS = {
-    "no fence": ("msgctl.store.batches.Sending._fence", _no_fence),
+    "no fence": ("msgctl.store.batches.OwnedJob._fence", _no_fence),
     "requests in flight are retried": ("msgctl.store.results.lose", _retried),
     "requests in flight are forgotten": ("msgctl.store.results.lose", lambda *_: None),
     "a lost response is not sent": ("msgctl.jobs.sending.make", _unknown_is_not_sent),

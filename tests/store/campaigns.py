@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, owners, recipients
-from msgctl.store.batches import Sending
+from msgctl.store.batches import OwnedJob
 from msgctl.store.jobs import Job
 from msgctl.store.queue import Limits
 from msgctl.store.recipients import NewContent, NewRecipient
@@ -50,7 +50,7 @@ def responses(intents: Sequence[Intent], others: Mapping[str, str] | None = None
     ]
 
 
-def intend(sending: Sending, size: int = 100, wanted: int = 1, limits: Limits = SMS) -> list[Intent]:
+def intend(sending: OwnedJob, size: int = 100, wanted: int = 1, limits: Limits = SMS) -> list[Intent]:
     """Store the next intents in one batch."""
     intents: list[Intent] = []
     with sending.batch(limits, wanted):
@@ -59,7 +59,7 @@ def intend(sending: Sending, size: int = 100, wanted: int = 1, limits: Limits = 
     return intents
 
 
-def record(sending: Sending, intents: Sequence[Intent], others: Mapping[str, str] | None = None) -> None:
+def record(sending: OwnedJob, intents: Sequence[Intent], others: Mapping[str, str] | None = None) -> None:
     with sending.batch(SMS):
         sending.record(responses(intents, others))
 

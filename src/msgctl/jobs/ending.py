@@ -6,9 +6,10 @@ The store keeps the `Ending`, so that the same command under the same name repor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Self
 
 from msgctl.config import profiles
 from msgctl.errors import (
@@ -29,27 +30,32 @@ FAILURES_IN_A_ROW = 5
 
 
 class Why(StrEnum):
-    """Why a run ended."""
+    """Why a run ended, with the class of its error, and whether a scheduled job stays scheduled."""
 
-    COMPLETE = "complete"
+    error: Callable[..., MsgctlError] | None
+    stays_scheduled: bool
+
+    COMPLETE = "complete", None, True  # a resend may be complete before the job has reached everyone
     CANARY = "canary"
-    CLOSED = "the window is closed"
-    INTERRUPTED = "interrupted"
-    TERMINATED = "terminated"
-    ASKED = "another process asked"
-    CREDIT_LIMIT = "credit limit"
-    REFUSED = "five refused requests in a row"
-    NOT_FOR_RECIPIENTS = "a refusal that is not about recipients"
-    UNKNOWN = "five unknown requests in a row"
-    NOT_REACHED = "the service was not reached"
-    RATE_LIMITED = "requests were turned away"
-    STORE_LOST = "the store was lost"
-    TOO_LATE = "too late"
-    CONFIGURATION = "configuration"
+    CLOSED = "the window is closed", None, True
+    INTERRUPTED = "interrupted", Interrupted
+    TERMINATED = "terminated", Interrupted, True
+    ASKED = "another process asked", ConditionError
+    CREDIT_LIMIT = "credit limit", ConditionError
+    REFUSED = "five refused requests in a row", RefusedError
+    NOT_FOR_RECIPIENTS = "a refusal that is not about recipients", RefusedError
+    UNKNOWN = "five unknown requests in a row", ConditionError
+    NOT_REACHED = "the service was not reached", NotReachedError, True
+    RATE_LIMITED = "requests were turned away", TurnedAwayError, True
+    STORE_LOST = "the store was lost", StoreNotReachedError, True
+    TOO_LATE = "too late", ConditionError
+    CONFIGURATION = "configuration", ConfigurationError, True
 
-
-RUN_DUE_CONTINUES = (Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STORE_LOST, Why.CONFIGURATION, Why.CLOSED)
-"""The endings after which a scheduled job stays scheduled."""
+    def __new__(cls, text: str, error: Callable[..., MsgctlError] | None = None, stays_scheduled: bool = False) -> Self:
+        why = str.__new__(cls, text)
+        why._value_ = text
+        why.error, why.stays_scheduled = error, stays_scheduled
+        return why
 
 
 @dataclass(frozen=True)
@@ -95,20 +101,18 @@ def state_after(job: Job, ending: Ending) -> str:
         return "done"
     if ending.why is Why.ASKED and job.stopping:
         return job.stopping
-    # A resend may be complete before the job has reached everyone.
-    is_scheduled = job.state == "scheduled" and ending.why in (*RUN_DUE_CONTINUES, Why.COMPLETE)
+    is_scheduled = job.state == "scheduled" and ending.why.stays_scheduled
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 
 
 def counts(job: Job) -> str:
     """Return the outcomes of a job in words: ``120 accepted, 3 refused``."""
-    numbers = {
-        "accepted": job.accepted,
-        "refused": job.refused,
-        "unknown": job.unknown + job.sending,
-        "pending": job.pending,
-    }
-    return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "accepted")
+    return ", ".join((f"{job.accepted:,} accepted", *_not_accepted(job)))
+
+
+def _not_accepted(job: Job) -> list[str]:
+    numbers = {"refused": job.refused, "unknown": job.unknown + job.sending, "pending": job.pending}
+    return [f"{number:,} {name}" for name, number in numbers.items() if number]
 
 
 def error_of(
@@ -119,42 +123,29 @@ def error_of(
     ``has_refused_request`` means that a request to several people was refused as a whole. ``is_refused_again`` means
     that all refused recipients had been refused before the resend, too.
     """
-    summary = _summary(job)
+    summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
         return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
     hint = _hint(job, ending, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
-    if ending is None or ending.why in (Why.COMPLETE, Why.CANARY, Why.CLOSED):
+    if ending is None or ending.why.error is None:
         is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
         if job.unknown or job.sending or (job.refused and is_over):
             return ConditionError(summary, hint, reason="not_accepted")
         return None
-    if ending.why in (Why.INTERRUPTED, Why.TERMINATED):
+    if ending.why.error is Interrupted:
         return Interrupted("Interrupted", hint, consequence=summary)
     what = f"{ending.what.rstrip('.')}. {summary}"
     if ending.why in (Why.REFUSED, Why.UNKNOWN):
         what = f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
     elif ending.why is Why.ASKED:
         what = f"Another process paused the job. {summary}"
-    reason = _REASONS.get(ending.why, ending.reason)
-    error = _ERRORS[ending.why](what, hint, consequence="", reason=reason)
+    reason = ending.reason
+    if ending.why in (Why.ASKED, Why.UNKNOWN):
+        reason = "paused"
+    error = ending.why.error(what, hint, consequence="", reason=reason)
     error.word = ("accepted", ending.words)
     error.details = stored_details(ending.http_status, ending.body.encode())
     return error
-
-
-_ERRORS: Mapping[Why, Callable[..., MsgctlError]] = {
-    Why.ASKED: ConditionError,
-    Why.CREDIT_LIMIT: ConditionError,
-    Why.REFUSED: RefusedError,
-    Why.NOT_FOR_RECIPIENTS: RefusedError,
-    Why.UNKNOWN: ConditionError,
-    Why.NOT_REACHED: NotReachedError,
-    Why.RATE_LIMITED: TurnedAwayError,
-    Why.STORE_LOST: StoreNotReachedError,
-    Why.TOO_LATE: ConditionError,
-    Why.CONFIGURATION: ConfigurationError,
-}
-_REASONS = {Why.ASKED: "paused", Why.UNKNOWN: "paused"}
 
 
 def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool) -> str:
@@ -174,14 +165,6 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
     if job.unknown:
         hints.append(f"List recipients with unknown outcome: msgctl job report {job.typed} --only unknown")
     return "\n".join(filter(None, hints))
-
-
-def _summary(job: Job) -> str:
-    words = counts(job)
-    accepted, _, others = words.partition(", ")
-    noun = plural(job.sendable, "recipient")
-    first = f"{accepted.split()[0]} of {noun} accepted"
-    return f"{first}, {others}" if others else first
 
 
 def resume_hint(job: Job) -> str:

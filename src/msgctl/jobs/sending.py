@@ -11,8 +11,8 @@ One thread, the writer, owns the store. The others, the senders, make the reques
    the senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
    opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
-   wrong message. After a slow commit, the writer reads both again (`Sending.renewed`). A sender hands an intent back if
-   it has expired, if the window is closed, or if the job waits or stops.
+   wrong message. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent back
+   if it has expired, if the window is closed, or if the job waits or stops.
 4. **Record**: an outcome is stored with the next batch. It is unknown unless the response makes it certain. If the
    store is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over,
    each is stored only where its row still has the same request.
@@ -47,7 +47,7 @@ from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, can
 from msgctl.jobs.requests import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
-from msgctl.store.batches import INTENT_LIFE, LostJobError, Sending
+from msgctl.store.batches import INTENT_LIFE, LostJobError, OwnedJob
 from msgctl.store.jobs import Job
 from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time
@@ -61,8 +61,8 @@ KEEP_ALIVE = 10.0
 SLOW = 0.1
 """Seconds of a commit that is slow: the writer waits a little for more senders, and stores more intents in the next."""
 QUICK = 0.1
-"""Minimum seconds that a request is expected to take: a sender gets up to four further intents of a slow commit. A kill
-makes them unknown, even if they were not sent.
+"""Seconds that a request is expected to take if it takes less. So a slow commit stores at most four more intents for
+each sender: after a kill, all of them are unknown, even if they were not sent.
 """
 MAX_LATE = 4
 """Batches in a row whose intents expired before any was sent: the store is too slow."""
@@ -85,14 +85,14 @@ class Sender:
     def __init__(
         self,
         store: Store,
-        sending: Sending,
+        owned: OwnedJob,
         settings: Settings,
         connect: Callable[[], Client],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``connect`` creates the client of a thread."""
         self._store = store
-        self._sending = sending
+        self._owned = owned
         self._settings = settings
         self._connect = connect
         self._monotonic = monotonic
@@ -102,7 +102,7 @@ class Sender:
         self._size = 1
         if self._operation.field("phone").several:
             self._size = self._limiter.batch_size(settings.batch_size)
-        job = sending.job
+        job = owned.job
         if job.is_resending and results.was_refused(store, job):
             self._size = 1  # the service may have refused a whole request for one of its numbers
         self._backoff = Backoff()
@@ -135,7 +135,7 @@ class Sender:
     @property
     def job(self) -> Job:
         """The row of the job after the last commit."""
-        return self._sending.job
+        return self._owned.job
 
     @property
     def is_in_flight(self) -> bool:
@@ -176,13 +176,13 @@ class Sender:
         """
         ending = self._ending or Ending(Why.COMPLETE)
         if self._is_lost:
-            self._sending.reconnect(self._unsent, self._unwritten)
+            self._owned.reconnect(self._unsent, self._unwritten)
         state = state_after(self.job, ending)
         due = self.job.due if state == "scheduled" else None
         if ending.why is Why.CLOSED:
             now = self._store.clock()
             due = int((self._hours.closed_until(now) or now) * 1000)
-        return self._sending.finish(state, due=due, ending=ending.dump()), ending
+        return self._owned.finish(state, due=due, ending=ending.dump()), ending
 
     # --- threads that make requests
 
@@ -292,11 +292,11 @@ class Sender:
         intents: list[Intent] = []
         began = self._monotonic()
         try:
-            with self._sending.batch(limits_of(self._settings, self._store.clock()), wanted):
-                self._sending.record(_sent(outcomes))
-                self._sending.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
+            with self._owned.batch(limits_of(self._settings, self._store.clock()), wanted):
+                self._owned.record(_sent(outcomes))
+                self._owned.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
                 self._intend(intents, wanted)
-            ready = self._sending.renewed(intents, self._operation.channel)
+            ready = self._owned.renewed(intents, self._operation.channel)
         except (*STORE_ERRORS, LostJobError):
             self._unsent += intents  # perhaps they were stored, although the connection was lost
             raise
@@ -374,7 +374,7 @@ class Sender:
                 self._stop_if_idle(intents, Why.CLOSED)
                 return
             size = self._allowed(intents)
-            intent = self._sending.intend(size) if size else None
+            intent = self._owned.intend(size) if size else None
             if intent is None:
                 return
             if self._budget:
@@ -388,7 +388,7 @@ class Sender:
         if self._canary is not None:
             in_flight = sum(len(intent.lines) for intent in (*self._in_flight.values(), *intents))
             size = min(size, self._canary - self._sent_to - in_flight)
-        upcoming = self._sending.upcoming(max(size, 1))
+        upcoming = self._owned.upcoming(max(size, 1))
         if upcoming is None:
             self._is_done = not intents
             self._timeout = KEEP_ALIVE

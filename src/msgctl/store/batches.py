@@ -30,7 +30,7 @@ class LostJobError(ConditionError):
     """Another process has taken the job over: this one must not send anything more for it."""
 
 
-class Sending:
+class OwnedJob:
     """A job that this process owns: its next recipients, intents and outcomes.
 
     ``job`` is the row of the job after the last batch; another process may have asked it to stop (``job.stopping``).

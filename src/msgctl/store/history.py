@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from msgctl.store import sends
 from msgctl.store.database import any_of
@@ -62,6 +62,16 @@ def content_as_text(fixed: Mapping[str, Any], parameters: str) -> str:
     return str(values.get("sms") or values.get("message") or "")
 
 
+class Filters(TypedDict, total=False):
+    """Which entries to list. Times are milliseconds since 1970, and ``until`` is excluded; ``job`` is a number."""
+
+    since: int | None
+    until: int | None
+    phone: str | None
+    job: int | None
+    profile: str | None
+
+
 class Sum(NamedTuple):
     """The accepted messages of a group, and all credits charged for it (millionths)."""
 
@@ -76,67 +86,45 @@ _FIELDS = """result.time, profile, command, job.id, result.phone,
 _ENTRIES = """FROM result JOIN job ON job.number = result.job
     JOIN content ON content.job = result.job AND content.number = result.content
     WHERE removed IS NULL AND result.request > 0"""
+_CONDITIONS = {
+    "since": "result.time >= ?",
+    "until": "result.time < ?",
+    "phone": "result.phone = ?",
+    "job": "result.job = ?",
+    "profile": "profile = ?",
+}
 _KEY = ("result.time", "result.job", "result.line", "result.attempt")
 
 
-def entries(
-    store: Store,
-    limit: int,
-    *,
-    since: int | None = None,
-    until: int | None = None,
-    phone: str | None = None,
-    job: int | None = None,
-    profile: str | None = None,
-) -> list[Entry]:
-    """Return the newest ``limit`` entries that match, newest last; ``until`` is excluded."""
-    conditions, values = _conditions(since, until, phone, job, profile)
+def entries(store: Store, limit: int, **filters: Unpack[Filters]) -> list[Entry]:
+    """Return the newest ``limit`` entries that match, newest last."""
+    conditions, values = _conditions(filters)
     order = ", ".join(f"{column} DESC" for column in _KEY)
     query = f"SELECT {_FIELDS} {_ENTRIES} {conditions} ORDER BY {order} LIMIT ?"
     return [Entry(*row) for row in reversed(store.db.rows(query, (*values, limit)))]
 
 
-def all_entries(
-    store: Store,
-    *,
-    since: int | None = None,
-    until: int | None = None,
-    phone: str | None = None,
-    job: int | None = None,
-    profile: str | None = None,
-) -> Iterator[Entry]:
+def all_entries(store: Store, **filters: Unpack[Filters]) -> Iterator[Entry]:
     """Yield all entries that match, newest last, 1,000 at a time, without an open cursor."""
-    own = ""
+    own, job = "", filters.pop("job", None)
     if job is not None:
         # The index of times is read only where the job has results. Plus signs keep both databases from choosing an
         # index that would read all rows of the job, or of the store, for each page.
         first, last = store.db.rows("SELECT min(+time), max(+time) + 1 FROM result WHERE job = ?", (job,))[0]
-        since, until = max(since or 0, first or 0), min(until or 2**62, last or 0)
+        filters["since"] = max(filters.get("since") or 0, first or 0)
+        filters["until"] = min(filters.get("until") or 2**62, last or 0)
         own = f"AND +result.job = {job:d}"
-    conditions, values = _conditions(since, until, phone, None, profile)
+    conditions, values = _conditions(filters)
     key = ", ".join(_KEY)
     query = f"SELECT {key}, {_FIELDS} {_ENTRIES} {own} {conditions} AND ({key}) > (?, ?, ?, ?) ORDER BY {key} LIMIT ?"
     for page in pages(store, query, values, (0, 0, 0, 0)):
         yield from (Entry(*row[len(_KEY) :]) for row in page)
 
 
-def _conditions(
-    since: int | None, until: int | None, phone: str | None, job: int | None, profile: str | None
-) -> tuple[str, list[int | str]]:
+def _conditions(filters: Filters) -> tuple[str, list[object]]:
     """Return the conditions of a query for entries, and their values."""
-    conditions = ""
-    values: list[int | str] = []
-    for condition, value in (
-        ("result.time >= ?", since),
-        ("result.time < ?", until),
-        ("result.phone = ?", phone),
-        ("result.job = ?", job),
-        ("profile = ?", profile),
-    ):
-        if value is not None:
-            conditions += f" AND {condition}"
-            values.append(value)
-    return conditions, values
+    given = {name: value for name, value in filters.items() if value is not None}
+    return "".join(f" AND {_CONDITIONS[name]}" for name in given), [*given.values()]
 
 
 def last(store: Store, account: str) -> list[Entry]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store import jobs, results
-from msgctl.store.batches import Sending
+from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
 from msgctl.store.jobs import Job
 from msgctl.store.results import NEWEST
@@ -49,7 +49,7 @@ def _removed(job: Job) -> ConditionError:
     )
 
 
-def take(store: Store, number: int, *, state: str = "active") -> Sending:
+def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
     """Become the owner of a job, or of a job whose owner died, and return its rows to send.
 
     ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
@@ -75,7 +75,7 @@ def take(store: Store, number: int, *, state: str = "active") -> Sending:
         )
         results.lose(db, number)
         taken = jobs.get(store, number)  # after the transaction, another process may have increased the epoch
-    return Sending(store, taken)
+    return OwnedJob(store, taken)
 
 
 def running_elsewhere(job: Job) -> ConditionError:

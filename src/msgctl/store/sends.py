@@ -86,8 +86,8 @@ class Earlier(NamedTuple):
     is_running: bool = False
     machine: str | None = None
 
-    def repeated(self, key: Key) -> StoredResult | None:
-        """Return the result, unless the message is to be sent again."""
+    def replay(self, key: Key) -> StoredResult | None:
+        """Return the result to print instead of a send; None if the message is sent."""
         result = self.result
         if result is None or not key.resend_unknown or result.exit_code != 5 or key.is_certain(result):
             return result
@@ -134,7 +134,7 @@ class Send:
         if self.key is None:
             return None
         with store.db.transaction(account):  # the owner cannot store its result and end before its lock is checked
-            return _earlier(store, account, self.key).repeated(self.key)
+            return _earlier(store, account, self.key).replay(self.key)
 
     def begin(self) -> StoredResult | None:
         """Store the intent and take the key; or return the result of an earlier send under the key.
@@ -156,7 +156,7 @@ class Send:
             began = boot_time()
             with store.db.transaction(single.account):
                 earlier = _earlier(store, single.account, key)
-                result = earlier.repeated(key)
+                result = earlier.replay(key)
                 if result is not None:
                     return result
                 if not earlier.is_running:

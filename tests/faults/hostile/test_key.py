@@ -121,7 +121,7 @@ PLACES = {
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.store.batches.Sending.record": BULK,
+    "msgctl.store.batches.OwnedJob.record": BULK,
 }
 """A place where a bug is simulated, and a command that runs it."""
 

@@ -55,16 +55,16 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     context.job = job.id
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
-    sending = owners.take(context.store, job.number, state=state)
-    is_resend, earlier_requests = bool(sending.job.is_resending), sending.job.requests
+    owned = owners.take(context.store, job.number, state=state)
+    is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
     if is_resend:
-        before = results.of_attempt(context.store, sending.job)
-    settings = Settings.load(sending.job.settings)  # now, because another process may have changed or removed the job
-    sender = Sender(context.store, sending, settings, connect, context.monotonic)
+        before = results.of_attempt(context.store, owned.job)
+    settings = Settings.load(owned.job.settings)  # now, because another process may have changed or removed the job
+    sender = Sender(context.store, owned, settings, connect, context.monotonic)
     is_stored = True
     try:
-        _run(context, sender, ending.resume_hint(sending.job))
+        _run(context, sender, ending.resume_hint(owned.job))
         job, how = sender.finish()
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
