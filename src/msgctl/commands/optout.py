@@ -35,7 +35,7 @@ app = group(
 )
 
 COLUMNS = ("phone", "channel", "added")
-CORRECT = "Correct them. To add only the others, add --skip-invalid."
+CORRECT = "Fix the file, or add only the valid numbers with --skip-invalid."
 IMPORTED = ("line", "phone", "outcome", "reason")
 """The columns of the rows of a file, in a dry run."""
 

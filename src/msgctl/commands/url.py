@@ -209,7 +209,7 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
 
     lines_of: dict[str, int] = {}
     faults = Faults(name_of(file.file))
-    hint, is_cut = "Correct them.", False
+    hint, is_cut = "Fix the file.", False
     with file.opened(context) as source:
         if find_column(new_column, source.columns) is not None:
             raise FileError(f"{name_of(file.file)} already has a column {new_column}", "Rename or remove it.")
@@ -237,7 +237,7 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
     if faults.blank:
         context.note(f"Left out {plural(faults.blank, 'blank row')}.")
     if is_cut:
-        context.note("Left out what is in columns without a heading.")
+        context.note("Left out the cells of columns without a heading.")
     context.check_fields(table.columns)
     return table
 

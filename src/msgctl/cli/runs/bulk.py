@@ -233,7 +233,7 @@ class Bulk:
             if asked is not None and find_column(asked, people.columns) is not None:
                 listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
-                "Correct them: without a number there, a person would get the message.",
+                "Fix the file: a person without a number there would get the message.",
                 f"To list all of them: {listing}",
             )
         context.note(f"Excluded by {name_of(file)}: {people.source}")
