@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from msgctl import __version__, files, segments
 from msgctl.errors import UsageError
@@ -23,11 +24,19 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.faults import active_faults, replace_all
 from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
+    JSON_TYPE,
     OWN_PATH,
+    PAGE,
+    UNKNOWN_ERROR,
     VISITS,
+    Refusal,
+    SandboxRequest,
     SandboxResponse,
     json_response,
+    parameters_of,
     quoted,
+    sent_parameters,
+    wrong_method,
 )
 from msgctl.sandbox.responses import NAMES
 from msgctl.text import timestamp
@@ -363,3 +372,60 @@ def _moment(text: str) -> float:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UsageError(f"Unknown change of the clock {quoted(text)}", CLOCK_SYNTAX) from None
+
+
+# --- responding
+
+
+def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+    """Respond to a request for the page, a short URL or an endpoint; an error is 400, 404 or 405."""
+    try:
+        if request.path == PAGE:
+            if request.method not in ("GET", "HEAD"):
+                raise wrong_method(PAGE, "GET", "HEAD")
+            return page.response()
+        if request.path.startswith(VISITS):
+            return _visit(emulator, request)
+        return _carry_out(emulator, request)
+    except UsageError as error:
+        why = error.message + (f". {error.hint}" if error.hint else "")
+        return Refusal("INVALID_PARAMETER", why, status=BAD_REQUEST).response()
+    except Refusal as refusal:
+        if refusal.status == UNKNOWN_ERROR:
+            refusal.status = BAD_REQUEST
+        return refusal.response()
+
+
+def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+    path = request.path.rstrip("/")
+    endpoints = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
+    if not endpoints:
+        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(request.path)}", status=404)
+    if request.method not in endpoints:
+        raise wrong_method(path, *endpoints)
+    endpoint = endpoints[request.method]
+    if request.method == "POST" and not request.body:
+        request = request._replace(headers={"content-type": JSON_TYPE}, body=b"{}")
+    known = [field.name for field in endpoint.fields]
+    place = Place.QUERY if request.method == "GET" else Place.JSON
+    for name in sent_parameters(place, request):
+        if name not in known:
+            raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
+    result = endpoint.handle(emulator, **parameters_of(endpoint.fields, request))
+    return result if isinstance(result, SandboxResponse) else json_response(result)
+
+
+def _visit(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+    """Redirect to the long URL and count the visit; a HEAD request does not count."""
+    if request.method not in ("GET", "HEAD"):
+        raise wrong_method("a short URL", "GET", "HEAD")
+    alias = request.path.removeprefix(VISITS)
+    with emulator.writing() as db:
+        # An alias is ASCII; other text may be impossible to store.
+        row = alias.isascii() and db.execute("SELECT * FROM urls WHERE alias = ?", (alias,)).fetchone()
+        if not row:
+            raise Refusal("NOT_FOUND", f"no short URL ends in {quoted(alias)}", status=404)
+        if request.method == "GET":
+            clicks.add(db, row, emulator.now(db)[0], [{}])
+    location = quote(row["url_long"], safe=_KEPT_IN_LOCATION)
+    return SandboxResponse(302, b"", {"location": location, "cache-control": "no-store"})
