@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -159,6 +159,16 @@ def check_names(fields: Sequence[str], columns: Iterable[str]) -> None:
             if near := difflib.get_close_matches(field, known, n=1):
                 hint = f"Did you mean {near[0]}?"
             raise UsageError(f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}', hint)
+
+
+def lines(
+    as_line: Callable[..., str], columns: Sequence[str], rows: Iterable[Row], *, header: bool, is_terminal: bool = False
+) -> Iterator[str]:
+    """Yield the lines of a table; ``as_line`` is `csv_line` or `tsv_line`."""
+    if header:
+        yield as_line(columns, is_terminal=is_terminal)
+    for row in rows:
+        yield as_line((text_of(row.get(name)) for name in columns), is_terminal=is_terminal)
 
 
 def csv_line(row: Iterable[str], *, is_terminal: bool) -> str:

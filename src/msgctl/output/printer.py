@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
@@ -13,7 +12,6 @@ from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Shape
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output import fields
-from msgctl.output.fields import text_of
 from msgctl.output.result import (
     Document,
     Format,
@@ -187,11 +185,8 @@ class Printer:
             self._write(fields.jsonl_line(columns, document) for document in documents)
             return
         as_line = fields.tsv_line if self._format is Format.TSV else fields.csv_line
-        line = partial(as_line, is_terminal=self._screen.stream.isatty())
-        lines: Iterator[str] = (line(text_of(document.get(name)) for name in columns) for document in documents)
-        if self._header:
-            lines = chain([line(columns)], lines)
-        self._write(lines)
+        is_terminal = self._screen.stream.isatty()
+        self._write(fields.lines(as_line, columns, documents, header=self._header, is_terminal=is_terminal))
 
     # --- texts
 

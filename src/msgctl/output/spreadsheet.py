@@ -68,7 +68,11 @@ def save(
     with files.explained("write", path, "nothing was changed"), _replacing(path) as file:
         if is_workbook(path):
             return _workbook(file, columns, rows, header, zone)
-        return _csv(file, columns, rows, header)
+        number = 0
+        for line in fields.lines(fields.csv_line, columns, rows, header=header):
+            file.write(line.encode())
+            number += 1
+        return number - header
 
 
 @contextmanager
@@ -93,18 +97,6 @@ def _mode(path: Path) -> int:
         return stat.S_IMODE(path.lstat().st_mode) & 0o777
     os.umask(mask := os.umask(0o077))  # the umask can only be read by setting it
     return 0o666 & ~mask
-
-
-def _csv(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool) -> int:
-    """Write the lines of ``-o csv``."""
-    if header:
-        file.write(fields.csv_line(columns, is_terminal=False).encode())
-    number = 0
-    for row in rows:
-        cells = (text_of(row.get(name)) for name in columns)
-        file.write(fields.csv_line(cells, is_terminal=False).encode())
-        number += 1
-    return number
 
 
 def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool, zone: tzinfo | None) -> int:
