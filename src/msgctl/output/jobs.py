@@ -93,14 +93,12 @@ def parts(job: Summary, viewer: Viewer) -> Iterator[RenderableType]:
 def result_parts(job: Summary, width: int, least: int = 2) -> Iterator[RenderableType]:
     """Return the bar of a job with its counts. A single count is omitted, because the verdict shows it."""
     yield bar(job, min(width, WIDEST_BAR))
-    outcomes = [name for name in OUTCOMES if getattr(job, name)]
-    if len(outcomes) >= least:
-        yield Flow([_share(job, name) for name in outcomes], "   ")
-
-
-def _share(job: Summary, outcome: str) -> Text:
-    number = getattr(job, outcome)
-    return Text.assemble(state(outcome, number), (f" {number * 100 / job.sendable:.0f}%", "dim"))
+    shares = []
+    for name in OUTCOMES:
+        if number := getattr(job, name):
+            shares.append(Text.assemble(state(name, number), (f" {number * 100 / job.sendable:.0f}%", "dim")))
+    if len(shares) >= least:
+        yield Flow(shares, "   ")
 
 
 def verdict(job: Summary, now: datetime) -> tuple[str, ...]:

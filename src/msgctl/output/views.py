@@ -211,7 +211,6 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
 
 
 def _hints(result: ServiceResult) -> list[str]:
-    """Return hints for the next steps."""
     operation = result.responses[0].operation
     if result.failures or result.is_tracked:
         return []

@@ -104,12 +104,7 @@ class Reason(NamedTuple):
 
 
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
-    """A refused request: the fields ``error`` and ``msg`` of the error record, and the HTTP status.
-
-    The texts clearly describe a failure, so that msgctl reports a refusal.
-
-    ``parameter`` is the name of the parameter that breaks a rule, if there is one.
-    """
+    """A refused request: its reason, and the HTTP status. The texts clearly describe a failure for msgctl."""
 
     def __init__(
         self,
@@ -121,19 +116,17 @@ class Refusal(Exception):  # noqa: N818 - a response of the service, not a failu
         parameter: str | None = None,
     ) -> None:
         super().__init__(msg)
-        self.error = error
-        self.msg = msg
+        self.reason = Reason(error, msg, parameter)
         self.status = status
         self.headers = headers or {}
-        self.parameter = parameter
 
     def response(self) -> SandboxResponse:
         """Return the error record as a response.
 
         The response does not refer to this exception: the traceback would keep the whole request in memory.
         """
-        record = json_response({"error": self.error, "msg": self.msg}, self.status, self.headers)
-        return record._replace(refusal=Reason(self.error, self.msg, self.parameter))
+        record = json_response({"error": self.reason.error, "msg": self.reason.msg}, self.status, self.headers)
+        return record._replace(refusal=self.reason)
 
 
 def missing(name: str, where: str) -> Refusal:

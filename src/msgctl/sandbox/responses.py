@@ -77,10 +77,10 @@ def observed_refusal(operation: Operation | None, refusal: Refusal) -> SandboxRe
     if refusal.status != UNKNOWN_ERROR:  # the request is not for an operation
         return documented
     is_states = operation is not None and operation.record.shape is Shape.STATES
-    if is_states and refusal.error == "NOT_FOUND":
+    if is_states and refusal.reason.error == "NOT_FOUND":
         response = json_response([])
     else:
-        number, message = _ERRORS[refusal.error]
+        number, message = _ERRORS[refusal.reason.error]
         response = json_response({"error": number, "msg": message}, 400)
     return response._replace(refusal=documented.refusal)
 
