@@ -17,7 +17,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import ConditionError
 from msgctl.output.result import Layout, OwnResult, TextResult
-from msgctl.sandbox.protocol import FAULT_KINDS, FAULT_SYNTAX
+from msgctl.sandbox.protocol import FAULT_KINDS
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -169,7 +169,7 @@ def fault(
         list[str] | None,
         typer.Argument(
             metavar="[SPEC...]",
-            help=f"New faults, replacing the current ones; clear removes all. {FAULT_SYNTAX}",
+            help=f"New faults, replacing the current ones; clear removes all. {serve.FAULT_HELP}",
             autocompletion=lambda: [*FAULT_KINDS, "clear"],
         ),
     ] = None,

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 RESPONSES_HELP = "documented, as in the API, or observed, as a service in use sends them."
 
+FAULT_HELP = f"{FAULT_SYNTAX} Without a PATH, such as /send-sms, the next N requests include requests that only read."
 SERVE_EXAMPLES = (
     "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
     "msgctl sandbox serve --port 0 --json",
@@ -139,7 +140,7 @@ class Serving(OptionGroup):
         typer.Option(
             "--fault",
             metavar="SPEC",
-            help=f"Make requests fail (repeatable): {FAULT_SYNTAX}",
+            help=f"Make requests fail (repeatable): {FAULT_HELP}",
             parser=_fault,
             autocompletion=lambda: [*FAULT_KINDS],
             rich_help_panel=BEHAVIOUR,

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.operations import OPERATIONS
+from msgctl.operations import OPERATIONS, Field, Kind
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import (
     BASE_PATH,
@@ -16,17 +16,17 @@ from msgctl.sandbox.protocol import (
     Refusal,
     SandboxRequest,
     SandboxResponse,
+    checked,
+    invalid,
     json_response,
     quoted,
 )
 
-MAX_DELAY = 3600.0
-MAX_NEXT = 999_999
-_PATHS = frozenset(operation.path for operation in OPERATIONS)
+_DELAY = Field("the delay", "", "", kind=Kind.NUMBER, least=0, most=3600)
+_NEXT = Field("next", "", "", kind=Kind.INTEGER, least=1, most=999_999)
+_PROBABILITY = Field("the probability", "", "", kind=Kind.NUMBER, least=0, most=1)
+_PATHS = [operation.path for operation in OPERATIONS]
 _REQUESTS = frozenset((operation.method, BASE_PATH + operation.path) for operation in OPERATIONS)
-_PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
-_SECONDS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
-_COUNT = re.compile(r"next=0*([1-9][0-9]{0,5})")
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>520: unknown error</title></head>"
     b"<body><h1>Error 520</h1><p>The web server returned an unknown error.</p></body></html>\n"
@@ -65,27 +65,33 @@ class Fault(NamedTuple):
 
 def parse(spec: str) -> Fault:
     """Return the fault of a SPEC (see `FAULT_SYNTAX`). Raises UsageError."""
+    try:
+        return _parsed(*spec.split(":", 2))
+    except Refusal as refusal:
+        what = f"Cannot read the fault {quoted(spec)}: {refusal.reason.msg}"
+        raise UsageError(what, f"Use {FAULT_SYNTAX}") from None
 
-    def malformed(why: str) -> UsageError:
-        return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", f"Use {FAULT_SYNTAX}")
 
-    head, *rest = spec.split(":", 2)
-    name, equals, seconds = head.partition("=")
-    if name + equals not in FAULT_KINDS:
-        raise malformed(f"unknown kind of fault {quoted(head)}")
-    if equals and not (_SECONDS.fullmatch(seconds) and float(seconds) <= MAX_DELAY):
-        raise malformed(f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")
-    how_often = rest.pop(0) if rest and not rest[0].startswith("/") else "1"
-    count = _COUNT.fullmatch(how_often)
-    if how_often.startswith("next=") and not count:
-        raise malformed(f"next must be a whole number from 1 to {MAX_NEXT:,}, not {quoted(how_often[5:])}")
-    if not count and not _PROBABILITY.fullmatch(how_often):
-        raise malformed(f"the probability must be between 0 and 1, not {quoted(how_often)}")
-    path = ":".join(rest).removeprefix(BASE_PATH) if rest else None
-    if path is not None and path not in _PATHS:
-        raise malformed(f"unknown path {quoted(path)}")
-    probability = 1.0 if count else float(how_often)
-    return Fault(name, probability, path, float(seconds or 0), int(count[1]) if count else None)
+def _parsed(head: str, *parts: str) -> Fault:
+    rest = [*parts]
+    kind, equals, delay = head.partition("=")
+    if kind + equals not in FAULT_KINDS:
+        raise invalid(f"the kind {quoted(head)}", "is unknown")
+    fault = Fault(kind)
+    if equals:
+        fault = fault._replace(seconds=checked(_DELAY, delay))
+    if rest and not rest[0].startswith("/"):
+        how_often = rest.pop(0)
+        if how_often.startswith("next="):
+            fault = fault._replace(next=checked(_NEXT, how_often.removeprefix("next=")))
+        else:
+            fault = fault._replace(probability=checked(_PROBABILITY, how_often))
+    if rest:
+        path = ":".join(rest).removeprefix(BASE_PATH)
+        if path not in _PATHS:
+            raise invalid("the path", f"must be one of {', '.join(_PATHS)}, not {quoted(path)}")
+        fault = fault._replace(path=path)
+    return fault
 
 
 def replace_all(emulator: Emulator, *specs: str) -> None:

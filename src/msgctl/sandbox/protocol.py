@@ -30,7 +30,7 @@ FAULT_KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reje
 """The kinds of fault, with which a SPEC begins."""
 FAULT_SYNTAX = (
     "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
-    "reject, truncate, garbage. Without a PATH, such as /send-sms, the next N requests include requests that only read."
+    "reject, truncate, garbage."
 )
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""
@@ -243,7 +243,7 @@ def parameters_of(
         if len(sent) > 1:
             raise invalid(field.name, "must not be sent more than once")
         if sent and sent[0] not in ("", None):
-            values[field.name] = _checked(field, sent[0])
+            values[field.name] = checked(field, sent[0])
         elif field.required:
             raise missing(field.name, WHERE[field.place])
         if field.name == "key" and (values["client"], values["key"]) != account:
@@ -285,12 +285,13 @@ def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     return fields
 
 
-def _checked(field: Field, value: Any) -> Any:
+def checked(field: Field, value: Any) -> Any:
+    """Return the value of a parameter, converted to its type. Raises Refusal if it breaks a rule."""
     name, kind = field.name, field.kind
     if kind is Kind.ARRAY:
         if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
             raise invalid(name, "must be an array with only strings")
-        return [_checked(field._replace(kind=Kind.STRING), element) for element in value]
+        return [checked(field._replace(kind=Kind.STRING), element) for element in value]
     if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
         value = str(value).lower()  # as in JSON
     # JSON can contain half of a surrogate pair.
