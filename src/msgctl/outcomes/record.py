@@ -42,8 +42,8 @@ ERROR_TEXTS = ("error", "msg", "message", "detail", "errors")
 def convert(operation: Operation, document: Any, phones: Sequence[str] = (), requested: str | None = None) -> Object:
     """Return the record in a document, in the documented form. Raises ShapeError if a read gets no record.
 
-    ``data`` of a dispatch is a list of entries, and of messages-state a list of messages; ``requested`` is their id.
-    ``metrics`` is a list of objects with one category each.
+    ``data`` of a dispatch is a list of entries (the record itself if it has none), and of messages-state a list of
+    messages; ``requested`` is their id. ``metrics`` is a list of objects with one category each.
     """
     record, limit = operation.record, _Limit()
     if record.shape is Shape.STATES:
@@ -58,12 +58,11 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
     own, other = "status", "state"
     if any(field.name == "state" for field in record.entries):
         own, other = other, own
-    entries = [_one_column(entry, own, other) for entry in entries_of(data, phones)]
-    if entries:
-        return {**limit(outer), "data": [limit(_with_id(entry, outer.get("id"))) for entry in entries]}
-    if record.entries:
-        return limit(outer)
-    return limit(_one_column(outer, own, other))
+    entries = entries_of(data, phones)
+    if not entries and not record.entries:
+        return limit(_one_column(outer, own, other))
+    entries = [_one_column(entry, own, other) for entry in entries or [outer]]
+    return {**limit(outer), "data": [limit(_with_id(entry, outer.get("id"))) for entry in entries]}
 
 
 def entries_of(data: Any, phones: Sequence[str], most: int | None = None) -> list[Object]:

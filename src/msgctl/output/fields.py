@@ -91,13 +91,9 @@ def rows_of(response: Response) -> Iterator[Row]:
     elif not record.entries:
         yield document
     else:
-        entries = document.get("data") or ()
-        if record.shape is Shape.DISPATCH and not entries:
-            status = "state" if any(field.name == "state" for field in record.entries) else "status"
-            entries = [{"id": document.get("id"), status: document.get("status")}]
         names = [field.name for field in record.fields if field.name in document and field.name != "data"]
         dispatch = {_beside_entries(name): _short(document[name]) for name in names}
-        for entry in entries:
+        for entry in document.get("data") or ():
             yield {**dispatch, **entry}
 
 
