@@ -61,7 +61,7 @@ def _block(context: Context, requests: Sequence[Request]) -> ServiceResult:
     for request in requests:
         try:
             result = perform(context, request)
-        except (ConfigurationError, Interrupted) as error:  # it concerns every number
+        except (ConfigurationError, Interrupted) as error:  # it affects every number
             failures.append(error)
             break
         except MsgctlError as error:

@@ -59,7 +59,7 @@ FIELDS = ("check", "status", "found", "fix")
 
 
 class NotCheckedError(Exception):
-    """An earlier check, on which this one depends, has failed."""
+    """A check was skipped, because an earlier check that it needs has failed."""
 
 
 class Machine:
@@ -81,7 +81,7 @@ class Machine:
 
     @cached_property
     def response(self) -> RawResponse:
-        """The response to the one request. Raises NotCheckedError with --dry-run, and MsgctlError."""
+        """The response to the only request. Raises NotCheckedError with --dry-run, and MsgctlError."""
         if self.context.options.dry_run:
             raise NotCheckedError("left out by --dry-run")
         return self.context.client.fetch(BALANCE)

@@ -264,7 +264,7 @@ def _filled(
 
     results = in_order(client, [row.link for row in table.rows], find)
     for row, result in zip(table.rows, results, strict=True):
-        if isinstance(result, ConfigurationError):  # it concerns every row
+        if isinstance(result, ConfigurationError):  # it affects every row
             raise result
         if isinstance(result, MsgctlError):
             where = f"Line {row.line} ({values.quote(row.link.name)})"

@@ -65,8 +65,8 @@ def _pattern(key: str) -> re.Pattern[str]:
     """Return the pattern of a key.
 
     It takes linear time, since possessive quantifiers never give a backslash back. Any number of backslashes counts as
-    one, because JSON in a string of JSON has several. Backslashes before the key are removed with it: one that
-    remains would escape the mask.
+    one, because JSON in a string of JSON has several. Backslashes before the key are removed, too: a remaining
+    backslash would escape the mask.
     """
     pattern = r"(?<!\\)"
     if key.startswith("\\"):

@@ -55,7 +55,7 @@ CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security m
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 MAX_QUOTATION = 500
-"""Maximum characters of a response in doubt that an error quotes."""
+"""Maximum characters that an error quotes from a response that is not clear."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Response:
             ]
 
     def error(self, request: Request) -> MsgctlError | None:
-        """Return the error about recipients who are in doubt, or else refused; None if the service accepted all."""
+        """Return the error about unknown outcomes, or else about refused recipients; None if all were accepted."""
         if unknown := _names(self.outcomes, UNKNOWN):
             verb = "was" if len(unknown) == 1 else "were"
             doubt = self.doubt(f"{some_of(unknown)} {verb} accepted")

@@ -109,7 +109,7 @@ JOB_FIELDS = (
 )
 """The columns of a job."""
 LIST_FIELDS = tuple(name for name in JOB_FIELDS if name not in ("delivered", "undelivered", "on_its_way"))
-"""The columns of a list of jobs, which does not read delivery states: it would read every recipient."""
+"""The columns of a list of jobs. A list does not read delivery states, because it would read every recipient."""
 
 
 def summary(job: Job) -> Summary:

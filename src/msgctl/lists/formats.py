@@ -191,7 +191,7 @@ def unmarked(cell: str) -> str:
 def json_records(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[Record]:
     """Read one object per line, with all digits of its numbers. The columns are the fields of the first object.
 
-    An object that has text only in other fields, or in another field that ``is_needed``, is a fault.
+    An object is a fault if it has text only in other fields, or in another field that ``is_needed``.
     """
     names: list[str] | None = None
     for line in lines:

@@ -119,7 +119,7 @@ def shown(heading: str) -> str:
 
 
 def find_column(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column with this name, or else of the only one that differs only in case or spaces."""
+    """Return the index of the column with this name, or else of the only column that differs in case or spaces."""
     if name in columns:
         return columns.index(name) if name else None
     places = [place for place, column in enumerate(columns) if _key(column) == _key(name)]
@@ -157,8 +157,10 @@ class PhoneColumns:
 
 
 def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
-    """Return the column of the phones of recipients: the one of ``reading``; "phone"; the only heading that is, or
-    contains, a word for phones. For people to leave out, return all columns whose headings contain such a word.
+    """Return the column of the phones of recipients, or all columns with phones of people to leave out.
+
+    It is the column in ``reading``, the column "phone", or the only column whose heading is, or contains, a word for
+    phones. For people to leave out, it is every column whose heading contains such a word.
     """
     if reading.phones is None:
         return PhoneColumns()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Sheets:
-    """Chooses the sheet of a workbook: the only visible one with recipients, or the one of --sheet."""
+    """Chooses the sheet of a workbook: the sheet of --sheet, or the only visible sheet with recipients."""
 
     def __init__(self, name: str, reading: Reading, note: Callable[[str], None]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The meaning of delivery states. This is the one place that judges them, for polling, colours and reports."""
+"""The meaning of delivery states. Only this module judges them, for polling, colours and reports."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class SentMessage(NamedTuple):
     def reached(self, now: float, *, is_observed: bool = False) -> tuple[str, ...]:
         """Return the states so far, the current one last."""
         states = self.states(is_observed=is_observed)
-        # The clock may have been set back.
+        # Someone may have set the clock back.
         age = max((now - self.created) / SECONDS_PER_STATE, 0)
         return states[: int(min(age, len(states) - 1)) + 1]
 

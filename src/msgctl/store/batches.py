@@ -19,7 +19,7 @@ from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
 INTENT_LIFE = 0.8
-"""Seconds in which an intent may be sent after the opt-outs and the owner of the job were read: an opt-out counts from
+"""Seconds in which an intent may be sent after the opt-outs and the owner of the job were read. So an opt-out applies
 one second after it was added.
 """
 OLD = 0.2
@@ -27,7 +27,7 @@ OLD = 0.2
 
 
 class LostJobError(ConditionError):
-    """Another process has taken the job over: this one must not send anything more for it."""
+    """Another process has taken the job over, so this process must send nothing more for it."""
 
 
 class OwnedJob:

@@ -83,7 +83,7 @@ class Job:
 
     @property
     def reference(self) -> str:
-        """How a person refers to it: its name, or else its ID."""
+        """The name of the job for people, or else its ID."""
         return self.name or self.id
 
     @property
@@ -162,7 +162,7 @@ def publish(
 
 
 def import_lost(store: Store) -> StoreNotReachedError:
-    """Return the error for an import that another process has deleted, because it saw no lock of this one."""
+    """Return the error for an import that another process has deleted, because it found no lock of this process."""
     return StoreNotReachedError(
         f"The store {store.db.place} lost this process during the import", "Run the command again."
     )
@@ -269,7 +269,7 @@ class DueFailure(NamedTuple):
 
 
 def note_failure(store: Store, error: MsgctlError) -> None:
-    """Remember why `job run-due` could not send a job: cron's mail may go nowhere. `doctor` reports it."""
+    """Store why `job run-due` could not send a job, for `doctor`: nobody may read cron's mail."""
     failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
     with store.db.transaction("run-due"):
         store.db.insert(

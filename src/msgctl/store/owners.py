@@ -22,7 +22,7 @@ from msgctl.text import clean
 
 @contextmanager
 def _changing(store: Store, number: int) -> Iterator[Job]:
-    """Begin a transaction that changes a job, and yield the job: its owner is judged in the same transaction."""
+    """Begin a transaction that changes a job, and yield the job. It also checks whether its owner is alive."""
     account = store.db.value("SELECT account FROM job WHERE number = ?", (number,))
     with store.db.transaction(str(account)):
         yield jobs.get(store, number)

@@ -226,7 +226,7 @@ class PostgreSQL(Database):
             raise unusable(f"The store {self.place} is read-only", _STATE_FIXES["25006"])
         if self._has_schema():
             return
-        # Another role may create the schema in between, with triggers that would run with the rights of this user.
+        # Another role may create the schema in between. Its triggers would run with the rights of this user.
         with self.transaction("create"):
             if not self._has_schema():
                 self.change("CREATE SCHEMA msgctl")

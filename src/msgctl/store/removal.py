@@ -56,7 +56,7 @@ def tidy(store: Store) -> None:
     )
     owners = {owner for (owner,) in db.rows("SELECT owner FROM job WHERE owner IS NOT NULL AND state = 'importing'")}
     if dead := [*owners - store.db.alive(owners)]:
-        # A process may have lost its lock and yet import: after this, it cannot publish the job.
+        # A process that lost its lock may still import; after this, it cannot publish the job.
         old += db.rows(
             f"UPDATE job SET removed = ? WHERE state = 'importing' AND owner {any_of(dead)} RETURNING number",
             (store.now(), *dead),

@@ -225,7 +225,7 @@ class Send:
         outcome = RequestOutcome(intent, outcomes)
         if results.is_sending(db, number, intent):
             results.add_to_counts(db, number, results.record(db, number, [outcome]))
-        else:  # another process saw no lock of this one, and marked it as unknown
+        else:  # another process found no lock of this process, and marked it as unknown
             results.record_late(db, number, [outcome])
         db.change(
             "UPDATE job SET state = 'done', owner = NULL, updated = ? WHERE number = ?", (self.store.now(), number)

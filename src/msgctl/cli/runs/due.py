@@ -137,7 +137,7 @@ def _print(context: Context, job: Job) -> None:
 
 @contextmanager
 def _only_one(context: Context) -> Iterator[bool]:
-    """Yield whether this is the only run-due on this machine. The lock is beside the store, which may need no home."""
+    """Yield whether this is the only run-due on this machine. The lock is beside the store, in any directory."""
     place = context.store_place
     path = place.with_name("run-due.lock") if isinstance(place, Path) else files.state("run-due.lock")
     with files.explained("lock", path):

@@ -216,7 +216,7 @@ def _run(context: Context, sender: Sender, hint: str) -> None:
     received: list[int] = []
 
     def receive(number: int, _: object) -> None:
-        """Note a signal. It may come while this thread writes, so nothing is written here."""
+        """Record a signal. It may arrive while this thread writes, so nothing is written here."""
         received.append(number)
         if len(received) > 1:
             raise KeyboardInterrupt

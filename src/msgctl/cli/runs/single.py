@@ -241,7 +241,7 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
 
 
 def _is_certain(context: Context, request: Request, earlier: StoredResult) -> bool:
-    """Return whether an unknown outcome is certain now: the profile may have more words."""
+    """Return whether an unknown outcome is certain now, because words were added to the profile."""
     if earlier.message or earlier.http_status is None:
         return False
     response = stored_response(request, earlier.body or b"", earlier.http_status, context.words)

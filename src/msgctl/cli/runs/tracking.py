@@ -327,7 +327,7 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
 
 
 def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionError | None:
-    """Return the error about recipients who did not get the message in time; None if all got it."""
+    """Return the error about recipients who did not get the message in time; None if all of them did."""
     words = tracker.context.words
     missing, late, unread, without_id, parts = [], [], [], [], []
     for recipient in sent:
