@@ -141,7 +141,6 @@ class _Documents:
         self._document = document
 
     def __bool__(self) -> bool:
-        """Return whether there are any entries."""
         return next(self._read(), None) is not None
 
     def __iter__(self) -> Iterator[Document]:
@@ -149,7 +148,6 @@ class _Documents:
 
 
 def _document(entry: Entry) -> dict[str, Any]:
-    """Return an entry with the fields that are shown."""
     shown = {name: getattr(entry, name) for name in HISTORY_FIELDS}
     return shown | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
 

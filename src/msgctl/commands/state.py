@@ -121,12 +121,10 @@ def watch(
 
 
 def _named(id: str, error: MsgctlError) -> MsgctlError:
-    """Return an error that mentions its message."""
     return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")
 
 
 def _without_state(id: str, response: Response) -> UnreadableError:
-    """Return the error for an empty list of messages."""
     what = f"Message {quote(id)} has no state yet, or the service does not know it"
     return UnreadableError(what, "Check the ID, or try again a little later.", details=response.details)
 

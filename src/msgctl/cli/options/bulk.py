@@ -90,7 +90,6 @@ class Source(InputFile):
     ] = False
 
     def reading(self) -> "Reading":
-        """Return how the file is read."""
         return replace(super().reading(), phone_column=self.phone_column)
 
 

@@ -26,7 +26,6 @@ class Which(OptionGroup):
     last: Annotated[bool, typer.Option("--last", help="Use the newest job that began on this machine.")] = False
 
     def resolve(self, context: Context) -> Job:
-        """Return the job. Raises UsageError."""
         hint = "Give a job ID or name, or --last."
         if self.job is None and not self.last:
             raise UsageError("JOB is missing", hint)

@@ -62,7 +62,6 @@ class MessageOptions(OptionGroup):
     message_file: MessageFile = None
 
     def read(self, context: Context) -> str:
-        """Return the message."""
         return read_message(context, self.text, self.message_file, self.typed)
 
 

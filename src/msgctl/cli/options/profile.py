@@ -42,7 +42,6 @@ def store_location(text: str) -> str:
 
 
 def _word(text: str) -> Word:
-    """Return the kind and the text of --word."""
     kind, equals, word = text.partition("=")
     if not equals:
         raise UsageError(f"--word must be KIND=TEXT, not {quote(text)}", f"KIND is one of {', '.join(WORDS)}.")

@@ -206,7 +206,6 @@ MAX_KEY = 200
 
 
 def once_key(text: str) -> str:
-    """Return the key of --once. Raises UsageError."""
     if not text.strip() or len(text) > MAX_KEY:
         raise UsageError(
             f"--once needs a key of 1 to {MAX_KEY} characters, not {quote(text)}",
@@ -241,7 +240,6 @@ class SendOptions(OptionGroup):
     ] = False
 
     def check(self) -> None:
-        """Raise UsageError for an option that needs another one."""
         if self.resend_unknown and self.once is None:
             raise UsageError("--resend-unknown needs --once KEY")
 
@@ -265,7 +263,6 @@ class WaitOptions(OptionGroup):
     ] = None
 
     def check(self) -> None:
-        """Raise UsageError for an option that needs --wait."""
         for name, value in (("--max-wait", self.max_wait), ("--until", self.until)):
             if value and not self.wait:
                 raise UsageError(f"{name} needs --wait")

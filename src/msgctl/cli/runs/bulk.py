@@ -300,7 +300,6 @@ class Bulk:
         return OwnResult(rows, rows.columns, failures=[fault] if fault else [], save=save)
 
     def _explain(self, plan: Plan) -> None:
-        """Print the summary on standard error."""
         from msgctl.output import jobs as views  # Rich
 
         host = urlsplit(self._context.profile.base_url).hostname or ""

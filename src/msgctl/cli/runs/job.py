@@ -124,7 +124,7 @@ def _note_resend(context: Context, before: Counter[str], after: Counter[str]) ->
     if done:
         words = ", ".join(f"{number:,} {outcome}" for outcome, number in done.items())
         context.note(f"Resent to {plural(sum(done.values()), 'recipient')}: {words}.")
-    else:
+    elif not after["pending"]:
         context.note("No recipients were left to resend to.")
 
 
@@ -201,7 +201,6 @@ def pause_late(context: Context, job: Job) -> OwnResult:
 
 
 def _note_due(context: Context, job: Job) -> None:
-    """Report when a scheduled job is due."""
     context.note(f"Scheduled for {context.time_in_words((job.due or 0) / 1000)}.")
 
 
@@ -359,7 +358,7 @@ def check_account(context: Context, job: Job) -> None:
         )
     is_given = base_url and client and key and urls.account(base_url, client) == job.account
     if not (is_named or is_given or is_environment):
-        context.use_profile(job.profile)
+        context.profile = context.chosen(job.profile)  # the store stays the same, and so do the commands in hints
     profile = context.profile
     if profile.account != job.account:
         raise ConfigurationError(

@@ -40,7 +40,6 @@ class Target(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """The request for the state."""
         return build(ops.MESSAGES_STATE, {"id": self.id})
 
     def states(self, response: Response, added: AddedWords) -> list[str | None]:
@@ -368,7 +367,6 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
 
 
 def _show_last(context: Context, sent: Sequence[_Sent]) -> None:
-    """Print the last state of each message."""
     from msgctl.output.tables import Column, Viewer, listing
 
     rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]

@@ -122,9 +122,10 @@ class Context:
     @cached_property
     def profile(self) -> profiles.Profile:
         """The profile to use. Raises ConfigurationError."""
-        return self._chosen(self.options.profile)
+        return self.chosen(self.options.profile)
 
-    def _chosen(self, name: str | None) -> profiles.Profile:
+    def chosen(self, name: str | None) -> profiles.Profile:
+        """Return the profile with a name; None is the one of this run without -p. Raises ConfigurationError."""
         profile = profiles.choose(lambda: self.config, self.environ, name).checked()
         if not profile.by:
             config_file.refuse_unsafe(self.environ)
@@ -156,11 +157,6 @@ class Context:
             return self.profile.account
         except ConfigurationError:
             return None
-
-    def use_profile(self, name: str) -> None:
-        """Use another profile from now on. The store stays the same, and so do the commands in hints."""
-        self.profile = self._chosen(name)
-        vars(self).pop("client", None)
 
     def with_profile(self, name: str | None) -> "Context":
         """Return a context of the same run with another profile, its own store and client."""

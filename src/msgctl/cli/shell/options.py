@@ -42,7 +42,6 @@ class OptionGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no value was given."""
         return all(value is None or value is False for value in vars(self).values())
 
 
@@ -96,30 +95,25 @@ class Choices(Choice):
 
 
 def number_option(name: str, help: str, least: int = 0, most: int | None = None, *, panel: str | None = None) -> Any:
-    """Return an option for a whole number."""
     convert = parser(values.whole_number, name, least, most)
     return typer.Option(name, metavar="N", help=help, parser=convert, rich_help_panel=panel)
 
 
 def text_option(name: str, metavar: str, help: str, *, panel: str | None = None) -> Any:
-    """Return an option for a short text."""
     convert = parser(values.short_text, name)
     return typer.Option(name, metavar=metavar, help=help, parser=convert, rich_help_panel=panel)
 
 
 def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: str | None = None) -> Any:
-    """Return an option for one of some choices."""
     return typer.Option(name, metavar=metavar, help=help, parser=choice, rich_help_panel=panel)
 
 
 def max_wait_option(help: str, panel: str | None = None) -> Any:
-    """Return the option --max-wait."""
     convert = parser(values.seconds, "--max-wait", MAX_WAIT)
     return typer.Option("--max-wait", metavar="S", help=help, parser=convert, rich_help_panel=panel)
 
 
 def until_option(help: str, panel: str | None = None) -> Any:
-    """Return the option --until."""
     return choice_option("--until", "STATE", help, _Goal(("sent", "delivered"), "state"), panel=panel)
 
 

@@ -105,7 +105,6 @@ class _WithGlobalOptions:
         return shown
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write Typer's help."""
         _write_help(self.page(), ctx, formatter)
 
     def page(self) -> Any:
@@ -142,7 +141,6 @@ def _write_help(page: Any, ctx: Any, formatter: Any) -> None:
 
 
 def _help_text(page: Any, ctx: Any, formatter: Any) -> str:
-    """Return Typer's help of a page."""
     with io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace") as text, redirect_stdout(text):
         _write_help(page, ctx, formatter)
         text.seek(0)
