@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,15 +125,13 @@ def import_(
     to files without this column.
     """
     from msgctl.lists.faults import Faults
-    from msgctl.lists.reader import name_of, opened
-    from msgctl.lists.rows import PhoneCells, Row
+    from msgctl.lists.reader import name_of
+    from msgctl.lists.rows import Row
     from msgctl.store import people as stored
 
     name = name_of(source.file)
     faults = Faults(name)
-    phones = PhoneCells(numbers.known(context), check=not numbers.no_number_check)
-    reading = replace(source.reading(), leaves_out=True, phones=phones)
-    with opened(source.file, context.stdin.buffer, reading, note=context.note) as people:
+    with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as people:
         faults.header_row = people.source.header_row
         rows = _with_channels(people, faults, channel)
         if context.options.dry_run:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,6 @@ from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.lists.header import Reading
     from msgctl.lists.table import Recipients
 
 MAX_HEADER_ROW = 10_000
@@ -55,22 +53,18 @@ class InputFile(OptionGroup):
         typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
     ] = False
 
-    def reading(self) -> "Reading":
-        """Return how the file is read."""
-        from msgctl.lists.header import Reading
-
-        return Reading(self.sheet, self.header_row, skip_hidden=self.skip_hidden)
-
     def check_save(self, path: Path | None) -> None:
         """Raise UsageError if --save would replace the file itself."""
         if path is not None and path.exists() and Path(self.file).exists() and path.samefile(self.file):
             raise UsageError(f"--save would replace the list itself, {quote(self.file)}", "Choose another file.")
 
-    def opened(self, context: Context) -> "AbstractContextManager[Recipients]":
-        """Open the file; it needs no phone column. Raises UsageError."""
+    def opened(self, context: Context, **rules: Any) -> "AbstractContextManager[Recipients]":
+        """Open the file; ``rules`` are other fields of `Reading`. Raises UsageError."""
+        from msgctl.lists.header import Reading
         from msgctl.lists.reader import opened
 
-        return opened(self.file, context.stdin.buffer, self.reading(), note=context.note)
+        reading = Reading(self.sheet, self.header_row, skip_hidden=self.skip_hidden, **rules)
+        return opened(self.file, context.stdin.buffer, reading, note=context.note)
 
 
 class Source(InputFile):
@@ -89,8 +83,8 @@ class Source(InputFile):
         bool, typer.Option("--skip-invalid", help="Skip invalid rows.", rich_help_panel=RECIPIENTS)
     ] = False
 
-    def reading(self) -> "Reading":
-        return replace(super().reading(), phone_column=self.phone_column)
+    def opened(self, context: Context, **rules: Any) -> "AbstractContextManager[Recipients]":
+        return super().opened(context, phone_column=self.phone_column, **rules)
 
 
 class _SettingsOptions(OptionGroup):

@@ -1,7 +1,7 @@
 """The options and arguments that several commands share, with their parsers."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,9 @@ from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.operations import Effect, Field
 from msgctl.text import storable
 from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.lists.rows import PhoneCells
 
 
 def field_parser(field: Field) -> Callable[[Any], str]:
@@ -117,6 +120,12 @@ class Country(OptionGroup):
             country = phones.country_name(phones.country_of(phone.digits))
             context.note(f"{quote(text)} is read as +{phone.digits}, a number in {country}. {phones.NAME_COUNTRY}")
         return phone.digits
+
+    def cells(self, context: Context, *, sms: bool = False) -> "PhoneCells":
+        """Return the reader of the phones in a file."""
+        from msgctl.lists.rows import PhoneCells
+
+        return PhoneCells(self.known(context), sms=sms, check=not self.no_number_check)
 
     def any(self, context: Context, text: str) -> str:
         """Return the digits of a number to look up, which may have been used without a check."""

@@ -36,7 +36,7 @@ from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
 from msgctl.lists.reader import name_of, opened
-from msgctl.lists.rows import PhoneCells, Row
+from msgctl.lists.rows import Row
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
@@ -91,9 +91,7 @@ class Bulk:
             **options.values(),
         )
         self._begins, self._due = self._times()
-        self._cells = PhoneCells(
-            numbers.known(context), sms=operation.channel == "sms", check=not numbers.no_number_check
-        )
+        self._cells = numbers.cells(context, sms=operation.channel == "sms")
 
     def run(self) -> Result:
         """Create the job, show its summary, ask, send it, and return the job as ``job show`` does."""
@@ -180,10 +178,8 @@ class Bulk:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
-        # --phone-column may be a column of a file of --exclude.
-        reading = replace(self._source.reading(), is_optional=bool(self._rules.exclude), phones=self._cells)
-        stdin, note = self._context.stdin.buffer, self._context.note
-        with opened(self._source.file, stdin, reading, note=note) as recipients:
+        is_optional = bool(self._rules.exclude)  # --phone-column may be a column of a file of --exclude
+        with self._source.opened(self._context, is_optional=is_optional, phones=self._cells) as recipients:
             try:
                 renderer = Renderer(
                     recipients, self._templates, self._check, gsm7=self._gsm7, max_segments=self._max_segments
@@ -210,20 +206,16 @@ class Bulk:
         )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
+        files = [recipients.columns, *(self._exclude(importer, file) for file in self._rules.exclude or ())]
         chosen = self._source.phone_column
-        has_column = chosen is None or find_column(chosen, recipients.columns) is not None
-        for file in self._rules.exclude or ():
-            excluded = self._exclude(importer, file)
-            has_column |= chosen is not None and find_column(chosen, excluded) is not None
-        if not has_column:
-            raise FileError(f"No file has a column {values.quote(chosen or '')}", "Check --phone-column.")
+        if chosen is not None and all(find_column(chosen, names) is None for names in files):
+            raise FileError(f"No file has a column {values.quote(chosen)}", "Check --phone-column.")
         return importer
 
     def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
-        phones = PhoneCells(self._numbers.known(context), check=not self._numbers.no_number_check)
-        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=phones)
+        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
         faults = Faults(name_of(file))
         with opened(file, context.stdin.buffer, reading, note=context.note) as people:
             numbers = (row.phone for row in people.counted(faults) if isinstance(row, Row))
