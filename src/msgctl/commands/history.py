@@ -127,7 +127,8 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     about = []
     if filters["phone"] is not None:
         optouts = _optouts(context, filters["phone"])
-        about = [("Opted out", optouts or "no"), ("Time zone", context.zone_name)]
+        zone = str(context.zone or context.now().astimezone().tzname())
+        about = [("Opted out", optouts or "no"), ("Time zone", zone)]
         if optouts and not is_table:
             context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)

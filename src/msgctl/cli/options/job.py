@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.store import jobs
 from msgctl.store.jobs import Job
 
@@ -43,4 +44,7 @@ class Which(OptionGroup):
 
 def job_named(context: Context, name: str) -> Job:
     """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
-    return jobs.find(context.store, name, context.known_account)
+    account = None
+    with suppress(ConfigurationError):  # the jobs of a store can be seen without a profile
+        account = context.profile.account
+    return jobs.find(context.store, name, account)

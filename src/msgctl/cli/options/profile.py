@@ -161,11 +161,9 @@ class Preferences(OptionGroup):
         return {setting: value for setting, value in vars(self).items() if setting != "word" and value is not None}
 
     def words(self, before: Mapping[str, Any]) -> Document:
-        """Return the changed setting ``words``; empty if nothing changes."""
-        if not self.word:
-            return {}
+        """Return the changed setting ``words``."""
         words = {kind: [*texts] for kind, texts in before.items()}
-        for kind, text in self.word:
+        for kind, text in self.word or ():
             texts = words.setdefault(kind, [])
             if not text:
                 texts.clear()

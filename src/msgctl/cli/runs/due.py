@@ -12,6 +12,7 @@ from msgctl import files, jsontext
 from msgctl.cli.runs import job as running
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import with_word
+from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts
@@ -55,11 +56,15 @@ def _run_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
 
 
 def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Context, Job]]:
-    """Return the due jobs of all stores, each with its context. Add the errors of stores that cannot be used."""
+    """Return the due jobs of each store, the longest overdue first. Add the errors of stores that cannot be used."""
     due: list[tuple[Context, Job]] = []
     for store_context in _contexts(context):
         try:
-            due += [(store_context, job) for job in _due(store_context)]
+            store = store_context.store
+            overdue = jobs.listed(store, states=("scheduled",), due_before=store.now())
+            for job in sorted(overdue, key=lambda job: job.due or 0):
+                if job.shown_state == "scheduled" and context.options.profile in (None, job.profile):
+                    due.append((store_context, job))
         except STORE_ERRORS as error:
             failures.append(error.replaced(what=f"{error.what.rstrip('.')}; its jobs were not sent", consequence=""))
     return due
@@ -80,20 +85,12 @@ def _contexts(context: Context) -> Iterator[Context]:
                 yield other
 
 
-def _due(context: Context) -> list[Job]:
-    """Return the due jobs of a store, the longest overdue first."""
-    store = context.store
-    due = jobs.listed(store, states=("scheduled",), due_before=store.now())
-    chosen = context.options.profile
-    return sorted(
-        (job for job in due if job.shown_state == "scheduled" and chosen in (None, job.profile)),
-        key=lambda job: (job.due or 0, job.number),
-    )
-
-
 def _run(context: Context, job: Job) -> list[MsgctlError]:
     """Send a job, and print its line. Return its errors."""
-    own = context.with_profile(context.options.profile)
+    name = context.options.profile
+    if name is not None:  # the context of another store has any of the profiles that use it
+        name = None if job.profile == profiles.ENVIRONMENT else job.profile
+    own = context.with_profile(name)
     try:
         with own.stack:
             own.store = context.store

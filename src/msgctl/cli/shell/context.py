@@ -150,14 +150,6 @@ class Context:
                 return AddedWords(profiles.stored(self.config, profile).setting("words") or {})
         return NO_WORDS
 
-    @property
-    def known_account(self) -> str | None:
-        """The account of the profile; None if no profile can be used."""
-        try:
-            return self.profile.account
-        except ConfigurationError:
-            return None
-
     def with_profile(self, name: str | None) -> "Context":
         """Return a context of the same run with another profile, its own store and client."""
         other = copy(self)
@@ -277,11 +269,6 @@ class Context:
             return zone_of(self.profile.timezone)
         except ConfigurationError:
             return None
-
-    @property
-    def zone_name(self) -> str:
-        """The name of `zone`, or the current abbreviation of this machine's zone."""
-        return str(self.zone) if self.zone else f"{self.now().astimezone():%Z}"
 
     def now(self) -> "datetime":
         """Return the time in `zone`; without a time zone, the local time of this machine."""
