@@ -10,7 +10,6 @@ from typing import NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.lists.faults import Faults
 from msgctl.lists.header import Reading
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Row
@@ -75,11 +74,10 @@ def read_from(source: io.BufferedReader, reading: Reading = BY_PHONE, country: s
 
 def left_out(content: bytes | str, country: str | None = None, phone_column: str | None = None) -> list[str]:
     """Return the numbers in a file of people to leave out."""
-    faults = Faults("standard input")
     reading = Reading(phone_column=phone_column, leaves_out=True, phones=PhoneCells(country))
     with opened("-", source(content), reading) as people:
-        numbers = [row.phone for row in people.counted(faults) if isinstance(row, Row)]
-    assert faults.number == 0, faults.first
+        numbers = [row.phone for row in people.counted() if isinstance(row, Row)]
+    assert people.faults.number == 0, people.faults.first
     return numbers
 
 

@@ -18,7 +18,6 @@ from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.text import plural, timestamp
 
 if TYPE_CHECKING:
-    from msgctl.lists.faults import Faults
     from msgctl.lists.rows import InvalidRow, Row
     from msgctl.lists.table import Recipients
 
@@ -124,16 +123,14 @@ def import_(
     "channel", it contains the channel of each number: sms, call, chatapp or all. --channel applies to empty cells, and
     to files without this column.
     """
-    from msgctl.lists.faults import Faults
     from msgctl.lists.reader import name_of
     from msgctl.lists.rows import Row
     from msgctl.store import people as stored
 
     name = name_of(source.file)
-    faults = Faults(name)
     with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as people:
-        faults.header_row = people.source.header_row
-        rows = _with_channels(people, faults, channel)
+        faults = people.faults
+        rows = _with_channels(people, channel)
         if context.options.dry_run:
             context.check_fields(IMPORTED)
             listed = [_listed(row) for row in rows]
@@ -157,13 +154,13 @@ def import_(
     return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
 
 
-def _with_channels(people: Recipients, faults: Faults, default: str) -> Iterator[Row | InvalidRow]:
-    """Yield the rows, each with its channel as its only value. A row without a valid channel is added to ``faults``."""
+def _with_channels(people: Recipients, default: str) -> Iterator[Row | InvalidRow]:
+    """Yield the rows, each with its channel as its only value. A row without a valid channel is a fault."""
     from msgctl.lists.header import find_column
     from msgctl.lists.rows import InvalidRow
 
     place = find_column("channel", people.columns)
-    for row in people.counted(faults):
+    for row in people.counted():
         if isinstance(row, InvalidRow):
             yield row
             continue
@@ -172,7 +169,7 @@ def _with_channels(people: Recipients, faults: Faults, default: str) -> Iterator
             channel = channel_parser(text) if text else default
         except UsageError as error:
             invalid = InvalidRow(row.line, row.phone, error.message)
-            faults.add(invalid)
+            people.faults.add(invalid)
             yield invalid
         else:
             yield row._replace(values=(channel,))

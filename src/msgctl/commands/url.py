@@ -201,22 +201,20 @@ class Table(NamedTuple):
 def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
     """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
     from msgctl.jobs.links import LinkTemplate
-    from msgctl.lists.faults import Faults
     from msgctl.lists.formats import FileError
     from msgctl.lists.header import find_column
     from msgctl.lists.reader import name_of
     from msgctl.lists.rows import InvalidRow
 
     lines_of: dict[str, int] = {}
-    faults = Faults(name_of(file.file))
     hint, is_cut = "Fix the file.", False
     with file.opened(context) as source:
         if find_column(new_column, source.columns) is not None:
             raise FileError(f"{name_of(file.file)} already has a column {new_column}", "Rename or remove it.")
         template = LinkTemplate(source, name, long_url)
         table = Table((*filter(None, source.columns), new_column), new_column, [])
-        faults.header_row = source.source.header_row
-        for row in source.counted(faults):
+        faults = source.faults
+        for row in source.counted():
             if isinstance(row, InvalidRow):
                 continue
             try:

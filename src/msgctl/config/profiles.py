@@ -42,27 +42,6 @@ ADD_HINT = "Add a profile: msgctl profile add NAME. Or try: msgctl -p sandbox ba
 WORDS = ("accepted", "refused", "delivered", "failed", "verified")
 """The keys of the setting ``words``."""
 
-_FIXES = {
-    "base_url": "--base-url URL",
-    "client": "--client N",
-    "key": "--key-stdin",
-    "key_command": "--key-command CMD",
-    "country_code": "--country-code CC",
-    "app_name": "--app-name NAME",
-    "voice": "--voice NAME",
-    "timezone": "--timezone ZONE",
-    "store": "--store STORE",
-    "words": "--word KIND=TEXT",
-}
-"""The options of `msgctl profile set`, by setting."""
-OPTIONS = ("country_code", "app_name", "voice", "timezone", "store", "words", "allow_http")
-"""The optional settings of a profile."""
-KEY_SOURCES = ("key", "key_command")
-SETTINGS = ("base_url", "client", *KEY_SOURCES, *OPTIONS)
-"""All settings of a profile."""
-_NOT_SHOWN = frozenset({"base_url", "key", "key_command", "store"})
-"""Settings that may contain a secret."""
-
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -74,20 +53,46 @@ def are_words(value: object) -> bool:
     )
 
 
-_TEXT = "a non-empty string", lambda it: isinstance(it, str) and it != ""
-_FLAG = "true or false", lambda it: isinstance(it, bool)
-_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("base_url", "key", "key_command", "country_code", "app_name", "voice"), _TEXT),
-    "allow_http": _FLAG,
-    "store": (
-        "a path, or a URL such as postgresql://user@host/database",
-        lambda it: isinstance(it, str) and is_store(it),
+class Setting(NamedTuple):
+    """A setting: its rule and its check, and the option of `msgctl profile set` that changes it.
+
+    ``is_secret`` means that the value may contain a secret, so that no message repeats it.
+    """
+
+    option: str
+    rule: str = "a non-empty string"
+    is_valid: Callable[[Any], bool] = lambda value: isinstance(value, str) and value != ""
+    is_secret: bool = False
+
+
+SETTINGS = {
+    "base_url": Setting("--base-url URL", is_secret=True),
+    "client": Setting(
+        "--client N", "a whole number (int64)", lambda value: type(value) is int and 0 <= value <= MAX_CLIENT
     ),
-    "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= MAX_CLIENT),
-    "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
-    "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
+    "key": Setting("--key-stdin", is_secret=True),
+    "key_command": Setting("--key-command CMD", is_secret=True),
+    "country_code": Setting("--country-code CC"),
+    "app_name": Setting("--app-name NAME"),
+    "voice": Setting("--voice NAME"),
+    "timezone": Setting(
+        "--timezone ZONE",
+        "a time zone such as America/Bogota",
+        lambda value: isinstance(value, str) and is_time_zone(value),
+    ),
+    "store": Setting(
+        "--store STORE",
+        "a path, or a URL such as postgresql://user@host/database",
+        lambda value: isinstance(value, str) and is_store(value),
+        is_secret=True,
+    ),
+    "words": Setting("--word KIND=TEXT", f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
+    "allow_http": Setting("", "true or false", lambda value: isinstance(value, bool)),
 }
-"""The rule for each setting: its description, and its check."""
+"""All settings of a profile."""
+KEY_SOURCES = ("key", "key_command")
+OPTIONS = tuple(setting for setting in SETTINGS if setting not in ("base_url", "client", *KEY_SOURCES))
+"""The optional settings of a profile."""
 
 
 class Credential(NamedTuple):
@@ -195,19 +200,19 @@ class StoredProfile(NamedTuple):
         value = self.settings.get(setting)
         if value is None and not required:
             return None
-        allowed, is_allowed = _RULES[setting]
-        if value is not None and is_allowed(value):
+        option, rule, is_valid, is_secret = SETTINGS[setting]
+        if value is not None and is_valid(value):
             return value
-        fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
+        fix = None
         if not self.by:
             fix = KEY_HINT
-        elif name_fault(self.name):
-            fix = None
+        elif option and not name_fault(self.name):
+            fix = f"msgctl profile set {self.name} {option}"
         if value is None:
             reason = "no_credentials" if setting in ("client", "key") else ""
             raise ConfigurationError(f"{self._where(setting)} is missing", fix, reason=reason)
-        shown = "" if setting in _NOT_SHOWN else f", not {_quoted(value)}"
-        raise ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", fix)
+        shown = "" if is_secret else f", not {_quoted(value)}"
+        raise ConfigurationError(f"{self._where(setting)} must be {rule}{shown}", fix)
 
     def _where(self, setting: str) -> str:
         return f"{self.place}: {setting}" if self.by else VARIABLES[setting]
@@ -294,7 +299,7 @@ def unknown_settings(config: ConfigFile) -> list[str]:
     ]
     for profile, settings in config.profiles.items():
         place = config.place(profile)
-        faults += [_unknown(place, setting, SETTINGS) for setting in settings if setting not in SETTINGS]
+        faults += [_unknown(place, setting, [*SETTINGS]) for setting in settings if setting not in SETTINGS]
     return faults
 
 

@@ -25,7 +25,8 @@ _WHOLE = re.compile(r"(\+?[0-9]{5,})\.0+", re.ASCII)
 """A whole number with decimals, as some programs write it: 573001234567.0."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}", re.ASCII)
+_DATE = r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}"
+_DATE_OR_DECIMAL = re.compile(f"{_DATE}|{_DECIMAL.pattern}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _GAP = re.compile(r"[-\s]+")
 """The text between two numbers in a row, which may occur within each number, too."""
@@ -185,7 +186,7 @@ class PhoneCells:
     def first_within(self, text: str) -> str:
         """Return the first valid number of any kind in a cell, or within its text; empty without one."""
         text = text.strip()
-        if (number := self.number(text)) or _DATE.fullmatch(text) or _DECIMAL.fullmatch(text):
+        if (number := self.number(text)) or _DATE_OR_DECIMAL.fullmatch(text):
             return number
         return next(iter(self._within(text)), "")
 
@@ -195,7 +196,7 @@ class PhoneCells:
         if whole := _WHOLE.fullmatch(text):
             text = whole[1]
         digits = sum(map(str.isdigit, text))
-        if not MIN_DIGITS <= digits <= phones.MAX_DIGITS + 2 or _DATE.fullmatch(text) or _DECIMAL.fullmatch(text):
+        if not MIN_DIGITS <= digits <= phones.MAX_DIGITS + 2 or _DATE_OR_DECIMAL.fullmatch(text):
             return ""
         try:
             phone = self._any_kind.read(text) if self._check else phones.as_typed(text)
@@ -208,7 +209,7 @@ class PhoneCells:
         if self.number(text):
             return True
         text = text.strip()
-        return self.country is None and is_phone(text) and not _DATE.fullmatch(text) and not _DECIMAL.fullmatch(text)
+        return self.country is None and is_phone(text) and not _DATE_OR_DECIMAL.fullmatch(text)
 
 
 def _too_many(count: int) -> UsageError:

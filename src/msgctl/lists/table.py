@@ -32,8 +32,8 @@ class Recipients:
     """The people in a file or sheet: its columns (some may have empty names) and its rows, which can be read once.
 
     A row without text is None. Reading ``rows`` raises UsageError if the rest of the file cannot be read, the phone
-    column is not certain, or another sheet of a workbook has recipients, too. Raises NoTableError for columns that
-    cannot be used.
+    column is not certain, or another sheet of a workbook has recipients, too. ``faults`` are those of the rows that
+    `counted` has yielded. Raises NoTableError for columns that cannot be used.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class Recipients:
         self._name = name
         self._phones = reading.phones
         self._leaves_out = reading.leaves_out
-        self._has_header_option = not (reading.leaves_out and reading.is_optional)  # a file of --exclude has none
+        self.faults = Faults(name, header_row=header_row)
+        if reading.leaves_out and reading.is_optional:  # a file of --exclude has no option for its header
+            self.faults.header_row = None
         self._choice = header.phone_columns(self.columns, reading)
         self.source = PhoneSource(sheet, header_row, tuple(self.columns[index] for index in self._choice.indexes))
         self._firsts: dict[int, tuple[str, int]] = {}
@@ -72,20 +74,20 @@ class Recipients:
         """Whether the headings show that it is a list of people."""
         return self._phones is None or self._choice.has_heading
 
-    def counted(self, faults: Faults) -> Iterator[Row | InvalidRow]:
+    def counted(self) -> Iterator[Row | InvalidRow]:
         """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
         line = 0
         for row in self.rows:
             if row is None:
-                faults.blank += 1
+                self.faults.blank += 1
                 continue
-            faults.rows += row.line != line  # a row may have several people
+            self.faults.rows += row.line != line  # a row may have several people
             line = row.line
             if isinstance(row, InvalidRow):
-                faults.add(row)
+                self.faults.add(row)
             yield row
         if self._phones is not None:
-            faults.without_country = self._phones.without_country
+            self.faults.without_country = self._phones.without_country
 
     def _all_rows(self) -> Iterator[Row | InvalidRow | None]:
         yield from self.read()
@@ -165,8 +167,8 @@ class Recipients:
             what += f". {header.in_words(self.columns)}"
             hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
         may_be_title = sum(map(bool, self.columns)) < 2 or not self._choice.has_heading
-        if may_be_title and self._has_header_option and self.source.header_row is not None:
-            hints.append(f"If row {self.source.header_row} is not the header, use --header-row N.")
+        if may_be_title and self.faults.header_row is not None:
+            hints.append(f"If row {self.faults.header_row} is not the header, use --header-row N.")
         return FileError(what, " ".join(hints))
 
     def listed_phones(self) -> list[str]:

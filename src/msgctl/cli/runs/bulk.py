@@ -32,7 +32,6 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
-from msgctl.lists.faults import Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
 from msgctl.lists.reader import name_of, opened
@@ -216,10 +215,10 @@ class Bulk:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
         reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
-        faults = Faults(name_of(file))
         with opened(file, context.stdin.buffer, reading, note=context.note) as people:
-            numbers = (row.phone for row in people.counted(faults) if isinstance(row, Row))
+            numbers = (row.phone for row in people.counted() if isinstance(row, Row))
             importer.exclude(numbers, f"excluded by {name_of(file)}")
+        faults = people.faults
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
             if asked is not None and find_column(asked, people.columns) is not None:
