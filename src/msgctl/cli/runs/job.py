@@ -286,7 +286,8 @@ def poll_states(
     def check() -> bool:
         for changes in poller.run():
             if bar:
-                bar.show(poller.checked, poller.due, [("failed", poller.failed)])
+                failed = [("failed", poller.failed)] if poller.failed else []
+                bar.show(poller.checked, poller.due, failed)
             for phone, state in changes:
                 if follow:
                     show_state(context, phone, state)
