@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgctl import __version__
-from msgctl.operations import Effect
 from msgctl.reference.description import Node, Parameter
 
 DATE = "2026-11-27"
@@ -162,14 +161,8 @@ def _command_page(nodes: Sequence[Node]) -> list[str]:
 
 def _usual(nodes: Iterable[Node]) -> str:
     """Return the sections of a page without text in ``pages/``."""
-    effects = {node.facts.effect for node in nodes}
-    kind = "send"
-    if effects == {None}:
-        kind = "local"
-    elif effects <= {None, Effect.READS}:
-        kind = "read"
     examples = "\n".join(f"    {example}" for node in nodes for example in node.facts.examples)
-    return f"# EXIT STATUS\n\n%include _exit-{kind}\n\n%include _environment\n\n# EXAMPLES\n\n{examples}"
+    return f"# EXIT STATUS\n\n%include _exit\n\n%include _environment\n\n# EXAMPLES\n\n{examples}"
 
 
 def _synopsis(node: Node) -> str:
