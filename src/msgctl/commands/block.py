@@ -41,7 +41,7 @@ def add(
 
     The API cannot undo it, so msgctl asks first on a terminal. Each number is one request.
     """
-    phones = numbers.all(context, phone, other_text="the name with --name NAME")
+    phones = numbers.digits_of_all(context, phone, other_text="the name with --name NAME")
     if name is not None and len(phones) > 1:
         raise UsageError("--name needs a single number", "Block each number with its own name.")
     requests = [build(ops.BLOCK_PHONE, {"phone": number, "name": name}) for number in phones]

@@ -73,7 +73,7 @@ def send(
     A message and --voice are required, unless --audio-code is given. Without -m and --message-file, the message is read
     from standard input.
     """
-    phones = numbers.all(context, phone)
+    phones = numbers.digits_of_all(context, phone)
     given = call.values(context, message)
     if call.audio_code is None:
         given["message"] = message.read(context)

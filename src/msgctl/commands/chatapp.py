@@ -118,5 +118,5 @@ def _send(
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     else:
         values["body"] = content.value or []
-        values["phone"] = numbers.one(context, content.phone)
+        values["phone"] = numbers.digits_of(context, content.phone)
     return send_message(context, build(operation, values, body), options, numbers=numbers)

@@ -109,7 +109,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
         most = SHOWN
     filters: dict[str, Any] = {**listing.times(context), "phone": None, "profile": context.options.profile}
     if listing.phone is not None:
-        filters["phone"] = listing.any(context, listing.phone)
+        filters["phone"] = listing.digits_to_find(context, listing.phone)
     if listing.job is not None:
         filters["job"] = job_named(context, listing.job).number
     document = _document_for_people if is_table else _document

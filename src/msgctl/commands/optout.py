@@ -55,7 +55,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     """Add numbers to the opt-out list."""
     from msgctl.store import people
 
-    wanted = country.all(context, phone)
+    wanted = country.digits_of_all(context, phone)
     _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
     _tell_added(context, len(wanted), new)
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
@@ -86,7 +86,7 @@ def remove(context: Context, phone: Phones, country: StoredNumbers, channel: Cha
     """
     from msgctl.store import people
 
-    wanted = country.all(context, phone)
+    wanted = country.digits_of_all(context, phone)
     removed = people.remove_optouts(context.store, wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [number for number in wanted if number not in removed]:

@@ -91,7 +91,7 @@ def inbox(
     Codes have a separate column, for scripts.
     """
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
-        phone = Country(country_code).any(context, phone)
+        phone = Country(country_code).digits_to_find(context, phone)
     received = Controls(context, base_url).ask("GET", "/inbox", phone=phone, wait=wait)["messages"]
     if wait is not None and not received:
         raise ConditionError(f"No message arrived in {wait:g} s", reason="no_message")

@@ -62,7 +62,7 @@ def send(
 
     Without -m and --message-file, the message is read from standard input.
     """
-    phones = numbers.all(context, phone, sms=True)
+    phones = numbers.digits_of_all(context, phone, sms=True)
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     counting.check_segments(counting.count(sms), max_segments)
     given = {"phone": phones, "sms": sms, "country-code": numbers.known(context)}

@@ -30,7 +30,7 @@ class CodeRecipient(OptionGroup):
 
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
         """Return the parameters that these operations share: phone, application and country. Raises UsageError."""
-        number = numbers.one(context, self.phone, sms=sms)
+        number = numbers.digits_of(context, self.phone, sms=sms)
         name = self.app_name or setting(context, "app_name", lambda text: values.short_text(text, "--app-name"))
         if name is None:
             hint = "Give --app-name NAME, the application the code is for."

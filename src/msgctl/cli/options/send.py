@@ -103,7 +103,7 @@ class Country(OptionGroup):
                 raise
             return None
 
-    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+    def digits_of(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number, with a note if it may belong to another country than expected.
 
         ``sms`` refuses numbers that cannot be mobiles.
@@ -127,17 +127,17 @@ class Country(OptionGroup):
 
         return PhoneCells(self.known(context), sms=sms, check=not self.no_number_check)
 
-    def any(self, context: Context, text: str) -> str:
+    def digits_to_find(self, context: Context, text: str) -> str:
         """Return the digits of a number to look up, which may have been used without a check."""
         try:
-            return self.one(context, text)
+            return self.digits_of(context, text)
         except phones.InvalidPhoneError as error:
             digits = phones.as_typed(text).digits
             if error.needs_country:
                 context.note(f"Looking for the number {digits}. {phones.NAME_COUNTRY}")
             return digits
 
-    def all(
+    def digits_of_all(
         self, context: Context, texts: Iterable[str], *, sms: bool = False, other_text: str = "the message with -m TEXT"
     ) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list.
@@ -158,7 +158,7 @@ class Country(OptionGroup):
                     reason="invalid_phone",
                 )
             for part in parts:
-                number = self.one(context, part, sms=sms)
+                number = self.digits_of(context, part, sms=sms)
                 (repeated if number in seen else seen)[number] = None
         if repeated:
             context.note(f"Repeated numbers are used once: {', '.join(repeated)}")

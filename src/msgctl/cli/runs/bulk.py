@@ -235,7 +235,7 @@ class Bulk:
     def _send_test(self, phone: str) -> Result:
         """Send the message of the first row to a phone, like a single send that does not count for repeats."""
         context, operation = self._context, self._settings.performs
-        to = self._numbers.one(context, phone, sms=operation.channel == "sms")
+        to = self._numbers.digits_of(context, phone, sms=operation.channel == "sms")
         message = None
         with self._opened() as (recipients, renderer):
             for row in recipients.rows:  # all of them, because a fault may be anywhere in the file
