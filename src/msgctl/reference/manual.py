@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgctl import __version__
+from msgctl.errors import REASONS
 from msgctl.reference.description import Node, Parameter
 
 DATE = "2026-11-27"
@@ -75,7 +76,10 @@ def _with_page(nodes: Mapping[str, Node]) -> list[str]:
 
 
 def part(name: str) -> str:
-    """Return a text of ``pages/``, or an empty string."""
+    """Return a text of ``pages/``, or an empty string. The text ``_reasons`` is the list of `REASONS`."""
+    if name == "_reasons":
+        reasons = ((name, *text.split(": ", 1)) for name, text in REASONS.items())
+        return "\n".join(f": `{name}` ({code})\n  {text[0].upper()}{text[1:]}." for name, code, text in reasons)
     path = PAGES / f"{name}.txt"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
