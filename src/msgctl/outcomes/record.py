@@ -53,15 +53,16 @@ def convert(operation: Operation, document: Any, phones: Sequence[str] = (), req
     if record.shape is Shape.LIST:
         return _listed(record, document, limit)
     if record.shape is not Shape.DISPATCH:
-        return limit(_single(operation, document))
+        return limit(_one_column(_single(operation, document), "status", "state"))
     outer, data = _around_data(document)
     own, other = "status", "state"
     if any(field.name == "state" for field in record.entries):
         own, other = other, own
-    entries = entries_of(data, phones)
-    if not entries and not record.entries:
-        return limit(_one_column(outer, own, other))
-    entries = [_one_column(entry, own, other) for entry in entries or [outer]]
+    entries = [_one_column(entry, own, other) for entry in entries_of(data, phones)]
+    if not record.entries:
+        entry = entries[0] if entries else {}
+        return limit(_one_column({**outer, **entry}, own, other))
+    entries = entries or [_one_column(outer, own, other)]
     return {**limit(outer), "data": [limit(_with_id(entry, outer.get("id"))) for entry in entries]}
 
 
