@@ -100,15 +100,15 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
             return []
-        return [_of_job(error, job)]
+        return [_of_job(error, own, job)]
     except MsgctlError as error:
-        return [_of_job(error, job)]
+        return [_of_job(error, own, job)]
     errors = job_result.failures
     try:
         _print(context, jobs.get(context.store, job.number))
     except STORE_ERRORS as lost:  # if the job lost the store, its own error is more precise
         errors = errors or [lost]
-    return [_of_job(with_word(error, own), job) for error in errors]
+    return [_of_job(with_word(error, own), own, job) for error in errors]
 
 
 def _is_too_late(store: Store, job: Job) -> bool:
@@ -118,9 +118,11 @@ def _is_too_late(store: Store, job: Job) -> bool:
     return open_seconds > MAX_LATE and results.sent_to(store, job.number) == 0
 
 
-def _of_job(error: MsgctlError, job: Job) -> MsgctlError:
-    """Return an error that begins with its job."""
+def _of_job(error: MsgctlError, context: Context, job: Job) -> MsgctlError:
+    """Return an error that begins with its job. The commands in its hint find the store of the job."""
     error = error.within(f"Job {clean(job.reference)}")
+    if error.hint:
+        error = error.replaced(hint=context.for_profile(error.hint))
     error.job = job.id
     return error
 
