@@ -343,6 +343,12 @@ def country_name(region: str | None) -> str:
     return f"the {name}" if _WITH_ARTICLE.match(name) else name
 
 
+def with_country(digits: str) -> str:
+    """Return an international number for people: ``+573001234567 (Colombia)``. A short code has no country."""
+    country = country_of(digits)
+    return f"+{digits} ({country_name(country)})" if country else digits
+
+
 @cache
 def country_names() -> dict[str, str]:
     """Return the English names of the 249 countries by their two-letter codes in upper case."""

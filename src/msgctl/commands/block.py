@@ -15,6 +15,7 @@ from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes.outcome import Outcome
 from msgctl.output.result import OwnResult, ServiceResult
+from msgctl.phones import with_country
 from msgctl.text import plural
 
 app = group("Block numbers from receiving messages.")
@@ -48,7 +49,7 @@ def add(
     if context.options.dry_run:
         return dry_run(context, *requests)
     if context.stdin.isatty():
-        shown = phones[0] if len(phones) == 1 else plural(len(phones), "number")
+        shown = with_country(phones[0]) if len(phones) == 1 else plural(len(phones), "number")
         prompts.confirm(context, f"Block {shown}? The API cannot undo it.")
     return _block(context, requests)
 

@@ -18,6 +18,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
+from msgctl.phones import with_country
 from msgctl.store import history as entries
 from msgctl.store import people, removal
 from msgctl.store.history import Entry
@@ -128,7 +129,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if filters["phone"] is not None:
         optouts = _optouts(context, filters["phone"])
         zone = str(context.zone or context.now().astimezone().tzname())
-        about = [("Opted out", optouts or "no"), ("Time zone", zone)]
+        about = [("Phone", with_country(filters["phone"])), ("Opted out", optouts or "no"), ("Time zone", zone)]
         if optouts and not is_table:
             context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)

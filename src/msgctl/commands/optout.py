@@ -15,7 +15,8 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
 from msgctl.output.result import Layout, OwnResult, TextResult
-from msgctl.text import plural, timestamp
+from msgctl.phones import with_country
+from msgctl.text import plural, some_of, timestamp
 
 if TYPE_CHECKING:
     from msgctl.lists.rows import InvalidRow, Row
@@ -57,6 +58,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
 
     wanted = country.digits_of_all(context, phone)
     _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
+    context.note(f"Opted out: {some_of([with_country(number) for number in wanted])}.")
     _tell_added(context, len(wanted), new)
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 

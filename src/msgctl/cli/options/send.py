@@ -117,8 +117,7 @@ class Country(OptionGroup):
         if phone.abroad:
             context.note(f"{phone.digits} is a number in {phone.abroad}")
         if home is None and context.effect is not Effect.SENDS and phones.may_be_national(text):
-            country = phones.country_name(phones.country_of(phone.digits))
-            context.note(f"{quote(text)} is read as +{phone.digits}, a number in {country}. {phones.NAME_COUNTRY}")
+            context.note(f"{quote(text)} is read as {phones.with_country(phone.digits)}. {phones.NAME_COUNTRY}")
         return phone.digits
 
     def cells(self, context: Context, *, sms: bool = False) -> "PhoneCells":
