@@ -119,7 +119,8 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
             results.lose(db, number)
             if state == "cancelled":
                 results.end_resend(db, jobs.get(store, number))
-    return jobs.get(store, number)
+        # In the transaction: if the owner ends the job just after it, in another state, the caller asks again.
+        return jobs.get(store, number)
 
 
 def resend(
