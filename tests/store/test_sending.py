@@ -79,7 +79,7 @@ def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_apply_to_the
     intents = intend(sending, size=1, wanted=2)
     people.add_optouts(store, [(ANA, people.ALL)])
     with sending.batch(SMS, 5):
-        sending.give_back(intents)
+        sending.record([*map(RequestOutcome, intents)])
         phones = []
         while intent := sending.intend(1):
             phones.append(intent.phones[0])
@@ -109,7 +109,7 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
     first, second = intend(sending, size=700, wanted=2)
     (third,) = intend(sending, size=700)  # it ends beyond the first part
     with sending.batch(SMS):
-        sending.give_back([first])
+        sending.record([RequestOutcome(first)])
     record(sending, [second, third])
     lines = [*second.lines, *third.lines]
     while intents := intend(sending, size=700, wanted=5):
@@ -272,7 +272,7 @@ def test_an_owner_that_lost_its_connection_and_its_job_stores_the_outcomes(
     intents = intend(sending, size=1)
     take_over(opened(), job.number)
     with pytest.raises(LostJobError):
-        sending.reconnect(outcomes=responses(intents))
+        sending.reconnect(responses(intents))
     assert outcomes(store, job.number) == {ANA: "accepted", LUIS: "pending"}
 
 
@@ -411,7 +411,7 @@ def test_a_batch_whose_commit_was_lost_is_pending_after_a_new_connection(store: 
         if not is_stored:
             raise ZeroDivisionError
     for _ in range(2):  # nothing is counted twice
-        sending.reconnect(unsent, responses(earlier))
+        sending.reconnect([*responses(earlier), *map(RequestOutcome, unsent)])
         assert (sending.job.accepted, sending.job.pending, sending.job.sending) == (1, 1, 0)
         assert (sending.job.requests, sending.job.credits) == (1, 1_000_000)
         results.check_counts(store, sending.job)
@@ -600,6 +600,23 @@ def test_a_pause_does_not_take_back_a_cancel_whose_process_died(store: Store) ->
     assert owners.ask_to_stop(store, job.number, "paused").state == "cancelled"
     with pytest.raises(UsageError, match="was cancelled"):
         owners.take(store, job.number)
+
+
+def test_a_job_whose_owner_ends_it_while_it_is_asked_to_stop_is_cancelled(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    owned = owners.take(opened(), published(store, [ANA]).number)
+    commit = store.db.commit
+
+    def commit_before_the_end() -> None:
+        store.db.commit = commit  # type: ignore[method-assign]
+        commit()
+        owned.finish("scheduled", due=1)  # its window has closed
+
+    store.db.commit = commit_before_the_end  # type: ignore[method-assign]
+    while (job := owners.ask_to_stop(store, owned.job.number, "cancelled")).is_running:
+        pass
+    assert job.state == "cancelled"
 
 
 def test_a_scheduled_job_stays_scheduled_after_a_resend(store: Store) -> None:

@@ -122,7 +122,6 @@ class Sender:
         self._request_took = INTENT_LIFE
         self._messages: SimpleQueue[_Message] = SimpleQueue()
         self._timeout: float | None = 0.0
-        self._unsent: list[Intent] = []
         self._stopping = Event()
         self._ended = Event()
         self._ending: Ending | None = None
@@ -176,7 +175,7 @@ class Sender:
         """
         ending = self._ending or Ending(Why.COMPLETE)
         if self._is_lost:
-            self._owned.reconnect(self._unsent, self._unwritten)
+            self._owned.reconnect(self._unwritten)
         state = state_after(self.job, ending)
         due = self.job.due if state == "scheduled" else None
         if ending.why is Why.CLOSED:
@@ -204,18 +203,15 @@ class Sender:
     def _send(self, client: Client, intent: Intent) -> RequestOutcome:
         started = self._monotonic()
         if boot_time() > intent.expires:
-            return RequestOutcome(intent, (), started, self._too_slow())
+            place = self._store.db.place
+            too_slow = f"The store {place} is too slow: no message can be sent within a second after it was stored"
+            error = StoreNotReachedError(too_slow, "Use a faster disk, or a database that is nearer.")
+            return RequestOutcome(intent, (), started, error)
         if self._stopping.is_set() or self._backoff.delay(started) or not self._hours.is_open():
             return RequestOutcome(intent, (), started)
         outcome = make(client, self._operation, self._settings, intent, started)
         self._request_took = self._monotonic() - started
         return outcome
-
-    def _too_slow(self) -> StoreNotReachedError:
-        return StoreNotReachedError(
-            f"The store {self._store.db.place} is too slow: no message can be sent within a second after it was stored",
-            "Use a faster disk, or a database that is nearer.",
-        )
 
     # --- the thread that owns the store
 
@@ -227,7 +223,6 @@ class Sender:
                 try:
                     self._commit(outcomes)
                 except (*STORE_ERRORS, LostJobError) as error:
-                    self._keep(outcomes)
                     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
                     self._abandon(why, error)
         except Exception as error:  # noqa: BLE001 (`finish` reports it)
@@ -240,12 +235,6 @@ class Sender:
         self.stop(why, error)
         self._timeout = None
         self._dismiss()
-
-    def _keep(self, outcomes: Sequence[RequestOutcome]) -> None:
-        """Keep outcomes for `finish`: the store is lost, or another process has taken the job over."""
-        self._is_lost = True
-        self._unwritten += _sent(outcomes)
-        self._unsent += [outcome.intent for outcome in outcomes if not outcome.rows]
 
     def _received(self) -> list[RequestOutcome]:
         """Wait for outcomes, or until waiting senders may get work, and hand out intents that are ready.
@@ -283,7 +272,7 @@ class Sender:
     def _commit(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes and the intents of waiting senders in one transaction, then hand the intents out."""
         if self._is_lost:
-            self._keep(outcomes)
+            self._unwritten += outcomes
             self._dismiss()
             return
         wanted = len(self._waiting)
@@ -293,12 +282,13 @@ class Sender:
         began = self._monotonic()
         try:
             with self._owned.batch(limits_of(self._settings, self._store.clock()), wanted):
-                self._owned.record(_sent(outcomes))
-                self._owned.give_back([outcome.intent for outcome in outcomes if not outcome.rows])
+                self._owned.record(outcomes)
                 self._intend(intents, wanted)
             ready = self._owned.renewed(intents, self._operation.channel)
         except (*STORE_ERRORS, LostJobError):
-            self._unsent += intents  # perhaps they were stored, although the connection was lost
+            self._is_lost = True
+            # Perhaps the intents were stored, although the connection was lost. They are not sent.
+            self._unwritten += [*outcomes, *map(RequestOutcome, intents)]
             raise
         self._took = self._monotonic() - began
         if self.job.stopping:
@@ -329,7 +319,10 @@ class Sender:
         if self._budget:
             self._budget.release(intent, outcome.rows)
         if isinstance(error, StoreNotReachedError):
-            self._count_late(intent, error)
+            self._late += intent.expires != self._last_late  # all intents of a batch count once
+            self._last_late = intent.expires
+            if self._late == MAX_LATE:
+                self.stop(Why.STORE_LOST, error)
         elif isinstance(error, (TurnedAwayError, NotReachedError)):
             self._count_wait(outcome.started, error)
         elif isinstance(error, RefusedError) and not outcome.rows:
@@ -345,13 +338,6 @@ class Sender:
         if self._failures.add(outcome.failure):
             why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
             self.stop(why, error or RefusedError("the service refused each of its recipients"))
-
-    def _count_late(self, intent: Intent, error: MsgctlError) -> None:
-        """Count an intent that expired, once for all intents of its batch."""
-        self._late += intent.expires != self._last_late
-        self._last_late = intent.expires
-        if self._late == MAX_LATE:
-            self.stop(Why.STORE_LOST, error)
 
     def _count_wait(self, started: float, error: TurnedAwayError | NotReachedError) -> None:
         """Let all requests wait, because the service turned one away or was not reached; stop after several waits."""
@@ -407,8 +393,3 @@ class Sender:
         """Stop unless a request is in flight: if it is not sent, its recipients are pending again."""
         if not (intents or self._in_flight):
             self.stop(why)
-
-
-def _sent(outcomes: Sequence[RequestOutcome]) -> list[RequestOutcome]:
-    """Return the outcomes of requests that were sent."""
-    return [outcome for outcome in outcomes if outcome.rows]

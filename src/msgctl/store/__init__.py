@@ -14,8 +14,7 @@ Credits and prices are millionths.
 3. Send: the thread that owns the store repeats one transaction::
 
        with owned.batch(limits, wanted=4):       # begins with a condition on the epoch: the fence
-           owned.record(outcomes)                # of requests that were intended before
-           owned.give_back(unsent)               # expired, window closed, 429, not reached
+           owned.record(outcomes)                # of requests that were intended before, and sent or not
            while owned.upcoming(100):            # how many recipients, and the segments of each
                intents.append(owned.intend(100))
        intents = owned.renewed(intents, "sms")   # reads opt-outs and the epoch again, if the commit was slow

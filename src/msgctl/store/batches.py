@@ -49,7 +49,7 @@ class OwnedJob:
     def batch(self, limits: Limits, wanted: int = 1) -> Iterator[None]:
         """Store everything in the block durably, or nothing. ``wanted`` is the number of requests to intend.
 
-        In the block, first call `record` and `give_back`, then `upcoming` and `intend`. Raises LostJobError if another
+        In the block, first call `record`, then `upcoming` and `intend`. Raises LostJobError if another
         process owns the job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent.
         After StoreNotReachedError, call `reconnect`: the block may or may not be stored.
         """
@@ -63,7 +63,7 @@ class OwnedJob:
                 results.intend(self._db, self.job.number, self._intents)
                 job = self._counted()
         except BaseException:
-            self._queue.restart()
+            self._queue = Queue(self._store)  # reads from the beginning, because nothing was stored
             raise
         self.job = job
 
@@ -120,27 +120,25 @@ class OwnedJob:
         return Job(*rows[0])
 
     def record(self, outcomes: Sequence[RequestOutcome]) -> None:
-        """Store the outcomes of requests that were intended in an earlier batch."""
-        self._changes.update(results.record(self._db, self.job.number, outcomes))
-        for outcome in outcomes:
-            cost = outcome.intent.cost
-            for row in outcome.rows:
-                if row.outcome == "accepted" and row.credits and cost:
-                    self._highest_price = max(self._highest_price, -(-row.credits // cost))
+        """Store the outcomes of requests that were intended in an earlier batch.
+
+        The recipients of a request that was not sent are pending again.
+        """
+        sent = [outcome for outcome in outcomes if outcome.rows]
+        self._changes.update(results.record(self._db, self.job.number, sent))
+        for intent, rows, *_ in outcomes:
+            if not rows:
+                number = results.give_back(self._db, self.job.number, intent)
+                self._changes.update(sending=-number, pending=number, requests=-bool(number))
+                self._queue.go_back(intent.content, min(intent.lines))
+            for row in rows:
+                if row.outcome == "accepted" and row.credits and intent.cost:
+                    self._highest_price = max(self._highest_price, -(-row.credits // intent.cost))
 
     def record_late(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes after LostJobError, each only if its row still has that request. Not in a batch."""
         with self._db.transaction(self.job.account):
-            results.record_late(self._db, self.job.number, outcomes)
-
-    def give_back(self, intents: Sequence[Intent]) -> None:
-        """Make the recipients of requests that were certainly not sent pending again."""
-        for intent in intents:
-            number = results.give_back(self._db, self.job.number, intent)
-            self._changes["sending"] -= number
-            self._changes["pending"] += number
-            self._changes["requests"] -= bool(number)
-            self._queue.go_back(intent.content, min(intent.lines))
+            results.record_late(self._db, self.job.number, [outcome for outcome in outcomes if outcome.rows])
 
     def upcoming(self, size: int) -> tuple[int, int] | None:
         """Return how many recipients the next request may have (at most ``size``), and the segments of each.
@@ -177,18 +175,17 @@ class OwnedJob:
         self._changes["requests"] += 1
         return intent
 
-    def reconnect(self, unsent: Sequence[Intent] = (), outcomes: Sequence[RequestOutcome] = ()) -> None:
-        """Connect again after StoreNotReachedError. ``unsent`` are intents of a batch whose commit was lost.
+    def reconnect(self, outcomes: Sequence[RequestOutcome]) -> None:
+        """Connect again after StoreNotReachedError.
 
-        ``outcomes`` may have been stored before. Raises LostJobError if another process has taken the job over; the
-        outcomes are stored nevertheless.
+        ``outcomes`` are those of all batches whose commit was lost, which may be stored: intents in them were not sent.
+        Raises LostJobError if another process has taken the job over; the outcomes are stored nevertheless.
         """
         self._db.reconnect()
         try:
             with self.batch(Limits("")):
-                self.give_back(unsent)
                 number = self.job.number
-                self.record([request for request in outcomes if results.is_sending(self._db, number, request.intent)])
+                self.record([outcome for outcome in outcomes if results.is_sending(self._db, number, outcome.intent)])
         except LostJobError:
             self.record_late(outcomes)
             raise

@@ -162,16 +162,13 @@ def usage(
     )
     sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
     for value, messages, paid in rows:
-        group = _day(value, by, zone) if by in _DAYS else value or None
+        group = value or None
+        if by in _DAYS:
+            group = f"{datetime.fromtimestamp(value / 1000, zone):{_DAYS[by]}}"
         sums[group][0] += int(messages)
         sums[group][1] += int(paid)
     groups = [Sum(group, *total) for group, total in sums.items()]
     return sorted(groups, key=lambda total: (total.group is None, total.group or ""))
-
-
-def _day(time: int, by: str, zone: tzinfo | None) -> str:
-    """Return the day or month of a time."""
-    return f"{datetime.fromtimestamp(time / 1000, zone):{_DAYS[by]}}"
 
 
 def clearable(store: Store, account: str, before: int | None = None) -> tuple[int, list[int]]:

@@ -123,10 +123,6 @@ class Queue:
         # Each request has at least one recipient. One more shows whether the next recipient gets the same message.
         self._size, self._used = max(wanted, self._used) + 1, 0
 
-    def restart(self) -> None:
-        """Read from the beginning again: the transaction was not stored."""
-        self._position = (0, 0)
-
     def go_back(self, content: int, line: int) -> None:
         """Continue from an earlier recipient, who is pending again. Called before `next`."""
         self._read_to = self._position = min(self._position, (content, line - 1))
