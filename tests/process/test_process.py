@@ -21,6 +21,7 @@ from support import PATIENCE
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Behaviour, Service, respond, running, silent, then
+from support.terminal import Terminal, in_a_terminal
 from support.tool import Outcome, process, started
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
@@ -204,6 +205,18 @@ def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], 
     assert (table.code, table.stderr) == (0, b"")
     assert "Se" in table.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
     assert process(*SEND.split(), "--json", env=locale) == Outcome(0, body + b"\n", b"")
+
+
+@in_a_terminal
+def test_a_terminal_gets_a_question_mark_for_a_sign_that_its_encoding_lacks(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    service.will(respond(RECORD))
+    with Terminal(*SEND.split(), "--no-color") as tty:
+        assert tty.end() == 0
+    assert b"? 1 message accepted" in tty.shown
+    assert b"\\" not in tty.shown
 
 
 def test_an_impossible_time_zone_stops_before_anything_is_sent(service: Service) -> None:

@@ -105,7 +105,8 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     """Return standard input, output and error of this process, and set them in ``sys``.
 
     A closed stream (``>&-``) becomes empty input, or output that is discarded. Its descriptor stays in use, so that no
-    connection or file opened later becomes standard output. Characters that an encoding lacks are written as escapes.
+    connection or file opened later becomes standard output. Characters that an encoding lacks are written as escapes,
+    or on a terminal, where a table must fit, as question marks.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream: TextIO | None = getattr(sys, name)
@@ -116,7 +117,8 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
         if name != "stdin":
             writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
             encoding, is_terminal = stream.encoding, stream.isatty()
-            text = io.TextIOWrapper(writer, encoding, errors="backslashreplace", line_buffering=is_terminal)
+            errors = "replace" if is_terminal else "backslashreplace"
+            text = io.TextIOWrapper(writer, encoding, errors=errors, line_buffering=is_terminal)
             setattr(sys, name, text)
     return sys.stdin, sys.stdout, sys.stderr
 

@@ -141,7 +141,7 @@ def _write_help(page: Any, ctx: Any, formatter: Any) -> None:
 
 
 def _help_text(page: Any, ctx: Any, formatter: Any) -> str:
-    with io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, "backslashreplace") as text, redirect_stdout(text):
+    with io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, sys.stdout.errors) as text, redirect_stdout(text):
         _write_help(page, ctx, formatter)
         text.seek(0)
         return text.read()
