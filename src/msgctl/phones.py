@@ -82,39 +82,48 @@ def parse_number(text: str, country: str | None = None, *, sms: bool = False, un
     home = None if international else country
     national = _parsed(digits, home) if home else None
     number = _parsed(f"+{digits}", None)
-    is_national_form = may_be_national(text)
-    advice = NAME_COUNTRY if is_national_form and not home else WRITE_IN_FULL
     for candidate in (national, number):
         if candidate is None or not phonenumbers.is_valid_number(candidate):
             continue
         e164 = phonenumbers.format_number(candidate, phonenumbers.PhoneNumberFormat.E164)[1:]
         if sms and (kind := _without_sms(candidate)):
             problem, hint = f"it is {kind}, which cannot receive an SMS", _without_check(e164, unchecked)
-            if candidate is number and is_national_form:  # without the check, it would go to another country
-                problem, hint = f"it is {kind} in {_country(number)}, which cannot receive an SMS", advice
+            if candidate is number and may_be_national(text):  # without the check, it would go to another country
+                problem = f"it is {kind} in {_country(number)}, which cannot receive an SMS"
+                hint = WRITE_IN_FULL if home else NAME_COUNTRY
             if mobile := _mobile_today(candidate):
                 problem, hint = f"{problem}; {mobile}", ""
             raise InvalidPhoneError(text, problem, hint)
         if home is None or phonenumbers.is_valid_number_for_region(candidate, home):
             return Phone(e164)
         return Phone(e164, _country(candidate))
+    raise _invalid(text, home, national, number, unchecked)
+
+
+def _invalid(
+    text: str, home: str | None, national: PhoneNumber | None, number: PhoneNumber | None, unchecked: str
+) -> InvalidPhoneError:
+    """Return the error for a text that is no valid number, neither in ``home`` nor as an international ``number``."""
+    digits, international = _written(text)
+    is_national_form = may_be_national(text)
     if (home or not is_national_form) and (mobile := _mobile_today(national if home else number)):
-        raise InvalidPhoneError(text, mobile, "")
+        return InvalidPhoneError(text, mobile, "")
     if MIN_DIGITS <= len(digits) <= MAX_SHORT_CODE:
         unchecked = _without_check(digits, unchecked, "To send to the short code")
     elif international and len(digits) <= MAX_DIGITS:
         unchecked = _without_check(digits, unchecked)
     else:
         unchecked = ""
+    advice = NAME_COUNTRY if is_national_form and not home else WRITE_IN_FULL
     hint = f"{advice} {unchecked}".rstrip()
     if home:
         if national and number and number.country_code == national.country_code:
             national = number  # the national number after the country code, which has no +
-        raise InvalidPhoneError(text, _fault(national, home), hint)
+        return InvalidPhoneError(text, _fault(national, home), hint)
     needs_country = is_national_form and len(digits) >= MIN_NATIONAL
     as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
-    raise InvalidPhoneError(text, problem, hint, needs_country=needs_country)
+    return InvalidPhoneError(text, problem, hint, needs_country=needs_country)
 
 
 def may_be_national(text: str) -> bool:

@@ -17,7 +17,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import ConditionError
 from msgctl.output.result import Layout, OwnResult, TextResult
-from msgctl.sandbox.protocol import FAULT_KINDS
+from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_WAIT
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -38,26 +38,28 @@ MAX_LISTED = 1000
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 
 
-def _wait(text: str) -> float:
-    from msgctl.sandbox.endpoints import MAX_WAIT
-
-    return values.seconds(text, "--wait", MAX_WAIT)
-
-
-def _count(text: str) -> int:
-    from msgctl.sandbox.endpoints import MAX_CLICKS
-
-    return values.whole_number(text, "--count", 1, MAX_CLICKS)
-
-
 BaseUrl = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
 ]
 
 
-command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
-command(app, "exec", *sandbox_exec.EXAMPLES, json="lines", runs_another=True)(sandbox_exec.run_beside)
+command(
+    app,
+    "serve",
+    "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
+    "msgctl sandbox serve --port 0 --json",
+    "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
+    "msgctl sandbox serve --responses observed",
+)(serve.serve)
+command(
+    app,
+    "exec",
+    "msgctl sandbox exec -- pytest",
+    "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
+    json="lines",
+    runs_another=True,
+)(sandbox_exec.run_beside)
 
 
 @command(
@@ -80,7 +82,7 @@ def inbox(
             "--wait",
             metavar="SECONDS",
             help="Wait for a message; exit with 6 if none arrives.",
-            parser=_wait,
+            parser=parser(values.seconds, "--wait", MAX_WAIT),
         ),
     ] = None,
     limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = MAX_LISTED,
@@ -113,7 +115,7 @@ def click(
     context: Context,
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
-    count: Annotated[int, typer.Option("--count", metavar="N", help="Number of visits.", parser=parser(_count))] = 1,
+    count: Annotated[int, number_option("--count", "Number of visits.", 1, MAX_CLICKS)] = 1,
     country: Annotated[
         str | None,
         typer.Option(

@@ -23,12 +23,6 @@ from msgctl.commands.serve import Port, Serving, log_line
 from msgctl.errors import UsageError
 from msgctl.values import quote
 
-EXAMPLES = (
-    "msgctl sandbox exec -- pytest",
-    "msgctl sandbox exec --fault drop:0.1 -- sh -c 'msgctl sms send 573001234567 -m Hello'",
-)
-
-
 SECONDS_TO_END = 5.0
 """Seconds after Ctrl-C in a terminal until msgctl passes SIGINT on to a command that has not ended."""
 

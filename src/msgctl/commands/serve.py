@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 RESPONSES_HELP = "documented, as in the API, or observed, as a service in use sends them."
 
 FAULT_HELP = f"{FAULT_SYNTAX} Without a PATH, such as /send-sms, the next N requests include requests that only read."
-SERVE_EXAMPLES = (
-    "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
-    "msgctl sandbox serve --port 0 --json",
-    "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
-    "msgctl sandbox serve --responses observed",
-)
 
 MAX_PORT = 65535
 

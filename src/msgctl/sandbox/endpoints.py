@@ -25,6 +25,8 @@ from msgctl.sandbox.faults import active_faults, replace_all
 from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
+    MAX_CLICKS,
+    MAX_WAIT,
     OWN_PATH,
     PAGE,
     UNKNOWN_ERROR,
@@ -45,8 +47,6 @@ NAME = "msgctl"
 BAD_REQUEST = 400
 
 MAX_NUMBER = 10**15
-MAX_CLICKS = 100_000
-MAX_WAIT = 3600
 MAX_OVERVIEW = 300  # messages on the inbox page
 MIN_NATIONAL = 7  # digits from which a number may lack its country code
 MAX_TIME = 32_503_680_000.0  # the year 3000

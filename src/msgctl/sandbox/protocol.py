@@ -46,6 +46,11 @@ MAX_INTEGER = 10**9 - 1
 MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""
 
+MAX_CLICKS = 100_000
+"""Maximum visits of one `sandbox click`."""
+MAX_WAIT = 3600
+"""Maximum seconds that a request to the inbox waits."""
+
 MAX_FIELDS = 1000
 """Maximum parameters in a query or a form; more would delay other clients."""
 

@@ -84,8 +84,8 @@ class Country(OptionGroup):
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers from the option, MSGCTL_COUNTRY_CODE or the profile, if any.
 
-        Without a usable profile, there is none. Commands that send raise ConfigurationError for a faulty profile;
-        otherwise, the error would mention the number instead.
+        Commands that do not send need no usable profile. The others raise ConfigurationError for a faulty one;
+        otherwise, their error would mention the number instead.
         """
         if self.country_code is not None:
             return self.country_code

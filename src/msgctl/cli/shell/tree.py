@@ -90,6 +90,11 @@ class _WithGlobalOptions:
         attributes |= {"params": everything, "add_help_option": False}  # --help is one of the global options
         super().__init__(**attributes)
 
+    def announce(self, ctx: Any) -> None:
+        """Store in the context which command runs, and what it does."""
+        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
+        ctx.obj.operation, ctx.obj.effect = self.facts.performs, self.facts.effect
+
     def _shown(self, option: Any, own: Sequence[Any]) -> Any:
         """Return a global option as the command's help shows it, -n only if it makes a request, -y only if it asks."""
         if option.name not in ("dry_run", "yes"):
@@ -151,16 +156,25 @@ class Command(_WithGlobalOptions, TyperCommand):
     """A command of msgctl."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, after refusing an option that would become the value of another.
-
-        Typer accepts any text as a value. Some of its errors lack the context, which the hint about the command's help
-        needs.
-        """
         if ctx.resilient_parsing:  # a shell completes the command line
             return super().parse_args(ctx, args)
-        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
-        ctx.obj.operation = self.facts.performs
-        ctx.obj.effect = self.facts.effect
+        self.announce(ctx)
+        self._refuse_options_as_values(ctx, args)
+        try:
+            left = super().parse_args(ctx, args)
+        except typer.TyperException as error:  # some errors lack the context, which the hint about the help needs
+            vars(error).update(ctx=ctx)
+            raise
+        ctx.obj.is_understood = True
+        ctx.obj.options.check()
+        if ctx.obj.options.fields and not self.facts.has_more_columns:
+            ctx.obj.check_fields(self.facts.columns)
+        if ctx.obj.options.dry_run and self.facts.effect is None and not self.facts.has_dry_run:
+            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
+        return left
+
+    def _refuse_options_as_values(self, ctx: Any, args: Sequence[str]) -> None:
+        """Raise UsageError if an option would become the value of another: Typer accepts any text as a value."""
         params: list[Any] = [param for param in self.params if param.param_type_name == "option"]
         options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
         valued = {name: param for name, param in options.items() if not (param.is_flag or param.count)}
@@ -177,18 +191,6 @@ class Command(_WithGlobalOptions, TyperCommand):
             if before not in longest and word[2:3] == "=" and (short := word[:2]) in longest:
                 hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
                 raise UsageError(f"{short} takes its value after a space, not after =", hint)
-        try:
-            left = super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            vars(error).update(ctx=ctx)
-            raise
-        ctx.obj.is_understood = True
-        ctx.obj.options.check()
-        if ctx.obj.options.fields and not self.facts.has_more_columns:
-            ctx.obj.check_fields(self.facts.columns)
-        if ctx.obj.options.dry_run and self.facts.effect is None and not self.facts.has_dry_run:
-            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
-        return left
 
 
 class UnknownCommandError(typer.TyperException):
@@ -204,10 +206,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
     """A group of commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options of a group, which some groups accept without a command."""
-        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")  # a command sets its own
-        ctx.obj.operation = self.facts.performs
-        ctx.obj.effect = self.facts.effect
+        self.announce(ctx)  # a command announces itself later
         left = super().parse_args(ctx, args)
         ctx.obj.options.check()
         return left
