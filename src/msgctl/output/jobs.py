@@ -61,8 +61,8 @@ def jobs_table(jobs: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableTy
         Column("done"),
     ]
     for name in ("refused", "unknown"):
-        is_needed = any(getattr(job, name) for job in jobs)
-        columns.append(Column(name, drop_order=0 if is_needed else 1))
+        is_empty = not any(getattr(job, name) for job in jobs)
+        columns.append(Column(name, drop_order=int(is_empty)))
     rows = []
     for job in jobs:
         done = bar(job, 8).append(f"  {(job.sendable - job.pending) * 100 // (job.sendable or 1):>3}%")

@@ -140,8 +140,10 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool, 
             if isinstance(value, (int, float)):
                 sheet.write_number(line, place, value)
             elif name not in TEXTS and (moment := _moment(text, zone)) is not None:
-                is_day = len(text) == len("2026-12-01")
-                sheet.write_datetime(line, place, moment, day if is_day else time)
+                form = time
+                if len(text) == len("2026-12-01"):
+                    form = day
+                sheet.write_datetime(line, place, moment, form)
             elif text:
                 sheet.write_string(line, place, _fitting(text, name))
     return number

@@ -196,29 +196,30 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
         if number > 1:
             phones = plural(number, "number")
         return ("ok", operation.verdict.format(phone=phones))
-    if operation.effect is Effect.SENDS and not operation.sends_code:
-        outcomes = [recipient.outcome for recipient in result.outcomes]
-        noun = "call" if operation.channel == "call" else "message"
-        accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
-        is_all = accepted == len(outcomes)
-        return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
-    if result.failures:  # the error reports the outcome
+    if operation.effect is not Effect.SENDS:
         return ()
-    if operation.effect is Effect.SENDS:
+    if operation.sends_code:
+        if result.failures:  # the error reports the outcome
+            return ()
         to = cell(result.outcomes[0].phone) if result.outcomes else phone
         return ("ok", f"Code sent to {to}", *_validity(response.document, now), *_charged(rows))
-    return ()
+    outcomes = [recipient.outcome for recipient in result.outcomes]
+    noun = "call" if operation.channel == "call" else "message"
+    kind, sent, accepted = "ok", plural(len(outcomes), noun), outcomes.count(ACCEPTED)
+    if accepted < len(outcomes):
+        kind, sent = "warn", f"{accepted:,} of {sent}"
+    return (kind, f"{sent} accepted", *_charged(rows))
 
 
 def _hints(result: ServiceResult) -> list[str]:
     operation = result.responses[0].operation
-    if result.failures or result.is_tracked:
+    if result.failures or result.is_tracked or operation.effect is not Effect.SENDS:
         return []
-    if operation.record.entries and operation.effect is Effect.SENDS and not operation.sends_code:
-        return ["Follow the delivery: msgctl state watch --last"]
-    if operation.effect is Effect.SENDS and operation.sends_code:
+    if operation.sends_code:
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
         return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
+    if operation.record.entries:
+        return ["Follow the delivery: msgctl state watch --last"]
     return []
 
 
@@ -320,14 +321,15 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
             yield Padding(Flow([Text.assemble(("→ ", kind), first), *map(Text, others)], " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
-    totals = []
+    totals, worst = [], "warn"
     if counts["bad"]:
+        worst = "bad"
         totals.append(f"{plural(counts['bad'], 'check')} failed")
     if counts["warn"]:
         totals.append(plural(counts["warn"], "warning"))
     if totals:
         yield Text("")
-        yield verdict("bad" if counts["bad"] else "warn", *totals)
+        yield verdict(worst, *totals)
 
 
 def _is_in_verdict(record: ops.Record, name: str) -> bool:

@@ -297,11 +297,7 @@ def checked(field: Field, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
             raise invalid(name, "must be an array with only strings")
         return [checked(field._replace(kind=Kind.STRING), element) for element in value]
-    if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
-        value = str(value).lower()  # as in JSON
-    # JSON can contain half of a surrogate pair.
-    if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
-        raise invalid(name, f"must be {'Unicode text' if isinstance(value, str) else 'a string'}")
+    value = _text(field, value)
     if field.least is not None:
         return _number(field, value, field.least)
     if kind is Kind.BOOLEAN:
@@ -318,6 +314,17 @@ def checked(field: Field, value: Any) -> Any:
         if name == "phone":
             parts = [part.removeprefix("+") for part in parts]
     return parts if field.several else parts[0]
+
+
+def _text(field: Field, value: Any) -> str:
+    """Return a parameter as text; JSON may contain a number or a boolean instead. Raises Refusal."""
+    if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
+        return str(value).lower()  # as in JSON
+    if not isinstance(value, str):
+        raise invalid(field.name, "must be a string")
+    if not value.isascii() and _SURROGATE.search(value):  # JSON can contain half of a surrogate pair
+        raise invalid(field.name, "must be Unicode text")
+    return value
 
 
 def _number(field: Field, value: str, least: int) -> float:
