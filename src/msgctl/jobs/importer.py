@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import Settings
@@ -69,16 +68,6 @@ class Importer:
                 self._flush()
         self._flush()
         return [listed.columns[index] for index in own]
-
-    def exclude(self, phones: Iterable[str], reason: str) -> None:
-        """Leave out some numbers; call this after `read`. Raises the errors of the store and of the iterable."""
-        some: set[str] = set()
-        for phone in phones:
-            some.add(phone)
-            if len(some) == SLICE:
-                recipients.exclude(self._store, self._job, some, reason)
-                some = set()
-        recipients.exclude(self._store, self._job, some, reason)
 
     def _add(self, row: Row | InvalidRow, columns: str | None, render: Render) -> None:
         if isinstance(row, InvalidRow):

@@ -116,7 +116,7 @@ class Budget:
 class Backoff:
     """The waits of a job after 429, and while the service is not reached. All its requests wait together.
 
-    A request that was in flight when the wait began belongs to the same wait.
+    A request that began before the wait does not count as another one; its Retry-After may prolong the wait.
     """
 
     def __init__(self) -> None:

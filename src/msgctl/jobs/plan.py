@@ -40,7 +40,7 @@ class FileRows:
     @property
     def number(self) -> int:
         """The number of rows."""
-        return self.tally.messages + self.tally.left_out + sum(rows.number for rows in self.left_out.values())
+        return self.tally.messages + self.tally.excluded.total() + sum(rows.number for rows in self.left_out.values())
 
     @property
     def need_of_country(self) -> str:
@@ -64,7 +64,7 @@ class FileRows:
             return self._faults.error(hint, list_all, consequence="nothing was sent")
         if self.tally.messages:
             return None
-        return self._repeated(repeated) if self.tally.repeats else self._none_left(settings)
+        return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left(settings)
 
     @property
     def _faults(self) -> Faults:
@@ -75,7 +75,7 @@ class FileRows:
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
         named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]
         by = named[0] if named else "an earlier send"
-        recipients = plural(self.tally.repeats, "recipient")
+        recipients = plural(self.tally.excluded["repeats"], "recipient")
         return UsageError(
             f"No recipients are left: {by} sent this message to {recipients} in the last 12 hours",
             "To send it to them again, add --again.",
@@ -84,16 +84,16 @@ class FileRows:
         )
 
     def _none_left(self, settings: Settings) -> UsageError:
-        tally, consequence = self.tally, "nothing was sent"
+        excluded, consequence = self.tally.excluded, "nothing was sent"
         all_of_them = f"All recipients in {self.file}"
         if self.left_out["invalid"].number:
             all_of_them = f"All valid recipients in {self.file}"
-        if self.left_out["excluded"].number or (tally.opted_out and tally.over_limit):
+        if self.left_out["excluded"].number or (excluded["opted_out"] and excluded["over_limit"]):
             what = f"{all_of_them} are excluded"
-        elif tally.opted_out:
+        elif excluded["opted_out"]:
             what = f"{all_of_them} have opted out"
             return UsageError(what, consequence=consequence, reason="opted_out")
-        elif tally.over_limit:
+        elif excluded["over_limit"]:
             what = f"{all_of_them} have reached the limit of {settings.at_most}"
         else:
             line, _, reason = self.left_out["invalid"].rows[0]
@@ -161,7 +161,7 @@ def plan(
     """Return the summary of a job. ``due`` is in seconds since 1970."""
     tally, left_out = rows.tally, rows.left_out
     numbers = {outcome: rows.number for outcome, rows in left_out.items()}
-    numbers["excluded"] += tally.left_out
+    numbers["excluded"] += tally.excluded.total()
     segments = None
     if settings.performs.channel == "sms":
         segments = tally.credits
@@ -182,9 +182,9 @@ def plan(
         balance=None if balance is None else _number(balance),
         first=tally.first and tally.first.parameters,
         most_expensive=tally.most_expensive and _described(tally.most_expensive),
-        opted_out=tally.opted_out,
-        repeats=tally.repeats,
-        over_limit=tally.over_limit,
+        opted_out=tally.excluded["opted_out"],
+        repeats=tally.excluded["repeats"],
+        over_limit=tally.excluded["over_limit"],
         blank=blank,
         at_most=settings.at_most,
         window=settings.window_in_words,
@@ -221,7 +221,7 @@ class PlannedRows:
             for row in page:
                 yield self._document(row, left_out.get(row.line))
 
-    def _document(self, row: FileRow, left_out: queue.LeftOut | None) -> dict[str, Any]:
+    def _document(self, row: FileRow, left_out: queue.Exclusion | None) -> dict[str, Any]:
         outcome, reason = row.outcome or "pending", row.reason
         if left_out is not None:
             outcome, reason = "excluded", left_out.reason

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from msgctl.jobs.report import EXCLUSIONS
 from msgctl.phones import country_of
 from msgctl.store import queue, recipients
 from msgctl.store.recipients import Planned
@@ -28,8 +29,8 @@ class Example(NamedTuple):
 class Tally:
     """The numbers of a job before it is sent: recipients, people who would be left out now, and estimated credits.
 
-    The counts of people who opted out, of repeats and of people over the limit are estimates: the transaction before
-    each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message.
+    ``excluded`` counts people who would be left out, by the names in `EXCLUSIONS`. These are estimates: the transaction
+    before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message.
     """
 
     messages: int = 0
@@ -37,9 +38,7 @@ class Tally:
     countries: Counter[str] = field(default_factory=Counter)
     first: Example | None = None
     most_expensive: Example | None = None
-    opted_out: int = 0
-    repeats: int = 0
-    over_limit: int = 0
+    excluded: Counter[str] = field(default_factory=Counter)
     repeats_of: set[int] = field(default_factory=set)
 
     @classmethod
@@ -51,8 +50,10 @@ class Tally:
         for page in recipients.planned(store, job):
             reasons, _ = queue.left_out(store, job, account, limits, page, attrgetter("digest"))
             for row in page:
-                if row.line in reasons:
-                    total.leave_out(reasons[row.line])
+                if exclusion := reasons.get(row.line):
+                    total.excluded[EXCLUSIONS.get(exclusion.reason, "over_limit")] += 1
+                    if exclusion.repeats is not None:
+                        total.repeats_of.add(exclusion.repeats)
                     continue
                 total.messages += 1
                 total.credits += row.cost
@@ -63,21 +64,6 @@ class Tally:
         total.first = first and _example(store, job, first)
         total.most_expensive = costly and _example(store, job, costly)
         return total
-
-    @property
-    def left_out(self) -> int:
-        """How many recipients would be left out."""
-        return self.opted_out + self.repeats + self.over_limit
-
-    def leave_out(self, recipient: queue.LeftOut) -> None:
-        """Count a recipient who would be left out."""
-        if recipient.reason == queue.OPTED_OUT:
-            self.opted_out += 1
-        elif recipient.repeats is not None:
-            self.repeats += 1
-            self.repeats_of.add(recipient.repeats)
-        else:
-            self.over_limit += 1
 
 
 def _example(store: Store, job: int, row: Planned) -> Example:

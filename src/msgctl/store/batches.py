@@ -178,7 +178,7 @@ class OwnedJob:
     def reconnect(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Connect again after StoreNotReachedError.
 
-        ``outcomes`` are those of all batches whose commit was lost, which may be stored: intents in them were not sent.
+        ``outcomes`` are not stored for certain: the outcomes and the unsent intents of batches whose commit was lost.
         Raises LostJobError if another process has taken the job over; the outcomes are stored nevertheless.
         """
         self._db.reconnect()

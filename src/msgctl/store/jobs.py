@@ -269,7 +269,7 @@ class DueFailure(NamedTuple):
 
 
 def note_failure(store: Store, error: MsgctlError) -> None:
-    """Store why `job run-due` could not send a job, for `doctor`: nobody may read cron's mail."""
+    """Store why `job run-due` could not send a job, so that `doctor` reports it: cron's mail may go nowhere."""
     failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
     with store.db.transaction("run-due"):
         store.db.insert(

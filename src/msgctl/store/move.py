@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from msgctl.config.urls import is_store_url
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store.database import MOVE, Database, any_of
 from msgctl.store.schema import ENDED
-from msgctl.store.store import URLS, Store
+from msgctl.store.store import Store
 from msgctl.text import clean
 
 TABLES = {
@@ -106,7 +107,9 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
         _check_empty(new.db)
     if arriving is not None and (arriving.state, arriving.store) != ("arriving", old_id):
         raise _not_empty(new.db)
-    machine = "" if place.startswith(URLS) else new.machine
+    machine = ""
+    if not is_store_url(place):
+        machine = new.machine
     mark = _take(new, arriving, Mark("arriving", place, machine, old_id, new.owner))
     moving = Mark("moving", place, machine, new_id)
     if closing is None or closing.state == "moving":

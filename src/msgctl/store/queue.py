@@ -44,7 +44,7 @@ class Waiting(NamedTuple):
     phone: str | None
 
 
-class LeftOut(NamedTuple):
+class Exclusion(NamedTuple):
     """Why a recipient must not get the message now, and the number of the job that sent it already, if any."""
 
     reason: str
@@ -61,28 +61,28 @@ def left_out(
     limits: Limits,
     recipients: Sequence[Recipient],
     digest_of: Callable[[Recipient], bytes | None],
-) -> tuple[dict[int, LeftOut], float]:
+) -> tuple[dict[int, Exclusion], float]:
     """Return the recipients of a job who must not get the message now, by line.
 
     Also return when the opt-outs were read, on the clock of `boot_time`. ``digest_of`` returns the digest of a
     recipient's message.
     """
     phones = [recipient.phone for recipient in recipients if recipient.phone]
-    reasons: dict[int, LeftOut] = {}
+    reasons: dict[int, Exclusion] = {}
     if limits.at_most is not None:
         numbers = people.messages_since(store, account, phones, limits.since)
         for recipient in recipients:
             if numbers.get(recipient.phone or "", 0) >= limits.at_most:
-                reasons[recipient.line] = LeftOut(limits.over_limit)
+                reasons[recipient.line] = Exclusion(limits.over_limit)
     if not limits.again and (repeats := people.repeats(store, account, phones, besides=job)):
         for recipient in recipients:
             key = recipient.phone or "", digest_of(recipient) or b""
             if key in repeats:
-                reasons[recipient.line] = LeftOut(REPEATED, repeats[key])
+                reasons[recipient.line] = Exclusion(REPEATED, repeats[key])
     # Last, because an intent is valid for less than a second after this.
     checked = boot_time()
     refused = people.opted_out(store, phones, limits.channel)
-    reasons |= {recipient.line: LeftOut(OPTED_OUT) for recipient in recipients if recipient.phone in refused}
+    reasons |= {recipient.line: Exclusion(OPTED_OUT) for recipient in recipients if recipient.phone in refused}
     return reasons, checked
 
 
@@ -118,7 +118,7 @@ class Queue:
             self._limits, self.attempt = replace(limits, again=True), job.attempt
         self.checked = float("inf")
         self.changes: Counter[str] = Counter()
-        self._page: list[tuple[Waiting, LeftOut | None]] = []
+        self._page: list[tuple[Waiting, Exclusion | None]] = []
         self._read_to = self._position
         # Each request has at least one recipient. One more shows whether the next recipient gets the same message.
         self._size, self._used = max(wanted, self._used) + 1, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -102,8 +102,8 @@ def _lines(store: Store, job: int, phones: Sequence[str]) -> dict[str, int]:
     return lines
 
 
-def exclude(store: Store, job: int, phones: Collection[str], reason: str) -> None:
-    """Leave out recipients of a job that is being imported."""
+def exclude(store: Store, job: int, phones: Iterable[str], reason: str) -> None:
+    """Leave out recipients of a job that is being imported. Raises the errors of the store and of ``phones``."""
     for some in chunks(phones):
         with store.db.transaction(f"import {job}"):
             store.db.change(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgctl.config.urls import is_store_url
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
@@ -22,7 +23,6 @@ PAUSE = 0.004
 """Seconds between two transactions of an import or a removal."""
 CLOCK_INTERVAL = 300.0
 """Seconds after which a job reads the clock of a server again."""
-URLS = ("postgresql://", "postgres://")
 
 
 def boot_time() -> float:
@@ -129,7 +129,7 @@ def open_store(
     only opened with ``is_moving``. Raises StoreNotReachedError if the store is not reached within ``timeout`` seconds,
     and ConfigurationError.
     """
-    if isinstance(location, str) and location.startswith(URLS):
+    if isinstance(location, str) and is_store_url(location):
         from msgctl.store.postgresql import PostgreSQL
 
         db: Database = PostgreSQL(location, timeout)

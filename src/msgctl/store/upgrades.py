@@ -43,17 +43,15 @@ def build(db: Database, steps: tuple[str, ...] = STEPS, *, after: int = 0) -> No
 def upgrade(db: Database, steps: tuple[str, ...] = STEPS) -> None:
     """Apply the steps that a store does not have yet. Raises ConfigurationError for a newer store."""
     version = _version(db)
-    if version == len(steps):
-        return
+    if version > len(steps):
+        raise unusable(
+            f"The store {db.place} was written by a newer msgctl (schema {version}, this one reads {len(steps)})",
+            "Update this msgctl.",
+            "newer_store",
+        )
     if version < len(steps):
         with db.transaction("upgrade"):
             build(db, steps, after=_version(db))  # another process may have been faster
-        return
-    raise unusable(
-        f"The store {db.place} was written by a newer msgctl (schema {version}, this one reads {len(steps)})",
-        "Update this msgctl.",
-        "newer_store",
-    )
 
 
 def _version(db: Database) -> int:

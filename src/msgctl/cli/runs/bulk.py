@@ -205,19 +205,19 @@ class Bulk:
         )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
-        files = [recipients.columns, *(self._exclude(importer, file) for file in self._rules.exclude or ())]
+        files = [recipients.columns, *(self._exclude(number, file) for file in self._rules.exclude or ())]
         chosen = self._source.phone_column
         if chosen is not None and all(find_column(chosen, names) is None for names in files):
             raise FileError(f"No file has a column {values.quote(chosen)}", "Check --phone-column.")
         return importer
 
-    def _exclude(self, importer: Importer, file: str) -> Sequence[str]:
+    def _exclude(self, number: int, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
         reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
         with opened(file, context.stdin.buffer, reading, note=context.note) as people:
             numbers = (row.phone for row in people.counted() if isinstance(row, Row))
-            importer.exclude(numbers, f"excluded by {name_of(file)}")
+            recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
         faults = people.faults
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
