@@ -31,9 +31,6 @@ def console() -> NoReturn:
     """
     try:
         code = main()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
     except KeyboardInterrupt:
         code = 130
     os._exit(code)

@@ -30,6 +30,7 @@ BODIES: dict[str, bytes] = {
     "escapes as they were": b'{"status":"\\u00e9\\/\\u001b","x":"\xc3\xa9"}',
     "a lone surrogate": b'{"status":"\\ud800"}',
     "control characters in a name": b'{"status":1,"\\u0000\\u001b":"\\u009b"}',
+    "DEL": b'{"status":"\x7f"}',
     "direction marks": '{"status":"\u202eabc\u2066"}'.encode(),
     "a byte order mark": b'\xef\xbb\xbf{"status":1}',
     "markup": b'{"status":"[bold red]x[/]"}',

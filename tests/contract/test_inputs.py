@@ -80,8 +80,9 @@ def test_damaged_utf8_is_refused_with_the_position_of_the_first_wrong_byte(
 
 def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
     longest = "ñ" * 32_768
-    for options, stdin in ((("-m", f"{longest}x"), ""), ((), f"{longest}x"), (("--message-file", "/dev/zero"), "")):
+    for options, stdin in ((("-m", f"{longest}x"), ""), ((), f"{longest}x")):
         refused(tool, service, *SMS, *options, names=("message", "65,536"), stdin=stdin)
+    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("The message is too long", "65,536"))
     assert used(tool, service, *SMS, "--max-segments", "500", stdin=longest)["sms"] == longest
 
 

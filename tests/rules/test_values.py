@@ -103,10 +103,11 @@ def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
     [
         ("\ud800", "is not valid UTF-8 text at position 1"),
         ("a\udfff", "is not valid UTF-8 text at position 2"),
+        ("a\x7f", "control character U+007F at position 2"),
         ("a\x9f", "control character U+009F at position 2"),
         ("x" * 65_537, "is 65,537 bytes long; the maximum is 65,536"),
     ],
-    ids=range(4),
+    ids=range(5),
 )
 def test_the_error_for_a_message_that_cannot_be_sent_has_the_reason(typed: str, problem: str) -> None:
     with pytest.raises(UsageError, match=re.escape(problem)):
