@@ -12,13 +12,15 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 import msgctl
-from msgctl.cli.shell.completion import FILES
+from msgctl.cli.shell.completion import FILES, complete
+from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.main import build
 from msgctl.config import profiles
 from support import PATIENCE
 from support.examples import JOB, write_job
 from support.programs import program
 from support.terminal import in_a_terminal
-from support.tool import Tool
+from support.tool import Stream, Tool
 from support.tree import NODES
 
 FOLDER = Path(__file__).parents[2] / "completions"
@@ -136,14 +138,31 @@ def test_msgctl_prints_the_script_of_the_repository(shell: str, tool: Tool) -> N
     assert tool("completion", shell).stdout == kept, "write it again with: python -m msgctl.reference"
 
 
-SOME: Mapping[str, set[str]] = {
+IN_SHELLS: Mapping[str, set[str]] = {
     "msgctl sms send --gs": {"--gsm7"},
     "msgctl job show ": {JOB},
     "msgctl sms bulk n": {"notice.txt"},
     "msgctl sms send n": set(),
     "msgctl sms send -m n": set(),
 }
-ALL: Mapping[str, set[str]] = {
+IN_BASH: Mapping[str, set[str]] = {
+    "msgctl sms bulk --exclude n": {"notice.txt"},
+    "msgctl sandbox exec -- n": {"notice.txt"},
+    **IN_SHELLS,
+}
+
+
+@pytest.mark.parametrize(
+    ("offered", "expected"),
+    [(completions_in_bash, IN_BASH), (completions_in_zsh, IN_SHELLS), (completions_in_fish, IN_SHELLS)],
+)
+def test_commands_and_files_are_completed(
+    offered: Callable[[Path, Sequence[str]], list[set[str]]], expected: Mapping[str, set[str]], place: Path
+) -> None:
+    assert dict(zip(expected, offered(place, [*expected]), strict=True)) == expected
+
+
+WORDS: Mapping[str, set[str]] = {
     "msgctl ": set(NODES[0].command.list_commands(None)),
     "msgctl call send 573001234567 --voice Mi": {"Mia", "Miguel"},
     "msgctl -p ": {"main", "with.dot", "sandbox"},
@@ -154,22 +173,23 @@ ALL: Mapping[str, set[str]] = {
     "msgctl sms send --country-code C": set("CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ".split()),
     "msgctl balance --fields s": {"status"},
     "msgctl history --fields time,ph": {"time,phone"},
-    "msgctl sms bulk --exclude n": {"notice.txt"},
-    "msgctl sandbox exec -- n": {"notice.txt"},
     "msgctl help exit": {"exit-codes"},
     "msgctl help sms se": {"send", "segments"},
-    **SOME,
 }
 
 
-@pytest.mark.parametrize(
-    ("offered", "expected"),
-    [(completions_in_bash, ALL), (completions_in_zsh, SOME), (completions_in_fish, SOME)],  # by msgctl itself
-)
-def test_commands_values_and_files_are_completed(
-    offered: Callable[[Path, Sequence[str]], list[set[str]]], expected: Mapping[str, set[str]], place: Path
-) -> None:
-    assert dict(zip(expected, offered(place, [*expected]), strict=True)) == expected
+def test_words_are_completed(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "config"))
+    monkeypatch.setenv("_MSGCTL_COMPLETE", "complete_bash")
+    offered = {}
+    for line in WORDS:
+        words = line.split(" ")
+        monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        with pytest.raises(SystemExit):
+            complete(build(), Context(stdin=Stream(), stdout=Stream(), stderr=Stream()))
+        offered[line] = set(capsys.readouterr().out.split())
+    assert offered == WORDS
 
 
 TYPED = {
