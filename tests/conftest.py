@@ -40,8 +40,8 @@ KEY = "k3y/with +awkward&chars=%é\"'\\"
 """A key that looks different in a URL, in a form, in JSON, in HTML and in a shell."""
 
 
-POSTGRES = "TEST_POSTGRES"
-"""The variable with the directory of the PostgreSQL server that all test processes share."""
+SHARED = "TEST_SHARED"
+"""The variable with the directory of the PostgreSQL server that all test processes share; its path is short."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        os.environ[POSTGRES] = tempfile.mkdtemp(prefix="msgctl-postgres-", dir="/tmp")
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="msgctl-tests-", dir="/tmp")
 
 
 def pytest_collection_finish() -> None:
@@ -64,7 +64,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         from support.postgres import Cluster
 
-        directory = Path(os.environ[POSTGRES])
+        directory = Path(os.environ[SHARED])
         Cluster(directory).stop()
         shutil.rmtree(directory)
 
@@ -134,7 +134,7 @@ def cluster(worker_id: str) -> Cluster:
     """The PostgreSQL server that all test processes share, with a separate database for this process."""
     from support.postgres import shared
 
-    return shared(Path(os.environ[POSTGRES]), worker_id)
+    return shared(Path(os.environ[SHARED]), worker_id)
 
 
 @pytest.fixture

@@ -150,6 +150,8 @@ def test_recipes_report_a_full_disk_and_delete_old_metrics(tmp_path: Path) -> No
         (tmp_path / "disk" / "msgctl.prom").write_text("msgctl_up 1\n")
         if before == ":":
             disk.fill()
+        else:
+            shell.start_python()
         done = results(shell, before)
         no_space = "Error: Cannot use the store {}: database or disk is full; nothing was sent"
         if before != ":":

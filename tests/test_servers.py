@@ -204,6 +204,7 @@ def test_a_service_user_needs_no_home(shell: Shell, tmp_path: Path) -> None:
     # The user may read the interpreter, wherever it is, but no more than others may it write.
     rights = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
     become = f"{program('setpriv')} --reuid {account} --regid {account} --clear-groups {rights}"
+    shell.start_python()
     shell.program("useradd", ":")
     shell.program("runuser", f'shift 3; exec {become} env -u HOME -u XDG_STATE_HOME "$@"')
     prepare, check = blocks("For a service user")

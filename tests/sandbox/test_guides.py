@@ -139,6 +139,7 @@ def test_the_image_is_pinned_runs_as_its_own_user_and_has_no_more_files_than_it_
 @pytest.mark.slow
 @pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
 def test_the_command_of_a_container_starts_a_sandbox(heading: str, host: str, shell: Shell) -> None:
+    shell.start_python()
     guide = block(heading)
     command = json.loads(block("A Dockerfile").partition("ENTRYPOINT")[2])
     if heading != "A Dockerfile":

@@ -9,8 +9,6 @@ import shlex
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -22,6 +20,7 @@ import pytest
 
 from stories.server import Server
 from support import PATIENCE
+from support.forks import Process
 from support.runs import COLOUR, ended_well
 from support.tool import Tool
 from support.workbooks import workbook
@@ -51,7 +50,7 @@ class Scene:
         self.server = Server(observed=observed)
         self.base_url = self.server.base_url
         self.tool = Tool()
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Process] = []
         self.code = 0
         self.out = self.err = ""
         self.is_open = False
@@ -67,8 +66,8 @@ class Scene:
 
     def close(self) -> None:
         for process in self.processes:
-            process.kill()
-            process.communicate()
+            process.signal(signal.SIGKILL)
+            process.end()
         self.server.stop()
         self.set(None, "TZ=UTC")
 
@@ -158,9 +157,7 @@ class Scene:
     def start(self, line: str) -> None:
         self.settle()
         self.tool.clock.now = time.time()
-        command = [sys.executable, "-m", "msgctl", *shlex.split(line)]
-        pipe = subprocess.PIPE
-        self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
+        self.processes.append(Process(shlex.split(line)))
 
     @word(r"wait for (\d+) (requests?|seconds?)(?: to (\S+))?")
     def wait(self, number: str, unit: str, path: str | None) -> None:
@@ -171,19 +168,16 @@ class Scene:
 
     @word(r"(kill|interrupt|terminate)")
     def signal(self, name: str) -> None:
-        if name != "kill":
-            self.processes[0].send_signal(signal.SIGINT if name == "interrupt" else signal.SIGTERM)
-        else:
-            self.processes[0].kill()
-            self.processes.pop(0).communicate(timeout=PATIENCE)
+        numbers = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+        self.processes[0].signal(numbers[name])
+        if name == "kill":
+            self.processes.pop(0).end()
 
     @word(r"(the process exits|exit) (\d+(?: or \d+)?)")
     def exit(self, which: str, codes: str) -> None:
         if which != "exit":
             self.settle()
-            process = self.processes.pop(0)
-            out, err = process.communicate(timeout=PATIENCE)
-            self.finish(process.returncode, out.decode(), err.decode())
+            self.finish(*self.processes.pop(0).end())
         self.is_open = False
         assert str(self.code) in codes.split(" or "), f"exit {self.code}\n{self.out}\n{self.err}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 
 import msgctl
-from support import PATIENCE
+from support import PATIENCE, forks
 
 
 class Shell:
@@ -21,9 +21,9 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         (folder / "bin").mkdir()
-        self.program("msgctl", f'exec {shlex.quote(sys.executable)} -m msgctl "$@"')
-        package = str(Path(msgctl.__file__).parent.parent)
-        self.variables: dict[str, str] = {"MSGCTL_PROFILE": "sandbox", "PYTHONPATH": package}
+        (folder / "bin" / "msgctl").write_text(forks.program())
+        (folder / "bin" / "msgctl").chmod(0o755)
+        self.variables: dict[str, str] = {"MSGCTL_PROFILE": "sandbox"}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -34,12 +34,20 @@ class Shell:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
+    def start_python(self) -> None:
+        """Let each msgctl be a process of its own, which gets the user, the limits and the signals of the shell."""
+        package = shlex.quote(str(Path(msgctl.__file__).parent.parent))
+        self.program("msgctl", f'PYTHONPATH={package} exec {shlex.quote(sys.executable)} -m msgctl "$@"')
+
     def unreachable(self) -> None:
         """Use an account at an address where nothing listens, without pauses before retries."""
-        main = "import time; time.sleep = lambda _: None; from msgctl.__main__ import console; console()"
-        self.program("msgctl", f'exec {shlex.quote(sys.executable)} -c {shlex.quote(main)} "$@"')
         self.variables.pop("MSGCTL_PROFILE", None)
-        self.variables |= {"MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1", "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "a-key"}
+        self.variables |= {
+            forks.NO_PAUSES: "1",
+            "MSGCTL_BASE_URL": "http://127.0.0.1:9/api/v1",
+            "MSGCTL_CLIENT": "1",
+            "MSGCTL_KEY": "a-key",
+        }
 
     def run(self, script: str, shell: str = "bash") -> tuple[int, str]:
         done = subprocess.run(
