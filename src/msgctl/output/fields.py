@@ -75,6 +75,11 @@ def of_record(record: Record) -> tuple[str, ...]:
     return (*(field.name for field in record.entries), *map(_beside_entries, own))
 
 
+def _last_state(row: Row, states: Mapping[tuple[str, str | None], str]) -> str | None:
+    message = str(row.get("id"))
+    return states.get((message, row.get("phone"))) or states.get((message, None))
+
+
 def rows_of(response: Response) -> Iterator[Row]:
     """Return the rows of a response: one for each entry or metric, or one for a record without ``data``.
 
@@ -111,18 +116,18 @@ def of_document(record: Record, document: Row) -> tuple[str, ...]:
 
 
 def table(
-    responses: Sequence[Response], chosen: Sequence[str] = (), states: Mapping[str, str] = {}
+    responses: Sequence[Response], chosen: Sequence[str] = (), states: Mapping[tuple[str, str | None], str] = {}
 ) -> tuple[Sequence[str], list[Row]]:
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
 
     The columns are the documented fields, so that they are the same whatever a service adds. A message that has one of
-    the ``states``, by its ID, has that state.
+    the ``states``, by its ID and phone or only by its ID, has that state.
     """
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
     if states:
         name = "state" if any(field.name == "state" for field in record.entries) else "status"
-        rows = [{**row, name: states.get(str(row.get("id")), row.get(name))} for row in rows]
+        rows = [{**row, name: _last_state(row, states) or row.get(name)} for row in rows]
     columns = chosen or of_record(record)
     if record.shape is Shape.STATISTICS:  # no row without metrics, unless other fields are chosen
         rows = [row for row in rows if any(row.get(name) is not None for name in columns)]

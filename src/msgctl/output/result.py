@@ -70,7 +70,7 @@ class ServiceResult(NamedTuple):
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
     ``is_tracked``: the command itself tracks the messages, so no hint shows how to do it. ``states`` are the last
-    states of messages by ID, which csv, tsv and jsonl have instead of the states in the responses.
+    states by ID and phone (None: all that share the ID), which csv, tsv and jsonl have instead of those in responses.
     """
 
     responses: Sequence[Response]
@@ -78,7 +78,7 @@ class ServiceResult(NamedTuple):
     values: Mapping[str, Any] = {}
     failures: Sequence[MsgctlError] = ()
     is_tracked: bool = False
-    states: Mapping[str, str] = {}
+    states: Mapping[tuple[str, str | None], str] = {}
 
 
 class OwnResult(NamedTuple):

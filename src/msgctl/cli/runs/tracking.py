@@ -271,7 +271,7 @@ def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[
 # --- the option --wait
 
 
-class _Sent(NamedTuple):
+class _Recipient(NamedTuple):
     """An accepted recipient, with the ``name`` in errors, and the message if it has an ID."""
 
     name: str
@@ -293,8 +293,15 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     The result is printed first; only csv, tsv and jsonl are printed at the end, with the last states. Return the latest
     responses (for --json), with an error if a message was not delivered or did not reach ``until``.
     """
+    noun = "message"
+    if context.operation and context.operation.channel == "call":
+        noun = "call"
     accepted = [outcome for outcome in result.outcomes if outcome.outcome == ACCEPTED]
     tracker = Tracker(context, targets_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
+    of_id = {message.target.id: message for message in tracker.messages}
+    recipients = [
+        _Recipient(outcome.phone or f"the {noun}", outcome.phone, of_id.get(outcome.id or "")) for outcome in accepted
+    ]
     is_first = context.format in (Format.TABLE, Format.JSON)
     if is_first:
         context.printer.print(result._replace(is_tracked=True))
@@ -302,22 +309,18 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
         tracker.follow()
     finally:
         if not is_first:
-            states = {message.target.id: message.in_words for message in tracker.messages if message.response}
-            context.printer.print(result._replace(states=states))
-    noun = "message"
-    if context.operation and context.operation.channel == "call":
-        noun = "call"
-    of_id = {message.target.id: message for message in tracker.messages}
-    sent = [_Sent(outcome.phone or f"the {noun}", outcome.phone, of_id.get(outcome.id or "")) for outcome in accepted]
+            context.printer.print(result._replace(states=_last_states(recipients)))
     if context.printer.shows_verdicts:
-        _show_last(context, sent)
+        _show_last(context, recipients)
     failures = [*result.failures]
-    if error := _error_of(tracker, sent, noun):
+    if error := _error_of(tracker, recipients, noun):
         error.recipients = result.outcomes
         failures.append(error)
-    elif sent and all(recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in sent):
+    elif recipients and all(
+        recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in recipients
+    ):
         done = "answered" if noun == "call" else "delivered"
-        if len(sent) == 1:
+        if len(recipients) == 1:
             context.note(f"The {noun} was {done}.")
         else:
             context.note(f"All {noun}s were {done}.")
@@ -325,11 +328,22 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     return ServiceResult(responses, failures=failures)
 
 
-def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionError | None:
+def _last_states(recipients: Sequence[_Recipient]) -> dict[tuple[str, str | None], str]:
+    """Return the last states by ID and phone; without a phone, the states of all who share the ID."""
+    states: dict[tuple[str, str | None], str] = {}
+    for recipient in recipients:
+        if recipient.message and recipient.message.response:
+            states[recipient.message.target.id, None] = recipient.message.in_words
+        if recipient.message and recipient.state:
+            states[recipient.message.target.id, recipient.phone] = recipient.state
+    return states
+
+
+def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> ConditionError | None:
     """Return the error about recipients who did not get the message in time; None if all of them did."""
     words = tracker.context.words
     missing, late, unread, without_id, parts = [], [], [], [], []
-    for recipient in sent:
+    for recipient in recipients:
         message, state = recipient.message, recipient.state
         if message is None:
             without_id.append(recipient.name)
@@ -341,7 +355,7 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
                 late.append(message)
     if missing:
         done = "answered by" if noun == "call" else "delivered to"
-        accepted = plural(len(sent), f"accepted {noun}")
+        accepted = plural(len(recipients), f"accepted {noun}")
         parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
     if late:
         parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {tracker.max_wait:g} s")
@@ -366,9 +380,9 @@ def _error_of(tracker: Tracker, sent: Sequence[_Sent], noun: str) -> ConditionEr
     return ConditionError("; ".join(parts), hint, reason=reason, word=word, details=details)
 
 
-def _show_last(context: Context, sent: Sequence[_Sent]) -> None:
+def _show_last(context: Context, recipients: Sequence[_Recipient]) -> None:
     from msgctl.output.tables import Column, Viewer, listing
 
-    rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in sent]
+    rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in recipients]
     width = context.screen(context.stderr).width or 80
     context.printer.explain(listing([Column("phone"), Column("state")], rows, Viewer(context.now(), width)))
