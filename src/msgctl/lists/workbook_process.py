@@ -276,7 +276,8 @@ def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str
     try:
         cells = [cell if isinstance(cell, str) else _cell_text(cell) for cell in row]
     except OverflowError as error:
-        place = next(column for column, cell in enumerate(row, first_column) if _has_lost_digits(cell))
+        numbers = ((column, cell) for column, cell in enumerate(row, first_column) if isinstance(cell, float))
+        place = next(column for column, number in numbers if not abs(number) < _TOO_MANY)
         return (
             f"the number {error} in cell {_letters(place)}{number} has more than {MAX_DIGITS} digits, so it has lost "
             "digits in Excel; enter it again as text"
@@ -284,10 +285,6 @@ def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str
     if sum(map(len, cells)) > MAX_RECORD:
         raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
     return cells
-
-
-def _has_lost_digits(cell: object) -> bool:
-    return isinstance(cell, float) and not abs(cell) < _TOO_MANY
 
 
 def _cell_text(cell: object) -> str:
