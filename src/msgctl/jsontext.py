@@ -60,16 +60,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _all_values(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; the different values of a repeated field are an array."""
     fields = dict(pairs)
     if len(fields) == len(pairs):
         return fields
-    values: dict[str, list[Any]] = {name: [] for name in fields}
+    by_name: dict[str, list[Any]] = {name: [] for name in fields}
     for name, value in pairs:
-        if isinstance(value, (dict, list)) or value not in values[name][-1:]:
-            values[name].append(value)
-    return {name: values[name] if len(values[name]) > 1 else fields[name] for name in fields}
+        if isinstance(value, (dict, list)) or value not in by_name[name][-1:]:
+            by_name[name].append(value)
+    return {name: different if len(different) > 1 else fields[name] for name, different in by_name.items()}
 
 
+Repeated = Literal["last", "refuse", "all"]
+"""What counts if an object has a field several times: its last value, nothing, or all values as an array."""
 _DECODERS = {
     kind: json.JSONDecoder(
         object_pairs_hook=hook, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant
@@ -78,11 +81,10 @@ _DECODERS = {
 }
 
 
-def load_json(body: bytes, *, repeated: Literal["last", "refuse", "all"] = "last") -> Any:
+def load_json(body: bytes, *, repeated: Repeated = "last") -> Any:
     """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError.
 
-    If a field is ``repeated`` in an object, its last value counts, RepeatedFieldError is raised, or all its values
-    count, as an array unless they are equal.
+    Raises RepeatedFieldError for a field that is twice in one object, if ``repeated`` is "refuse".
     """
     if len(body) > MAX_PARTS and sum(map(body.count, (b",", b"[", b"{"))) > MAX_PARTS:
         raise ShapeError("it contains too many values")

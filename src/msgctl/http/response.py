@@ -26,7 +26,7 @@ from msgctl.errors import (
     UnreadableError,
     UsageError,
 )
-from msgctl.jsontext import Number, RepeatedFieldError, ShapeError, load_json
+from msgctl.jsontext import Number, Repeated, RepeatedFieldError, ShapeError, load_json
 from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import balance, codes, judge
 from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
@@ -191,13 +191,11 @@ def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWord
     record accepts any body.
     """
     operation = request.operation
-    document, fault, is_json = None, raw.fault, False
+    document, fault, is_json = None, raw.fault, not raw.fault
+    reading: Repeated = "refuse" if raw.is_success else "all"
     try:
-        if not fault and raw.is_success:
-            document = load_json(raw.body, repeated="refuse")
-        elif not fault:
-            document = load_json(raw.body, repeated="all")
-        is_json = not fault
+        if not fault:
+            document = load_json(raw.body, repeated=reading)
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)

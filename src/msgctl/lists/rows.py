@@ -178,9 +178,9 @@ class PhoneCells:
         if numbers or self.number(text):
             return numbers
         for gap in _GAP.finditer(text):
-            both = [self.number(text[: gap.start()]), self.number(text[gap.end() :])]
-            if all(both):
-                return both
+            before, after = text[: gap.start()], text[gap.end() :]
+            if (first := self.number(before)) and (second := self.number(after)):
+                return [first, second]
         return []
 
     def first_within(self, text: str) -> str:
