@@ -233,7 +233,7 @@ def test_usage_of_a_job_that_sends_on_two_days_has_both(store: Store, clock: Clo
     assert [each.messages for each in history.usage(store, "job")] == [3]
     since = store.now() - 50 * 86_400_000
     assert [each.messages for each in history.usage(store, "command", since=since)] == [1]
-    owners.resend(store, job.number, ["accepted"], None, expected=3)
+    owners.resend(store, job.number, ["accepted"], expected=3)
     sending = owners.take(store, job.number)
     record(sending, intend(sending))
     assert [each.messages for each in history.usage(store, "job")] == [6]

@@ -170,14 +170,13 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
     )
 
 
-def selected(store: Store, job: int, only: Collection[str], words: AddedWords) -> tuple[list[str], list[str] | None]:
+def selected(store: Store, job: int, only: Collection[str], words: AddedWords) -> tuple[list[str], list[str]]:
     """Return the outcomes and the delivery states that select recipients; ``only`` may contain `DELIVERIES`."""
     outcomes = [name for name in only if name in OUTCOMES]
     wanted = {name for name in only if name in DELIVERIES}
     if not wanted:
-        return outcomes, None
-    states = [state for state in results.states(store, job) if _delivery(state, words) in wanted]
-    return outcomes, [state or "" for state in states]
+        return outcomes, []
+    return outcomes, [state or "" for state in results.states(store, job) if _delivery(state, words) in wanted]
 
 
 def _delivery(state: str | None, words: AddedWords) -> str:
@@ -210,13 +209,14 @@ class Report:
         return map(self._row, self._recipients())
 
     def _recipients(self) -> Iterator[Reported]:
-        number, is_running = self._job.number, self._job.is_running
-        if not self._only:
-            return recipients.report(self._store, number, is_running=is_running)
-        outcomes, states = selected(self._store, number, self._only, self._words)
-        if not outcomes and not states:
-            return iter(())
-        return recipients.report(self._store, number, outcomes=outcomes, states=states, is_running=is_running)
+        outcomes: Sequence[str] = ()
+        states: Sequence[str] = ()
+        if self._only:
+            outcomes, states = selected(self._store, self._job.number, self._only, self._words)
+            if not (outcomes or states):
+                return iter(())
+        is_running = self._job.is_running
+        return recipients.report(self._store, self._job.number, outcomes=outcomes, states=states, is_running=is_running)
 
     def _row(self, recipient: Reported) -> dict[str, Any]:
         own = cells_of(recipient.columns, len(self.columns) - len(COLUMNS))

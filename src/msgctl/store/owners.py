@@ -127,7 +127,7 @@ def resend(
     store: Store,
     number: int,
     outcomes: Collection[str],
-    states: Collection[str] | None = None,
+    states: Collection[str] = (),
     *,
     expected: int | None = None,
 ) -> int:
@@ -174,14 +174,14 @@ def _check_resend(job: Job) -> None:
         )
 
 
-def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] | None = None) -> int:
+def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> int:
     """Return how many recipients a resend would have now. Raises the errors of `resend`."""
     _check_resend(jobs.get(store, number))
     condition, values = _selected(outcomes, states)
     return int(store.db.value(f"SELECT count(*) {condition}", (number, *values)))
 
 
-def _selected(outcomes: Collection[str], states: Collection[str] | None) -> tuple[str, list[str]]:
+def _selected(outcomes: Collection[str], states: Collection[str]) -> tuple[str, list[str]]:
     """Return the end of a query for last attempts, and its values after the number of the job."""
     wanted = [*outcomes, *(["sending"] if "unknown" in outcomes else [])]
     conditions = []

@@ -195,7 +195,7 @@ def report(
     job: int,
     *,
     outcomes: Collection[str] = (),
-    states: Collection[str] | None = None,
+    states: Collection[str] = (),
     is_running: bool = False,
 ) -> Iterator[Reported]:
     """Yield the recipients of a job by line, 1,000 at a time, without an open cursor.
@@ -212,7 +212,7 @@ def report(
             wanted.add("sending")
         conditions.append(f"coalesce(recipient.outcome, result.outcome, 'pending') {any_of(wanted)}")
         values += wanted
-    if states is not None:
+    if states:
         conditions.append(f"(result.outcome = 'accepted' AND coalesce(result.state, '') {any_of(states)})")
         values += states
     condition = f"AND ({' OR '.join(conditions)})" if conditions else ""
