@@ -13,6 +13,8 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
+from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
+from msgctl.sandbox.service import respond
 from support.sandbox import Sandbox
 from support.tool import Tool
 
@@ -48,7 +50,7 @@ def test_a_damaged_or_older_state_file_is_an_error_and_a_reset_replaces_it(
     assert world.path.stat().st_mode & 0o077 == 0
     break_it(world.path)
     with pytest.raises(ConfigurationError, match=r"state\.db") as caught, closing(Emulator(world.path)) as emulator:
-        emulator.read_settings()
+        respond(emulator, SandboxRequest("GET", BASE_PATH + "/balance"))
     assert "msgctl sandbox reset" in str(caught.value.hint)
     reset(world.path)
     fixed = World(world.path)

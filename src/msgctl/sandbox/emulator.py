@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from itertools import count
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Lock
@@ -67,6 +66,23 @@ class SandboxSettings(NamedTuple):
     store: Path | None = None
 
 
+class Account(NamedTuple):
+    """The account, its clock (``ahead`` of the machine's, or stopped), its responses, and whether faults are set."""
+
+    credits: int = state.FIRST_CREDITS
+    ahead: float = 0.0
+    stopped: float | None = None
+    responses: str = responses.DOCUMENTED
+    is_faulty: bool = False
+
+    def time(self, clock: float) -> float:
+        """Return the time of the sandbox's clock; ``clock`` is the time of the machine's."""
+        return clock + self.ahead if self.stopped is None else self.stopped
+
+
+_ACCOUNT = "SELECT credits, clock_offset, clock_stopped, responses, EXISTS (SELECT 1 FROM faults) FROM account"
+
+
 class Emulator:
     """Simulates the service for any number of threads. A missing state file (0600) and directory (0700) are created.
 
@@ -90,15 +106,10 @@ class Emulator:
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
-        self.stopped: float | None = None
-        """The time of the sandbox's clock, if it was stopped when it was last read."""
-        self.responses = responses.DOCUMENTED
-        """The name of the responses, as last read from the database."""
-        self._offset = 0.0
-        """Seconds that a running clock was ahead of this machine's when it was last read."""
+        self.account = Account()
+        """The account as it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests for operations and short URLs, with their numbers and times."""
-        self._numbers = count(1)
         self._changes = 0
         """Changes that this process made, and requests that it responded to."""
         self._one_at_a_time = Lock()
@@ -116,13 +127,6 @@ class Emulator:
         with self._one_at_a_time:  # closing it under another thread's statement would crash the process
             self._db.close()
 
-    def read_settings(self) -> bool:
-        """Read the chosen responses, and return whether any faults are set."""
-        with state.explained(self.path), self._one_at_a_time:
-            query = "SELECT responses, EXISTS (SELECT 1 FROM faults) FROM account"
-            self.responses, is_faulty = self._db.execute(query).fetchone()
-        return bool(is_faulty)
-
     def allows(self, address: str) -> bool:
         """Return whether clients at an address may make API requests."""
         if not self.settings.allowed:
@@ -133,7 +137,7 @@ class Emulator:
 
     def log(self, request: SandboxRequest, response: SandboxResponse) -> None:
         """Add a request to the newest requests, with a bounded size."""
-        at = self.clock() + self._offset if self.stopped is None else self.stopped
+        self._changes += 1
         request = request._replace(
             method=request.method[:20],
             path=request.path[:MAX_KEPT],
@@ -141,8 +145,8 @@ class Emulator:
             headers={},
             body=request.body[:MAX_KEPT],
         )
-        self.requests.append((next(self._numbers), at, request, response._replace(body=b"", headers={})))
-        self._changes += 1
+        at = self.account.time(self.clock())
+        self.requests.append((self._changes, at, request, response._replace(body=b"", headers={})))
 
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
         """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record.
@@ -155,14 +159,15 @@ class Emulator:
             return Refusal("NOT_FOUND", why, status=404).response()
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
-        is_observed = self.responses == responses.OBSERVED
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
             given = parameters_of(fields, request, self.settings[:2])
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
-                scope = Scope(db, *self.now(db), self.random, self.origin, is_observed)
+                now, account = self.now(db), self.account
+                is_observed = account.responses == responses.OBSERVED
+                scope = Scope(db, now, account.credits, self.random, self.origin, is_observed)
                 handler = HANDLERS.get(operation.record.name) or partial(sample, operation.record)
                 record = handler(scope, given)
                 if isinstance(record, Refusal):
@@ -175,7 +180,7 @@ class Emulator:
 
     def refused(self, refusal: Refusal, operation: Operation | None = None) -> SandboxResponse:
         """Return the response to a refused request, as documented or as a service in use sends it."""
-        if self.responses == responses.OBSERVED:
+        if self.account.responses == responses.OBSERVED:
             return responses.observed_refusal(operation, refusal)
         return refusal.response()
 
@@ -192,11 +197,13 @@ class Emulator:
             yield self._db
             self._changes += 1
 
-    def now(self, db: sqlite3.Connection) -> tuple[float, int]:
-        """Return the time of the sandbox's clock, in seconds since 1970, and the credits left."""
-        offset, stopped, left = db.execute("SELECT clock_offset, clock_stopped, credits FROM account").fetchone()
-        self._offset, self.stopped = offset, stopped
-        return float(self.clock() + offset if stopped is None else stopped), left
+    def read_account(self, db: sqlite3.Connection) -> Account:
+        self.account = Account(*db.execute(_ACCOUNT).fetchone())
+        return self.account
+
+    def now(self, db: sqlite3.Connection) -> float:
+        """Return the time of the sandbox's clock, in seconds since 1970."""
+        return self.read_account(db).time(self.clock())
 
     def version(self) -> str:
         """Return a string that differs after each change by any process."""
@@ -209,7 +216,7 @@ class Emulator:
             for table in state.TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(state.ACCOUNT)
-        self._offset, self.stopped = 0.0, None
+            self.read_account(db)
         self._draw_again()
 
 

@@ -127,7 +127,7 @@ def received(emulator: Emulator, phone: str = "", after: str = "") -> list[Docum
     """Return the messages that phones received or will receive. Raises UsageError."""
     pattern = _pattern(phone) if phone else "%"
     with emulator.reading() as db:
-        now, _ = emulator.now(db)
+        now = emulator.now(db)
         column, least = _after(db, after) if after else ("number", 0)
         newer = f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number"
         return [_message(message, now) for message in handlers.stored_messages(db, newer, least, pattern)]
@@ -164,7 +164,7 @@ def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None 
         if url is None:
             hint = "Create it in this sandbox. In the one inside msgctl, use: msgctl -p sandbox url shorten"
             raise UsageError(f"No short URL named {quoted(name)}", hint)
-        now, _ = emulator.now(db)
+        now = emulator.now(db)
         clicks.add(db, url, now, (clicks.invent(emulator.random, country) for _ in range(count)))
     return {"name": name, "clicks": count}
 
@@ -181,7 +181,7 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
     if (credits is None) == (add is None):
         raise UsageError("Send either credits or add")
     with emulator.writing() as db:
-        balance = emulator.now(db)[1] + (add or 0) if credits is None else credits
+        balance = emulator.read_account(db).credits + (add or 0) if credits is None else credits
         if not 0 <= balance <= MAX_NUMBER:
             raise UsageError(f"The balance must be from 0 to {MAX_NUMBER:,}, not {balance}")
         db.execute("UPDATE account SET credits = ?", (balance,))
@@ -205,8 +205,8 @@ def fault(emulator: Emulator, *, faults: list[str] | None = None) -> Document:
 @_endpoint("GET", "/clock", "Return the time of the sandbox.", time=str, stopped=bool)
 def clock(emulator: Emulator) -> Document:
     with emulator.reading() as db:
-        now, _ = emulator.now(db)
-    return {"time": timestamp(now), "stopped": emulator.stopped is not None}
+        now = emulator.now(db)
+    return {"time": timestamp(now), "stopped": emulator.account.stopped is not None}
 
 
 @_endpoint(
@@ -220,8 +220,8 @@ def clock(emulator: Emulator) -> Document:
 def set_clock(emulator: Emulator, *, change: str) -> Document:
     """Change the clock (see `CLOCK_SYNTAX`)."""
     with emulator.writing() as db:
-        now, _ = emulator.now(db)
-        stopped = emulator.stopped
+        now = emulator.now(db)
+        stopped = emulator.account.stopped
         if change == "stop":
             stopped = now
         elif change == "start":
@@ -251,8 +251,8 @@ def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Doc
             raise UsageError(f"responses must be {' or '.join(NAMES)}, not {quoted(responses)}")
         with emulator.writing() as db:
             db.execute("UPDATE account SET responses = ?", (responses,))
-    emulator.read_settings()
-    return {"responses": emulator.responses}
+    with emulator.reading() as db:
+        return {"responses": emulator.read_account(db).responses}
 
 
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
@@ -288,13 +288,13 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
     if version == since:
         return json_response({"version": version})._replace(wait=wait)
     with emulator.reading() as db:
-        now, left = emulator.now(db)
+        now, left = emulator.now(db), emulator.account.credits
         shown = handlers.stored_messages(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
         urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
     return {
         "version": version,
         "credits": left,
-        "clock": {"time": timestamp(now), "stopped": emulator.stopped is not None},
+        "clock": {"time": timestamp(now), "stopped": emulator.account.stopped is not None},
         "faults": active_faults(emulator),
         "responses": choose_responses(emulator)["responses"],
         "moving": any(message.reached(now) != message.states() for message in shown),
@@ -426,6 +426,6 @@ def _visit(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
         if not row:
             raise Refusal("NOT_FOUND", f"no short URL ends in {quoted(alias)}", status=404)
         if request.method == "GET":
-            clicks.add(db, row, emulator.now(db)[0], [{}])
+            clicks.add(db, row, emulator.now(db), [{}])
     location = quote(row["url_long"], safe=_KEPT_IN_LOCATION)
     return SandboxResponse(302, b"", {"location": location, "cache-control": "no-store"})

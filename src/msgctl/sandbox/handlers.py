@@ -69,7 +69,7 @@ _CALL = {
 _RECEIVED = {"delivered", "answered", "voicemail"}
 
 Given = Mapping[str, Any]
-"""The parameters of a request by their names, as `protocol.read` returns them."""
+"""The parameters of a request by their names, as `protocol.parameters_of` returns them."""
 
 
 class Scope(NamedTuple):

@@ -23,7 +23,8 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
 
         response = endpoints.respond(emulator, request)
     else:
-        is_faulty = emulator.read_settings()
+        with emulator.reading() as db:
+            is_faulty = emulator.read_account(db).is_faulty
         if not emulator.allows(address):
             # Like wrong credentials: the API does not distinguish the two.
             response = emulator.refused(Refusal("UNAUTHORIZED", "client or key is wrong"))
@@ -35,6 +36,7 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
             response = emulator.carry_out(request)
     if not is_own:
         emulator.log(request, response)
-    if emulator.stopped is None:
+    stopped = emulator.account.stopped
+    if stopped is None:
         return response
-    return response._replace(headers={**response.headers, "date": formatdate(emulator.stopped, usegmt=True)})
+    return response._replace(headers={**response.headers, "date": formatdate(stopped, usegmt=True)})
