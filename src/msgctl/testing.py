@@ -23,6 +23,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
+from msgctl.errors import UsageError
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.emulator import SandboxSettings
 from msgctl.sandbox.protocol import SECONDS_BETWEEN_CHECKS
@@ -127,6 +128,8 @@ def sandbox(
     The parameters are the options of ``msgctl sandbox serve``; ``fault`` is one SPEC or several. Nothing is kept after
     the block. Raises msgctl.errors.UsageError for a value that the sandbox cannot use.
     """
+    if not isinstance(client, int) or not key:  # otherwise, every request would be refused
+        raise UsageError(f"client must be a whole number, and key must not be empty, not {client!r} and {key!r}")
     faults = [fault] if isinstance(fault, str) else fault
     # A program under test may still write to its store while the directory is deleted.
     with tempfile.TemporaryDirectory(prefix="msgctl-", ignore_cleanup_errors=True) as directory:

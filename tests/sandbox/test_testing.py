@@ -91,7 +91,17 @@ def test_an_inbox_with_many_messages_lists_the_newest_thousand() -> None:
         assert len(run(served, "sandbox", "inbox", "--limit", "4000", "--json").document) == 4_000
 
 
-@pytest.mark.parametrize("options", [{"fault": "none"}, {"clock": "later"}, {"credits": -1}, {"responses": "other"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fault": "none"},
+        {"clock": "later"},
+        {"credits": -1},
+        {"responses": "other"},
+        {"client": "shop"},
+        {"key": ""},
+    ],
+)
 def test_a_wrong_setting_is_an_error(options: Any) -> None:
     with pytest.raises(UsageError), sandbox(**options):
         pass
