@@ -119,17 +119,14 @@ class Sender:
         self._in_flight: dict[int, Intent] = {}
         self._waiting: list[SimpleQueue[Intent | None]] = []
         self._ready: deque[Intent] = deque()
-        self._request_took = INTENT_LIFE
         self._messages: SimpleQueue[_Message] = SimpleQueue()
         self._timeout: float | None = 0.0
-        self._stopping = Event()
-        self._ended = Event()
+        self._stopping, self._ended = Event(), Event()
         self._ending: Ending | None = None
         self._unwritten: list[RequestOutcome] = []
-        self._took = 0.0
+        self._took, self._request_took = 0.0, INTENT_LIFE
         self._late, self._last_late = 0, 0.0
-        self._is_lost = False
-        self._is_done = False
+        self._is_lost = self._is_done = False
 
     @property
     def job(self) -> Job:

@@ -9,24 +9,8 @@ Credits and prices are millionths.
 
 1. Import: `jobs.create` (an invisible job), `recipients.add` for 1,000 rows at a time, perhaps `recipients.exclude`,
    then `jobs.publish`; it returns the earlier job if the name is in use. Otherwise `removal.discard`.
-2. Own: `owners.take` returns a `batches.OwnedJob`. It increases the epoch of the job, and marks as unknown what an
-   owner that died has left in flight. A live owner is an error (``running_elsewhere``).
-3. Send: the thread that owns the store repeats one transaction::
-
-       with owned.batch(limits, wanted=4):       # begins with a condition on the epoch: the fence
-           owned.record(outcomes)                # of requests that were intended before, and sent or not
-           while owned.upcoming(100):            # how many recipients, and the segments of each
-               intents.append(owned.intend(100))
-       intents = owned.renewed(intents, "sms")   # reads opt-outs and the epoch again, if the commit was slow
-       # Now, and only now, the intents may be sent, each until intent.expires (boot_time).
-
-   `upcoming` leaves out people who have opted out, repeats, and people who have reached --at-most; no other
-   transaction of the account comes between this check and the intent. ``owned.job`` has the counts after the batch,
-   and ``stopping`` if another process asks this one to end. Without work, commit an empty batch every 10 seconds.
-4. End: `OwnedJob.finish` with a state. ``done`` checks that every recipient has a result.
-
-If a batch raises, nothing of it may be sent. After StoreNotReachedError: `OwnedJob.reconnect` with the unsent intents.
-After LostJobError: stop, and store the outcomes that still arrive with `OwnedJob.record_late`.
+2. Send: `owners.take` returns a `batches.OwnedJob`, whose batches store outcomes and the next intents.
+   `msgctl.jobs.sending` explains the protocol.
 
 Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
 not running), `owners.resend` (another attempt, fixed), `results.accepted`, `learn_states` and `states`, and

@@ -49,9 +49,9 @@ class OwnedJob:
     def batch(self, limits: Limits, wanted: int = 1) -> Iterator[None]:
         """Store everything in the block durably, or nothing. ``wanted`` is the number of requests to intend.
 
-        In the block, first call `record`, then `upcoming` and `intend`. Raises LostJobError if another
-        process owns the job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent.
-        After StoreNotReachedError, call `reconnect`: the block may or may not be stored.
+        In the block, first call `record`, then `upcoming` and `intend`. Raises LostJobError if another process owns the
+        job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent. After
+        StoreNotReachedError, call `reconnect`: the block may or may not be stored.
         """
         self._changes, self._intents, self._highest_price = Counter(), [], 0
         self._store.check_clock()

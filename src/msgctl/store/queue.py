@@ -120,7 +120,8 @@ class Queue:
         self.changes: Counter[str] = Counter()
         self._page: list[tuple[Waiting, Exclusion | None]] = []
         self._read_to = self._position
-        # Each request has at least one recipient. One more shows whether the next recipient gets the same message.
+        # At least one recipient for each request, or as many as the last batch used. One more shows whether the next
+        # recipient gets the same message.
         self._size, self._used = max(wanted, self._used) + 1, 0
 
     def go_back(self, content: int, line: int) -> None:

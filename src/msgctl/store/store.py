@@ -13,9 +13,7 @@ from msgctl.config.urls import is_store_url
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
-DAY = 86_400_000
-"""Milliseconds of a day."""
-KEEP = 90 * DAY
+KEEP = 90 * 86_400_000
 """Milliseconds that keys, names and digests are kept, even after everything else is removed."""
 SLICE = 1000
 """Maximum rows that are deleted in one transaction, so that other processes can write in between."""
