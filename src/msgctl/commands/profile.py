@@ -121,7 +121,7 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
 
 def _warn_of_records(context: Context, name: str, to: str) -> None:
     """Warn if the earlier store of a profile has records that protect people, with the command that moves them."""
-    if context.environ.get(STORE_VARIABLE):  # it comes before the setting
+    if context.environ.get(STORE_VARIABLE):  # the variable comes before the setting
         return
     from msgctl.store import move
     from msgctl.store.store import open_store

@@ -80,7 +80,7 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
         elif number == signal.SIGINT and _group_in_foreground() == os.getpgrp():
-            # The terminal sent it to the command, too, and a second one often ends a program without its clean-up.
+            # The terminal sent it to the command, too, and a second SIGINT often ends a program without its clean-up.
             timer = threading.Timer(SECONDS_TO_END, process.send_signal, [number])
             timer.daemon = True
             timer.start()

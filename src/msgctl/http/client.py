@@ -124,7 +124,7 @@ class Client:
             return self._response(request, timeout)
 
     def parse(self, request: Request, response: RawResponse) -> Response:
-        """Return the parsed response, or raise the error that it means, like `send`. Call it once per response."""
+        """Return the parsed response, or raise its error, like `send`. Call it once per response."""
         with _parsing:
             try:
                 parsed = parse(request, response, self._base_url, added=self._added)

@@ -1,4 +1,4 @@
-"""A request on httpcore, with a limit for its whole time, which knows whether its first byte was sent.
+"""Make a request on httpcore within a time limit, and know whether its first byte was sent.
 
 `Transport` is an httpx transport. It keeps one connection open, and connects httpcore to this machine's network, so
 that each step of a request (name lookup, connection, TLS, proxy, request and response) is limited to the time that
@@ -34,7 +34,7 @@ from msgctl.text import in_seconds
 MAX_IDLE = 4.0
 """Seconds after which an idle connection is not reused; many servers close connections after five."""
 LARGE = 256 * 1024
-"""Bytes from which a body is large. Few responses have more."""
+"""Minimum bytes of a large body. Few responses have more."""
 PIECE = 16 * 1024
 """Write size; the deadline is checked before each chunk."""
 MAX_LARGE = 4

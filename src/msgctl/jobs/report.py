@@ -242,7 +242,7 @@ def cells_of(columns: str | None, number: int) -> list[str | None]:
 
 
 def with_columns_of_file(columns: Sequence[str], own: Iterable[str]) -> tuple[str, ...]:
-    """Return columns with the file's own columns; one whose name is already used becomes ``file.NAME``."""
+    """Return columns with the file's own columns; a name that is already used becomes ``file.NAME``."""
     names = tuple(columns)
     for name in own:
         while name in names:

@@ -78,7 +78,7 @@ class Poller:
         self.failed = 0
         self.first_error: MsgctlError | None = None
         self.of_service: set[str] = set()
-        """The states that are a text of the service. A state that another field contradicts is not one."""
+        """The states that are a text of the service. A state that another field contradicts is not among them."""
 
     @property
     def missing(self) -> int:

@@ -24,7 +24,7 @@ Record = tuple[int, "list[str] | str"]
 
 ZIP_MARK = b"PK\x03\x04"
 HEAD = 20
-"""The lines of CSV by which the delimiter is chosen, since titles may be above the header."""
+"""The number of lines of CSV that determine the delimiter, because titles may be above the header."""
 DELIMITERS = (",", ";", "\t")
 MAX_RECORD = 1024 * 1024
 """The longest record that is read, in characters over all its lines."""

@@ -44,9 +44,9 @@ class Reading:
     """How a file is read: the sheet, the row of the header and the phone column, unless they are found.
 
     ``skip_hidden`` leaves out the rows that Excel hides, which are an error otherwise; None means that the command has
-    no such option. ``is_optional`` means that the file may lack the column ``phone_column``, which is then found.
-    With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in a cell.
-    Without ``phones``, the file needs no phone column, and the phone of each row is empty.
+    no such option. ``is_optional`` means that the file may lack the column ``phone_column``; the header then determines
+    the column. With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in
+    a cell. Without ``phones``, the file needs no phone column, and the phone of each row is empty.
     """
 
     sheet: str | None = None

@@ -160,7 +160,7 @@ _ID = re.compile(r"\S*[1-9]\S*")
 
 
 def _has_id(request: RequestParts, content: Any) -> bool:
-    """Return whether a field may be an id: a number or one word with a digit, in a field that may contain one."""
+    """Return whether a field may be an id: its name allows it, and its value is a number or one word with a digit."""
     return any(
         field.name.may_be_id
         and not field.name.is_echo

@@ -221,7 +221,7 @@ class _Limit:
 
 
 def _with_id(content: Object, *others: Any) -> Object:
-    """Return an entry or message with the first of other ids if it has none."""
+    """Return an entry or message; without an id, it gets the first of the other ids."""
     other = next(filter(is_plain, others), None)
     if other is None or is_plain(content.get("id")):
         return content

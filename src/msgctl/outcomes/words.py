@@ -164,7 +164,7 @@ class Text(NamedTuple):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the text has a word of Failed, Open or err-, or a negation beside other words."""
+        """Whether the text has a word of a failure, an open outcome or an error, or a negation beside other words."""
         if len(self.words) > 1 and NEGATION.among(self.words):
             return True
         return FAILED.among(self.words) or OPEN.among(self.words) or ERROR.among(self.words)

@@ -392,7 +392,7 @@ def sample(record: Record, scope: Scope, given: Given) -> dict[str, object]:
 
 
 def _sample(field: ResponseField, shape: Shape, scope: Scope, given: Given, number: int = 1) -> object:
-    """Return a sample value; an array of a dispatch has an element for each recipient, any other has `SAMPLES`."""
+    """Return a sample value. An array of a dispatch has an element per recipient; any other array has `SAMPLES`."""
     if field.kind is Kind.ARRAY:
         count = len(given["phone"]) if shape is Shape.DISPATCH else SAMPLES
         return [

@@ -24,7 +24,7 @@ FIRST_CREDITS = 1000
 TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
 ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
 _SCHEMA = (
-    # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
+    # The sandbox's time is this machine's time plus clock_offset seconds, or clock_stopped (seconds since 1970).
     """
     CREATE TABLE account (
         credits INTEGER NOT NULL CHECK (credits >= 0),

@@ -119,7 +119,7 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
             results.lose(db, number)
             if state == "cancelled":
                 results.end_resend(db, jobs.get(store, number))
-        # In the transaction: if the owner ends the job just after it, in another state, the caller asks again.
+        # In the transaction: if the owner then ends the job in another state, the caller asks again.
         return jobs.get(store, number)
 
 

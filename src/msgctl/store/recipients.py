@@ -200,8 +200,8 @@ def report(
 ) -> Iterator[Reported]:
     """Yield the recipients of a job by line, 1,000 at a time, without an open cursor.
 
-    ``outcomes`` and ``states`` select recipients; the states only those accepted. A request in flight is ``pending``
-    while the job is running, otherwise ``unknown``.
+    ``outcomes`` select recipients, and ``states`` select accepted recipients. A request in flight is ``pending`` while
+    the job is running, otherwise ``unknown``.
     """
     in_flight = "pending" if is_running else "unknown"
     values: list[str] = []

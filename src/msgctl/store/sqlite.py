@@ -25,8 +25,8 @@ APPLICATION = 0x6D736773  # "msgs", in the header of the file
 MIN_VERSION = (3, 35)
 """The first SQLite with RETURNING."""
 MIN_POLL, MAX_POLL = 0.001, 0.003
-"""Seconds between two attempts. SQLite itself would wait longer each time, so that other processes get ahead of this
-one for seconds.
+"""Seconds between two attempts. The waits of SQLite itself grow, so that other processes would get ahead of this
+process for seconds.
 """
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""

@@ -104,7 +104,7 @@ class Country(OptionGroup):
             return None
 
     def digits_of(self, context: Context, text: str, *, sms: bool = False) -> str:
-        """Return the digits of a number, with a note if it may belong to another country than expected.
+        """Return the digits of a number, with a note if it may belong to an unexpected country.
 
         ``sms`` refuses numbers that cannot be mobiles.
         """

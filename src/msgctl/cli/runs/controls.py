@@ -92,7 +92,7 @@ class Controls:
 
 
 def served_at(context: Context, base_url: str | None) -> str | None:
-    """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
+    """Return --base-url, or the base URL of the profile or the environment in use; None for this process.
 
     The default profile is ignored, because it may belong to the real service. MSGCTL_BASE_URL needs no account, because
     no key is sent.
