@@ -82,11 +82,8 @@ class Importer:
 
     def _number(self, message: Message) -> int:
         """Return the number of a message; equal messages share a number."""
-        if self._last is None or self._last[0] is not message:
-            self._last = (message, self._new_number(message))
-        return self._last[1]
-
-    def _new_number(self, message: Message) -> int:
+        if self._last is not None and self._last[0] is message:  # a message without columns is rendered once
+            return self._last[1]
         text = json.dumps(message.parameters)
         digest = self._digest_of(text)
         number = self._known.get(digest)
@@ -97,6 +94,7 @@ class Importer:
             if len(self._known) == MAX_KNOWN:
                 self._known.clear()
             self._known[digest] = number
+        self._last = (message, number)
         return number
 
     def _flush(self) -> None:
