@@ -250,8 +250,7 @@ def _draw(console: Console, parts: Iterable[RenderableType]) -> None:
     for part in parts:
         with console.capture() as drawn:
             console.print(part)
-        for line in drawn.get().splitlines():
-            console.file.write(f"{line.rstrip()}\n")
+        console.file.write("".join(f"{line.rstrip()}\n" for line in drawn.get().splitlines()))
 
 
 def _documents(content: Item | Iterable[Item]) -> Document | Iterable[Document]:
