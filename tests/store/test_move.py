@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from contextlib import closing, suppress
 from itertools import count
@@ -209,3 +210,6 @@ def test_a_store_is_moved_to_postgresql_and_back_and_the_profile_follows(
             back = tool("store", "move", "--to", str(home / "back.sqlite3"), "--json").document
             assert (back["optouts"], f"127.0.0.1:{cluster.port}" in back["from"]) == (1, True)
     assert len(service.received) == sent_requests
+    monkeypatch.setenv("MSGCTL_STORE", url)  # as another machine that does not know of the move
+    closed = tool("sms", "send", ANA, "-m", "Hola", "--json")
+    assert f"was moved to {home}/back.sqlite3 on {socket.gethostname()}" in closed.error["message"]
