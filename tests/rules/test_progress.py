@@ -31,8 +31,10 @@ def test_the_rate_and_the_remaining_time_are_shown(
     now = 0.0
     job = JobProgress(io.StringIO(), color=False, monotonic=lambda: now)
     for done in range(0, 1_000, 100):
-        job.show(done, of, [("accepted", done)])
+        job.show(done, of, [("accepted", done), ("credits", done)])
         now += seconds
-    line = job.console.render_lines(job.get_renderable(), pad=False)[0]
-    assert "".join(segment.text for segment in line).rstrip().endswith(pace)
+    lines = job.console.render_lines(job.get_renderable(), pad=False)
+    first, *_, last = ("".join(segment.text for segment in line).strip() for line in lines)
+    assert first.endswith(pace)
+    assert last.endswith(" 900 accepted   900 credits")
     job.stop()
