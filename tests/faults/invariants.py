@@ -52,7 +52,7 @@ class Event(NamedTuple):
     """An event that had certainly happened at this time.
 
     A phone ``opted out``; a job was ``cancelled``, ``removed``, ``paused``, ``resumed``, ``continued`` after --canary,
-    without its limit of credits (``unlimited``), or ``taken`` with an epoch. A phone ``opts out`` before it is stored.
+    without its limit of credits (``unlimited``), or ``taken`` with an epoch.
     """
 
     what: str
@@ -146,23 +146,16 @@ INVARIANTS = {
             (SELECT coalesce(sum(usage.credits), 0) FROM usage WHERE job = number)) <>
         (SELECT count(*) FILTER (WHERE outcome = 'accepted'), coalesce(sum(result.credits), 0)
             FROM result WHERE job = number)""",
-    "a recipient was left out by an opt-out that does not exist": """SELECT job, line FROM result
-        WHERE error = 'opted out' AND NOT EXISTS (SELECT 1 FROM optout WHERE optout.phone = result.phone)""",
     # --- nothing too late, and no more than allowed
     "a process sent a message after another one had taken its job over": """SELECT arrival.* FROM arrival JOIN event
         ON event.job = arrival.job WHERE what = 'taken' AND CAST(event.phone AS INTEGER) > epoch
         AND sent > time + {life}""",
-    "a person who did not opt out of the channel was left out": """SELECT job, phone FROM result
-        WHERE outcome = 'excluded' AND error = 'opted out' AND NOT EXISTS
-        (SELECT 1 FROM event WHERE what = 'opts out' AND event.phone = result.phone)""",
-    "a refusal that is not about recipients refused them": """SELECT job, line FROM result
-        WHERE outcome = 'refused' AND error = 'wrong key'""",
     "one bad number cost others their message": """SELECT result.job, result.phone FROM result
         JOIN job ON job.number = result.job JOIN plan ON plan.job = result.job
         WHERE job.state = 'done' AND job.removed IS NULL AND result.outcome = 'refused' AND at_most < 0
         AND opens < 0 AND result.phone <> '573000000011' AND result.attempt = (SELECT max(attempt) FROM result AS newest
             WHERE newest.job = result.job AND newest.line = result.line)
-        AND NOT EXISTS (SELECT 1 FROM event WHERE what = 'opts out' AND event.phone = result.phone)""",
+        AND NOT EXISTS (SELECT 1 FROM optout WHERE optout.phone = result.phone)""",
     "a person got a message after the opt-out": """SELECT arrival.* FROM arrival JOIN event
         ON event.phone = arrival.phone WHERE what = 'opted out' AND arrival.job > 0 AND sent > time + {life}""",
     "a job that was cancelled or removed sent a message": """SELECT arrival.* FROM arrival JOIN event

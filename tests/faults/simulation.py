@@ -318,13 +318,10 @@ class History:
         removal.tidy(store)
 
     def _opt_out(self, store: Store) -> None:
-        channel = self.dice.choice(("sms", "sms", people.ALL, "call"))
         phones = self.dice.sample(PHONES, 4)
-        if channel != "call":  # before it is stored, because a job may leave them out at once
-            self.facts.events.extend(Event("opts out", self.world.now, phone=phone) for phone in phones)
-        people.add_optouts(store, [(phone, channel) for phone in phones])
+        people.add_optouts(store, [(phone, self.dice.choice(("sms", people.ALL))) for phone in phones])
         for phone in phones:
-            self._happened("opted out" if channel != "call" else "opted out of calls", phone=phone)
+            self._happened("opted out", phone=phone)
 
     def _send_once(self, store: Store) -> None:
         single = sends.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")

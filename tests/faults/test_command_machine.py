@@ -10,10 +10,11 @@ import shutil
 import sys
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -21,6 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from faults.expected import START, ZONES, Job, Model, Row
+from msgctl.store import people
+from msgctl.store.store import Store
 from support.files import table, write_config
 from support.runs import ended_well
 from support.service import Behaviour, Received, Service, accepted, hang_up, respond
@@ -351,3 +354,25 @@ def test_command_lines_in_any_order_do_what_the_model_says(monkeypatch: pytest.M
             suppress_health_check=[*HealthCheck],
         ),
     )
+
+
+_real_opted_out = people.opted_out
+
+
+def _opted_out_of_anything(store: Store, phones: Collection[str], channel: str) -> set[str]:
+    return _real_opted_out(store, phones, channel) | _real_opted_out(store, phones, "call")
+
+
+FAULTS = {
+    "an opt-out of calls counts for SMS": ("msgctl.store.people.opted_out", _opted_out_of_anything),
+    "a wrong key refuses recipients": ("msgctl.jobs.requests.NOT_FOR_RECIPIENTS", frozenset()),
+    "a cancel leaves a resend open": ("msgctl.store.results.end_resend", lambda *_: None),
+}
+"""Planted faults: the replaced part of msgctl, and its replacement."""
+
+
+@pytest.mark.slow  # it tests the machine
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_msgctl_is_detected(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mock.patch(*FAULTS[fault]), pytest.raises(AssertionError):
+        test_command_lines_in_any_order_do_what_the_model_says(monkeypatch)

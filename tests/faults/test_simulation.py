@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from unittest import mock
 
@@ -19,7 +19,6 @@ from msgctl.store import owners, removal
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import Database
 from msgctl.store.jobs import Job
-from msgctl.store.people import opted_out
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.results import NEWEST, Charges, RequestOutcome, add_to_counts, charges
 from msgctl.store.store import Store
@@ -87,10 +86,6 @@ def _free_is_free(store: Store, job: int) -> Charges:
     return charges(store, job)._replace(uncharged=0)
 
 
-def _opted_out_of_anything(store: Store, phones: Collection[str], channel: str) -> set[str]:
-    return {phone for name in (channel, "call") for phone in opted_out(store, phones, name)}
-
-
 _real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
 
 FAULTS = {
@@ -100,10 +95,8 @@ FAULTS = {
     "a lost response is not sent": ("msgctl.jobs.sending.make", _unknown_is_not_sent),
     "intents do not expire": ("msgctl.store.batches.INTENT_LIFE", 1e9),
     "a slow commit stops a job": ("msgctl.store.batches.OLD", 1e9),
-    "an opt-out of calls counts for SMS": ("msgctl.store.people.opted_out", _opted_out_of_anything),
     "a resend repeats a refused request": ("msgctl.store.results.was_refused", lambda *_: False),
     "free messages cost nothing after a resume": ("msgctl.store.results.charges", _free_is_free),
-    "a wrong key refuses recipients": ("msgctl.jobs.requests.NOT_FOR_RECIPIENTS", frozenset()),
     "opt-outs are ignored": ("msgctl.store.people.opted_out", lambda *_: set()),
     "repeats are sent": ("msgctl.store.people.repeats", lambda *_, **__: {}),
     "--at-most is ignored": ("msgctl.store.people.messages_since", lambda *_: {}),
