@@ -205,6 +205,8 @@ def test_the_history_has_the_newest_entries_last_and_selects_them(
         assert [*history.all_entries(store, **selection)] == entries
     assert [each.phone for each in history.last(store, ACCOUNT)] == [ANA]
     assert history.last(store, "another") == []
+    store.machine = "another"
+    assert history.last(store, ACCOUNT) == []
 
 
 def test_usage_sums_messages_and_credits_by_any_column(store: Store) -> None:

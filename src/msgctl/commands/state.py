@@ -138,7 +138,7 @@ def _last_targets(context: Context) -> list[Target]:
     accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
     if targets := targets_of((entry.id, entry.phone) for entry in accepted):
         return targets
-    why = f"the store has no message of profile {profile.name}"
+    why = f"profile {profile.name} has sent no message from this machine"
     for last in entries[:1]:
         time = timestamp(last.time // 1000)
         why = f"the last message ({last.command}, {time}) has no ID; its outcome is {last.outcome}"

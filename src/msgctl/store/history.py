@@ -128,11 +128,11 @@ def _conditions(filters: Filters) -> tuple[str, list[object]]:
 
 
 def last(store: Store, account: str) -> list[Entry]:
-    """Return the entries of the newest single message of an account, if any."""
+    """Return the entries of the newest single message that an account sent from this machine, if any."""
     number = store.db.value(
-        """SELECT number FROM job WHERE account = ? AND id IS NULL AND removed IS NULL AND command <> ?
+        """SELECT number FROM job WHERE account = ? AND machine = ? AND id IS NULL AND removed IS NULL AND command <> ?
         ORDER BY number DESC LIMIT 1""",
-        (account, BLOCK),
+        (account, store.machine, BLOCK),
     )
     if number is None:
         return []
