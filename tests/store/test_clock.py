@@ -41,8 +41,9 @@ def test_a_machine_two_days_ahead_sends_no_job_of_tomorrow_and_gets_a_warning(
 def test_a_step_of_this_machines_clock_does_not_move_the_clock_of_a_store_on_a_server(
     postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, later = time.time, boot_time() + stores.CLOCK_INTERVAL + 1
+    real = time.time
     with closing(open_store(postgres.url())) as store:
+        later = boot_time() + stores.CLOCK_INTERVAL + 1
         monkeypatch.setattr(time, "time", lambda: real() + DAYS)
         assert abs(store.clock() - real()) < 60
         assert abs(store.machine_error - DAYS) < 60
