@@ -72,7 +72,7 @@ def _all_values(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 Repeated = Literal["last", "refuse", "all"]
-"""What counts if an object has a field several times: its last value, nothing, or all values as an array."""
+"""How a field that is repeated in an object is read: as its last value, as an error, or as an array of all values."""
 _DECODERS = {
     kind: json.JSONDecoder(
         object_pairs_hook=hook, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant

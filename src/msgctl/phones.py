@@ -212,10 +212,10 @@ class Reader:
 
     def quick(self, text: str) -> str | None:
         """Return the digits of a mobile number in a usual spelling; None for any other text."""
-        found = self._match(text) or self._match(text.translate(_PUNCTUATION))
-        if found is None:
+        match = self._match(text) or self._match(text.translate(_PUNCTUATION))
+        if match is None:
             return None
-        return found[1] or found[2] or self._code + found[3]
+        return match[1] or match[2] or self._code + match[3]
 
     def _learn_own(self, country: str) -> None:
         import phonenumbers

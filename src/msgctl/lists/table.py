@@ -32,8 +32,8 @@ class Recipients:
     """The people in a file or sheet: its columns (some may have empty names) and its rows, which can be read once.
 
     A row without text is None. Reading ``rows`` raises UsageError if the rest of the file cannot be read, the phone
-    column is not certain, or another sheet of a workbook has recipients, too. ``faults`` are those of the rows that
-    `counted` has yielded. Raises NoTableError for columns that cannot be used.
+    column is not certain, or another sheet of a workbook has recipients, too. `counted` adds invalid and blank rows to
+    ``faults``. Raises NoTableError for columns that cannot be used.
     """
 
     def __init__(
