@@ -151,6 +151,11 @@ class PhoneColumns:
     doubt: str = "no heading is a word for phones"
 
     @property
+    def is_certain(self) -> bool:
+        """Whether the headings decide which columns have the phones, whatever is in other columns."""
+        return bool(self.indexes) and not self.is_only_a_part
+
+    @property
     def has_heading(self) -> bool:
         """Whether a heading has a word for phones, so that the file is a list of people."""
         return bool(self.indexes) or self.has_several

@@ -95,7 +95,7 @@ class Recipients:
 
     def read(self) -> Iterator[Row | InvalidRow | None]:
         """Yield the rows; none if the phone column is not certain. Afterwards, call `check`."""
-        is_certain = bool(self._choice.indexes) and not self._choice.is_only_a_part
+        phones, is_certain = self._phones, self._choice.is_certain
         for line, cells in self._records:
             if isinstance(cells, str):
                 yield InvalidRow(line, "", cells)
@@ -109,8 +109,8 @@ class Recipients:
                 cells = [*map(unmarked, cells)]  # noqa: PLW2901
             if not text.isascii():
                 self.damage.look_at(line, cells)
-            if not is_certain and self._phones is not None:
-                self._watch(self._phones, line, cells)
+            if phones is not None and not is_certain:
+                self._watch(phones, line, cells)
             for person in self._people(line, cells):
                 if not self.source.first_line and isinstance(person, Row):
                     self.source.first, self.source.first_line = person.phone, line
@@ -138,13 +138,10 @@ class Recipients:
     def check(self) -> None:
         """Raise UsageError if the phone column is not certain after all rows were read."""
         choice = self._choice
-        if self._phones is None or (choice.indexes and not choice.is_only_a_part):
+        if self._phones is None or choice.is_certain:
             return
         (own,) = choice.indexes or (None,)
-        others = self._firsts.keys() - {own}
-        if self._phones.country is None:
-            others |= self._likely.keys() - {own}
-        if own is not None and not others:
+        if own is not None and not (self._firsts.keys() | self._likely.keys()) - {own}:
             return
         doubt = choice.doubt
         if own is not None:
@@ -175,10 +172,7 @@ class Recipients:
         """Return a line for each column that has phones, with the option that chooses it."""
         sheet = f"--sheet {shlex.quote(self.source.sheet)} " if self.source.sheet else ""
         lines = []
-        first = self._firsts or self._likely
-        if self._phones is not None and self._phones.country is None:
-            first = self._likely | self._firsts
-        for index, (phone, line) in sorted(first.items())[:MAX_LISTED]:
+        for index, (phone, line) in sorted((self._likely | self._firsts).items())[:MAX_LISTED]:
             name = header.shown(self.columns[index]) if index < len(self.columns) else ""
             if name:
                 option = f"{sheet}--phone-column {shlex.quote(name)}"
