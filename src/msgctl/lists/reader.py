@@ -80,6 +80,7 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
         records = formats.json_records(lines, is_needed)
         unread: list[Record] = []
         for line, cells in islice(records, header.MAX_ABOVE):
+            # The last line of an array may be an object, but the others would be lost.
             if isinstance(cells, list) and not first.startswith("["):
                 return Recipients(name, "", None, cells, chain(unread, records), reading)
             unread.append((line, cells))
