@@ -199,7 +199,7 @@ ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
 
 
 class PlannedRows:
-    """Every row of the file of a new job, in the order of the file, and what the job would do with it now.
+    """Every row of the file of a new job, in the order of the file, with the outcome that it would have now.
 
     The outcome of a row to send is ``pending``. Each iteration reads the store again.
     """

@@ -65,7 +65,7 @@ QUICK = 0.1
 each sender: after a kill, all of them are unknown, even if they were not sent.
 """
 MAX_LATE = 4
-"""Batches in a row whose intents expired before any was sent; after these, the store is too slow."""
+"""Maximum batches in a row whose intents expired before any was sent; then the store is too slow."""
 
 
 class _Message(NamedTuple):

@@ -233,8 +233,8 @@ def find_header(rows: Sequence[Record], chosen: str | None, is_phone: Callable[[
     """Return the index of the header in the first rows of a file, of which the first has text.
 
     The header is the first row with at least two filled cells, one of which has a word for phones or is the column
-    ``chosen``. Without such a row, it is the first one. A row with a phone is never the header, and no header is below
-    one unless the first row is a title.
+    ``chosen``. Without such a row, it is the first one. A row with a phone is never the header. A row below it can be
+    the header only if the first row is a title.
     """
     is_title = has_phone = False
     for index, (_, cells) in enumerate(rows):

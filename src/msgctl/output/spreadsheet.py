@@ -29,7 +29,7 @@ USE_CSV = "Use csv: --save FILE.csv"
 TEXTS = ("phone", "id", "status", "state", "error", "reason", "message")
 """The columns of msgctl that are always text, even if it looks like a date."""
 _TIME = re.compile(r"(?!1900)(?:19|[2-9]\d)\d\d-\d\d-\d\d(?: \d\d:\d\d:\d\d)?", re.ASCII)
-"""A date or time as `msgctl.lists.workbook` reads it from a cell. Excel counts the days of 1900 wrong."""
+"""A date or time as `msgctl.lists.workbook` reads it from a cell. Excel counts the days of 1900 incorrectly."""
 
 
 def check_target(path: Path) -> None:

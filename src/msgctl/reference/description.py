@@ -65,7 +65,7 @@ class Node(NamedTuple):
 
     @property
     def is_command(self) -> bool:
-        """Whether it can be run; some groups can, without a command."""
+        """Whether it can be run: a command, or a group that does something without a command."""
         return not self.is_group or bool(self.facts.examples)
 
     def is_in(self, name: str) -> bool:

@@ -146,7 +146,7 @@ class Queue:
                 return group
 
     def take(self, row: Waiting) -> None:
-        """Continue after a recipient of `next`. People to leave out before this one are left out now."""
+        """Continue after a recipient of `next`. People before this recipient who must get nothing are left out now."""
         self._pass(self._page.index((row, None)) + 1)
 
     def content(self, number: int) -> Content:

@@ -264,7 +264,8 @@ def command(
     panel: str | None = None,
     runs_another: bool = False,
 ) -> Callable[[Function], Function]:
-    """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
+    """Add a function to a group as a command; ``examples`` are whole command lines, and ``panel`` is its heading in the
+    help.
 
     With ``runs_another``, its arguments are another command, and all that follows the first one belongs to that.
 
