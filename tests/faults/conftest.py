@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from store.conftest import clock, location
+from store.conftest import clock, location, passes
 
-__all__ = ["clock", "location"]
+__all__ = ["clock", "location", "passes"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -40,9 +40,11 @@ def _renewed_without_reading(_: OwnedJob, intents: Sequence[Intent], __: str) ->
     return [intent._replace(expires=boot_time() + INTENT_LIFE) for intent in intents]
 
 
-def test_a_test_detects_that_nothing_is_read_again_after_a_slow_commit(tmp_path: Path) -> None:
+def test_a_test_detects_that_nothing_is_read_again_after_a_slow_commit(
+    tmp_path: Path, passes: Callable[[float], None]
+) -> None:
     with mock.patch.object(OwnedJob, "renewed", _renewed_without_reading), pytest.raises(AssertionError):
-        test_sending.test_opt_outs_are_read_again_after_a_slow_commit(str(tmp_path / "store.sqlite3"), tmp_path)
+        test_sending.test_opt_outs_are_read_again_after_a_slow_commit(str(tmp_path / "store.sqlite3"), tmp_path, passes)
 
 
 def test_a_test_detects_the_clock_of_a_machine(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,14 @@ ENGINES = ("sqlite", "postgresql")
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A function that lets seconds pass since the machine was booted."""
+    now, passed = time.clock_gettime, [0.0]
+    monkeypatch.setattr("time.clock_gettime", lambda clock: now(clock) + sum(passed))
+    return passed.append
 
 
 @pytest.fixture(params=ENGINES)

@@ -452,7 +452,9 @@ def test_a_job_waits_while_the_service_is_not_reached(tmp_path: Path, monkeypatc
     assert all(wait >= 0.05 for wait in waits)
 
 
-def test_opt_outs_are_read_again_after_a_slow_commit(location: str, tmp_path: Path) -> None:
+def test_opt_outs_are_read_again_after_a_slow_commit(
+    location: str, tmp_path: Path, passes: Callable[[float], None]
+) -> None:
     arrivals = tmp_path / "sends"
     with closing(open_store(location)) as store, closing(open_store(location)) as other:
         job, commit = new_job(store, 4), store.db.commit
@@ -460,7 +462,7 @@ def test_opt_outs_are_read_again_after_a_slow_commit(location: str, tmp_path: Pa
 
         def commit_slowly() -> None:
             commit()
-            time.sleep(INTENT_LIFE)
+            passes(INTENT_LIFE)
             if store.db.value("SELECT max(request) FROM result WHERE outcome = 'sending'") == 1:
                 people.add_optouts(other, [(sender.phones(4)[0], "sms")])
 
@@ -470,13 +472,15 @@ def test_opt_outs_are_read_again_after_a_slow_commit(location: str, tmp_path: Pa
     assert arrived(arrivals) == dict.fromkeys(sender.phones(4)[1:], 1)
 
 
-def test_a_store_that_stores_nothing_in_time_pauses_the_job(location: str, tmp_path: Path) -> None:
+def test_a_store_that_stores_nothing_in_time_pauses_the_job(
+    location: str, tmp_path: Path, passes: Callable[[float], None]
+) -> None:
     with closing(open_store(location)) as store:
         job, rows = new_job(store, 2), store.db.rows
 
         def read_slowly(statement: str, values: Sequence[Any] = ()) -> list[Row]:
             if "optout" in statement:
-                time.sleep(INTENT_LIFE)
+                passes(INTENT_LIFE)
             return rows(statement, values)
 
         store.db.rows = read_slowly  # type: ignore[method-assign]
@@ -485,7 +489,9 @@ def test_a_store_that_stores_nothing_in_time_pauses_the_job(location: str, tmp_p
     assert not arrived(tmp_path / "sends")
 
 
-def test_a_process_whose_job_was_taken_over_during_a_slow_commit_sends_nothing(location: str, tmp_path: Path) -> None:
+def test_a_process_whose_job_was_taken_over_during_a_slow_commit_sends_nothing(
+    location: str, tmp_path: Path, passes: Callable[[float], None]
+) -> None:
     with closing(open_store(location)) as store, closing(open_store(location)) as other:
         job, commit = new_job(store, 2), store.db.commit
 
@@ -493,7 +499,7 @@ def test_a_process_whose_job_was_taken_over_during_a_slow_commit_sends_nothing(l
             commit()
             if store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
                 store.db.commit = commit  # type: ignore[method-assign]
-                time.sleep(INTENT_LIFE / 2)
+                passes(INTENT_LIFE / 2)
                 take_over(other, job)
 
         store.db.commit = lose_the_job  # type: ignore[method-assign]
