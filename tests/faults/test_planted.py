@@ -17,6 +17,8 @@ from store import test_clock, test_sending
 from stories import test_stories
 from support.postgres import Cluster
 
+pytestmark = pytest.mark.slow  # they test other tests, which are in every run
+
 FAULTS = {
     "a job that is found more than 12 hours": (due, "MAX_LATE", float("inf")),
     "a job that is found 12 hours after": (due, "MAX_LATE", 12 * 3600 - 1),
