@@ -230,6 +230,9 @@ def test_a_resend_that_is_killed_is_fixed_completely_or_not_at_all(store: Store,
     for number in killed_everywhere(location, work, lambda n: refused_job(store, f"{n}").number):
         job = check(store, number)
         assert (job.attempt, job.pending, job.refused) in ((1, 0, 2), (2, 2, 0))
+        if job.attempt == 1:
+            work(store, number)
+        assert check(store, number).pending == 2
     assert job.pending == 2
 
 
