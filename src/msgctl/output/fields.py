@@ -22,10 +22,11 @@ MAX_REPEATED = 200
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
 
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\.?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
 """A cell that a spreadsheet would run as a formula.
 
-+57-300 is a formula, and +57300 is a number. +57 300 123-4567 is text, because a space separates two of its numbers.
++57-300 and -e5 (a cell) are formulas, and +57300 is a number. +57 300 123-4567 is text, because a space separates two
+of its numbers.
 """
 
 _CONTROLS = {code: escape(chr(code)) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\r\n"}
