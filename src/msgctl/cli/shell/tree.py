@@ -264,8 +264,7 @@ def command(
     panel: str | None = None,
     runs_another: bool = False,
 ) -> Callable[[Function], Function]:
-    """Add a function to a group as a command; ``examples`` are whole command lines, and ``panel`` is its heading in the
-    help.
+    """Add a function to a group as a command; ``examples`` are whole command lines, and ``panel`` is its help heading.
 
     With ``runs_another``, its arguments are another command, and all that follows the first one belongs to that.
 
