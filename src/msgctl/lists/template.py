@@ -36,16 +36,18 @@ class Placeholder(NamedTuple):
 
         Raises UsageError if it is empty, not text, or an error value of a spreadsheet.
         """
-        value, name = row.values[self.column], shorten(self.name, 40)
+        value = row.values[self.column]
+        text = value.strip()
+        if text and not isinstance(value, Nested) and not is_error_value(text):
+            return text
+        if not text and self.fallback is not None:
+            return self.fallback
+        name = shorten(self.name, 40)
         if isinstance(value, Nested):
             raise UsageError(f"column {name} contains an object or a list, not text")
-        if is_error_value(value):
-            raise UsageError(f"column {name} has the error value {value.strip()}")
-        if text := value.strip():
-            return text
-        if self.fallback is None:
-            raise UsageError(f"column {name} is empty; write {{{name}|text}} to use a text instead")
-        return self.fallback
+        if text:
+            raise UsageError(f"column {name} has the error value {text}")
+        raise UsageError(f"column {name} is empty; write {{{name}|text}} to use a text instead")
 
 
 class Template(tuple[str | Placeholder, ...]):
