@@ -70,13 +70,16 @@ DIED = StoredResult(
 
 
 class Key(NamedTuple):
-    """A ``--once`` key with the digest of everything that is sent; ``max_wait`` is in seconds."""
+    """A ``--once`` key with the digest of everything that is sent; ``max_wait`` is in seconds.
+
+    ``is_final`` returns whether an unknown result must not be resent.
+    """
 
     key: str
     digest: bytes
     max_wait: float
     resend_unknown: bool = False
-    is_certain: Callable[[StoredResult], bool] = lambda _: False
+    is_final: Callable[[StoredResult], bool] = lambda _: False
 
 
 class Earlier(NamedTuple):
@@ -89,7 +92,7 @@ class Earlier(NamedTuple):
     def replay(self, key: Key) -> StoredResult | None:
         """Return the result to print instead of a send; None if the message is sent."""
         result = self.result
-        if result is None or not key.resend_unknown or result.exit_code != 5 or key.is_certain(result):
+        if result is None or not key.resend_unknown or result.exit_code != 5 or key.is_final(result):
             return result
         return None
 

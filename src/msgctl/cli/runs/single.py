@@ -19,9 +19,10 @@ from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, Refuse
 from msgctl.http.request import Request
 from msgctl.http.response import Response, outcomes_after, stored_details, stored_response
 from msgctl.jsontext import ShapeError
-from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Outcome
+from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Layout, OwnResult, Result, ServiceResult
+from msgctl.text import some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -236,16 +237,20 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
     content = json.dumps([request.operation.name, values], sort_keys=True).encode()
     if request.is_own_body and request.json is not None:
         content += request.json
-    is_certain = partial(_is_certain, context, request)
-    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown, is_certain)
+    is_final = partial(_is_final, context, request)
+    return Key(key, hashlib.sha256(content).digest(), context.options.timeout, resend_unknown, is_final)
 
 
-def _is_certain(context: Context, request: Request, earlier: StoredResult) -> bool:
-    """Return whether an unknown outcome is certain now, because words were added to the profile."""
+def _is_final(context: Context, request: Request, earlier: StoredResult) -> bool:
+    """Return whether a result with an unknown outcome must not be resent.
+
+    It is certain now, because words were added to the profile, or a recipient has the message for certain.
+    """
     if earlier.message or earlier.http_status is None:
         return False
     response = stored_response(request, earlier.body or b"", earlier.http_status, context.words)
-    return all(outcome.outcome != UNKNOWN for outcome in response.outcomes)
+    outcomes = {outcome.outcome for outcome in response.outcomes}
+    return ACCEPTED in outcomes or UNKNOWN not in outcomes
 
 
 def _store(context: Context, request: Request, send: Send | None, end: _End) -> None:
@@ -283,6 +288,11 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):
             context.sent.add(1)
+        accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
+        if key and key.resend_unknown and accepted and result.failures:
+            error = result.failures[0]
+            hint = f"Nothing is resent, because {some_of(accepted)} got it. Send to the others with another key."
+            result = result._replace(failures=[error.replaced(hint="\n".join(filter(None, (error.hint, hint))))])
         return result
     error = OutcomeUnknownError(
         f"The first run with --once {name} may have sent the message",
