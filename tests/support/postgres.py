@@ -100,15 +100,16 @@ class Cluster:
         """Create the database, in which only `USER` may create a schema."""
         self.admin(f"CREATE DATABASE {self.database} OWNER {USER}", database="postgres")
 
-    def disconnect(self) -> None:
+    def disconnect(self, *then: str) -> None:
+        """End all sessions of `USER` with the database, and execute more statements."""
         self.admin(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-            f"WHERE usename = '{USER}' AND datname = '{self.database}'"
+            f"WHERE usename = '{USER}' AND datname = '{self.database}'",
+            *then,
         )
 
     def empty(self) -> None:
-        self.disconnect()
-        self.admin("DROP SCHEMA IF EXISTS msgctl CASCADE")
+        self.disconnect("DROP SCHEMA IF EXISTS msgctl CASCADE")
 
     def admin(self, *statements: str, database: str = "") -> list[Any]:
         """Execute statements with all rights, and return the rows of the last one."""
