@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-import msgctl
 from msgctl.cli.shell.completion import FILES, complete
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.main import build
 from msgctl.config import profiles
-from support import PATIENCE
+from support import PATIENCE, forks
 from support.examples import JOB, write_job
 from support.programs import program
 from support.terminal import in_a_terminal
@@ -62,10 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "work/notice.txt").touch()
     (directory / "work/two words.csv").touch()
     script = directory / "bin/msgctl"
-    source = str(Path(msgctl.__file__).parent.parent)
-    script.write_text(
-        f'#!/bin/sh\nPYTHONPATH={shlex.quote(source)} exec {shlex.quote(sys.executable)} -m msgctl "$@"\n'
-    )
+    script.write_text(forks.program())
     script.chmod(0o755)
     for name in ("env", "ls"):  # the scripts need env, and fish needs ls for file names
         (directory / "bin" / name).symlink_to(program(name))

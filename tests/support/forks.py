@@ -65,6 +65,9 @@ def fork(
         for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
         console()
+    except SystemExit as end:  # of a completion
+        sys.stdout.flush()
+        os._exit(int(end.code or 0))
     finally:
         os._exit(70)
 
