@@ -230,7 +230,7 @@ def states(
 )
 def resend(
     context: Context,
-    which: Which,
+    name: JobName,
     only: Annotated[
         str,
         choice_option(
@@ -249,7 +249,8 @@ def resend(
     """
     from msgctl.cli.runs import job as running
 
-    job = which.resolve(context)
+    job = job_named(context, name)
+    context.job = job.id
     running.check_account(context, job)
     store = context.store
     outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))
