@@ -328,7 +328,7 @@ def _document(profile: StoredProfile, config: ConfigFile) -> dict[str, Any]:
         "client": client if isinstance(client, int) else None,
         "key": key,
     }
-    for setting in ("key_command", *profiles.OPTIONS):
+    for setting in profiles.OPTIONS:
         value = profile.settings.get(setting)
         if isinstance(value, (str, bool)) or profiles.are_words(value):
             document[setting] = _shown(setting, value)
