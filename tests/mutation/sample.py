@@ -49,7 +49,7 @@ TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src"
 HARMLESS = Path(__file__).with_name("harmless.txt")
 MODULES = ("**/*.py",)
-FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process"
+FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process", "test_imports.py"
 STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook"}
 """Modules that run in a separate process, each with the module whose tests reach its statements."""
 MAX_SECONDS = 20.0
@@ -57,7 +57,7 @@ MAX_SECONDS = 20.0
 PATIENCE = 20.0
 """Additional seconds that a test may take with a mutant. A mutant that takes longer is detected as endless."""
 UNCHANGED = "unchanged"
-PROCESSES = "tests/process/", "tests/sandbox/test_serving.py"
+PROCESSES = "tests/process/", "tests/sandbox/test_serving.py", "tests/test_imports.py"
 """Tests that start msgctl as a process, which runs what no test reaches in its own process, such as decorators."""
 MEASURING = 3600.0
 """Seconds to wait until the other processes have run their share of all tests."""

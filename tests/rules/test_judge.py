@@ -95,6 +95,11 @@ def test_credits_of_a_shared_entry_count_once() -> None:
     assert [each.credits for each in entries] == [1_250_001, 1_250_000]
 
 
+def test_a_record_with_an_unknown_status_leaves_its_entries_unknown() -> None:
+    body = {"status": 7, "data": [{"id": "m-1", "status": "Enviado", "phone": PHONE}]}
+    assert outcomes(body) == ["unknown"]
+
+
 def test_an_entry_for_another_number_leaves_the_outcome_unknown() -> None:
     body = {"status": 1, "data": [{"id": "m-9", "status": "Enviado", "phone": "573009999999"}]}
     assert [each.outcome for each in judge.outcomes_of(request("sms send"), 200, parsed(body)).outcomes] == ["unknown"]

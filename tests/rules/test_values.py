@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl import operations, values
-from msgctl.config.urls import account
+from msgctl.config.urls import account, without_password
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.text import in_seconds
 
@@ -114,6 +114,11 @@ def test_the_error_for_a_message_that_cannot_be_sent_has_the_reason(typed: str, 
         values.prose(typed)
     with pytest.raises(UsageError):
         values.short_text(typed.replace("xx", "\t"), "--name")
+
+
+def test_a_store_is_named_without_its_password() -> None:
+    url = "postgresql://bob:secret@db.example/msgctl?password=secret&sslmode=require"
+    assert without_password(url) == "postgresql://bob@db.example/msgctl?sslmode=require"
 
 
 def test_a_long_url_must_have_http_or_https_a_host_and_a_valid_port() -> None:

@@ -146,8 +146,7 @@ class Context:
         from msgctl.outcomes.words import NO_WORDS, AddedWords
 
         with suppress(ConfigurationError):
-            if profile in self.config.profiles:
-                return AddedWords(profiles.stored(self.config, profile).setting("words") or {})
+            return AddedWords(profiles.stored(self.config, profile).setting("words") or {})
         return NO_WORDS
 
     def with_profile(self, name: str | None) -> "Context":
