@@ -116,6 +116,11 @@ def test_the_error_for_a_message_that_cannot_be_sent_has_the_reason(typed: str, 
         values.short_text(typed.replace("xx", "\t"), "--name")
 
 
+def test_a_comment_in_the_table_of_countries_is_not_a_code() -> None:
+    with pytest.raises(UsageError):
+        values.country_code("#")
+
+
 def test_a_store_is_named_without_its_password() -> None:
     url = "postgresql://bob:secret@db.example/msgctl?password=secret&sslmode=require"
     assert without_password(url) == "postgresql://bob@db.example/msgctl?sslmode=require"
