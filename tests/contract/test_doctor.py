@@ -146,7 +146,7 @@ def test_each_fault_has_its_line(
         for variable in (*VARIABLES, "MSGCTL_PROFILE", "MSGCTL_STORE", "XDG_STATE_HOME"):
             change.setenv(variable, os.environ.get(variable, ""))  # the cause may change it
         fault.cause(tool, service, home)
-        done = tool("doctor", "--timeout", "1", "--json")
+        done = tool("doctor", "--timeout", "3", "--json")
     for lock in LOCKS:
         lock.close()
     LOCKS.clear()
