@@ -82,6 +82,20 @@ class Ending:
         words = error.word[1] if error.word else ()
         return cls(why, error.what, error.hint or "", error.reason, words, error.http_status, error.body)
 
+    @property
+    def stopped_by(self) -> str:
+        """What stopped the run before its end; empty for a run that nothing stopped."""
+        if self.why.error is Interrupted:
+            return "Interrupted"
+        if self.why is Why.CANARY:
+            return "After the recipients of --canary"
+        if self.why is Why.ASKED:
+            return "Another process paused the job"
+        what = self.what.rstrip(".")
+        if self.why in (Why.REFUSED, Why.UNKNOWN):
+            return f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
+        return what
+
     def dump(self) -> str:
         """Return the ending as JSON."""
         return json.dumps(asdict(self))
@@ -103,6 +117,17 @@ def state_after(job: Job, ending: Ending) -> str:
         return job.stopping
     is_scheduled = job.state == "scheduled" and ending.why.stays_scheduled
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
+
+
+def paused_because(job: Job) -> str:
+    """Return why a job is paused; empty if it is not paused, or if the reason is not known."""
+    if job.shown_state != "paused":
+        return ""
+    if ending := Ending.load(job.ending):
+        return ending.stopped_by
+    if "paused" in (job.state, job.stopping):  # by the second Ctrl-C, which leaves no ending
+        return "Interrupted"
+    return "Its process ended before the job was done"
 
 
 def counts(job: Job) -> str:
@@ -133,12 +158,8 @@ def error_of(
             return ConditionError(summary, hint, reason="not_accepted")
         return None
     if ending.why.error is Interrupted:
-        return Interrupted("Interrupted", hint, consequence=summary)
-    what = f"{ending.what.rstrip('.')}. {summary}"
-    if ending.why in (Why.REFUSED, Why.UNKNOWN):
-        what = f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
-    elif ending.why is Why.ASKED:
-        what = f"Another process paused the job. {summary}"
+        return Interrupted(ending.stopped_by, hint, consequence=summary)
+    what = f"{ending.stopped_by}. {summary}"
     reason = ending.reason
     if ending.why in (Why.ASKED, Why.UNKNOWN):
         reason = "paused"

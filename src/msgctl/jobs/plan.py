@@ -130,6 +130,7 @@ class Plan:
     over_limit: int
     blank: int
     at_most: str | None
+    max_credits: int | None
     window: str | None
     due: str | None
     invalid_rows: Sequence[Mapping[str, Any]]
@@ -139,7 +140,10 @@ class Plan:
     @property
     def columns(self) -> list[str]:
         """The columns of a table, without lists of rows and without empty values."""
-        optional = {"opted_out", "repeats", "over_limit", "blank", "at_most", "window", "due", "most_expensive"}
+        optional = {
+            *("opted_out", "repeats", "over_limit", "blank"),
+            *("at_most", "max_credits", "window", "due", "most_expensive"),
+        }
         return [name for name in COLUMNS if name not in optional or getattr(self, name)]
 
     def document(self) -> dict[str, Any]:
@@ -187,6 +191,7 @@ def plan(
         over_limit=tally.excluded["over_limit"],
         blank=blank,
         at_most=settings.at_most,
+        max_credits=settings.max_credits,
         window=settings.window_in_words,
         due=None if due is None else timestamp(due),
         invalid_rows=_listed(left_out["invalid"].rows),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from msgctl.credits import as_credits
+from msgctl.jobs.ending import paused_because
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -62,6 +63,8 @@ class Summary:
     blank: int = 0
     window: str | None = None
     at_most: str | None = None
+    max_credits: int | None = None
+    paused: str = ""
     opted_out: int = 0
     repeats: int = 0
     over_limit: int = 0
@@ -148,7 +151,7 @@ def summary(job: Job) -> Summary:
 
 
 def details(store: Store, job: Job, words: AddedWords) -> Summary:
-    """Return the summary of a job, with its window, its limit, why people are left out, and its delivery states.
+    """Return the summary of a job, with why it is paused, its limits, who is left out, and its delivery states.
 
     ``words`` are the words of its profile.
     """
@@ -162,6 +165,8 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
         summary(job),
         window=settings.window_in_words,
         at_most=settings.at_most,
+        max_credits=settings.max_credits,
+        paused=paused_because(job),
         opted_out=exclusions["opted_out"],
         repeats=exclusions["repeats"],
         over_limit=exclusions["over_limit"],

@@ -81,6 +81,8 @@ def parts(job: Summary, viewer: Viewer) -> Iterator[RenderableType]:
     yield from result_parts(job, viewer.width, least=1)
     yield Text("")
     pairs = [*_facts(job, job.sendable, viewer.now), ("Machine", Text(cell(job.machine)))]
+    if job.paused:
+        pairs.insert(0, ("Paused", Text(cell(job.paused))))
     if job.states:
         counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
         states = [delivery(word, job.words, number) for word, number in counts.items() if number > 0]
@@ -158,6 +160,8 @@ def _facts(job: Summary | Plan, sent_to: int, now: datetime) -> list[tuple[str, 
     if job.at_most:
         most, _, period = job.at_most.partition("/")
         facts.append(("At most", Text(f"{plural(int(most), 'message')} per person per {period}")))
+    if job.max_credits is not None:
+        facts.append(("Limit", Text(f"{plural(job.max_credits, 'credit')}, then the job pauses")))
     if job.window:
         facts.append(("Window", Text(job.window.replace("-", "–"))))
     if job.due:

@@ -306,6 +306,8 @@ class Bulk:
         if self._due is not None:
             when = self._context.time_in_words(self._due)
             question = f"Schedule {plural(plan.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
+        if plan.balance is not None and plan.balance < plan.credits:
+            question = f"You have {plural(plan.balance, 'credit')}. {question}"
         prompts.confirm(self._context, question, "nothing was sent")
 
     def _note(self, plan: Plan, importer: Importer, need_of_country: str, *, is_refused: bool) -> None:
