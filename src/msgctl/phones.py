@@ -52,7 +52,8 @@ class InvalidPhoneError(UsageError):
     """
 
     def __init__(self, text: str, problem: str, hint: str, *, needs_country: bool = False) -> None:
-        what = f'"{shorten(text, 40)}" is not a valid phone number: {problem}'
+        without = " without its country (add it, such as --country-code CO)" if needs_country else ""
+        what = f'"{shorten(text, 40)}" is not a valid phone number{without}: {problem}'
         super().__init__(what, hint, reason="invalid_phone")
         self.problem = problem
         self.needs_country = needs_country
@@ -114,13 +115,14 @@ def _invalid(
         unchecked = _without_check(digits, unchecked)
     else:
         unchecked = ""
-    advice = NAME_COUNTRY if is_national_form and not home else WRITE_IN_FULL
+    may_lack_country = is_national_form and not home
+    needs_country = may_lack_country and len(digits) >= MIN_NATIONAL  # then the error itself names the option
+    advice = NAME_COUNTRY if may_lack_country and not needs_country else WRITE_IN_FULL
     hint = f"{advice} {unchecked}".rstrip()
     if home:
         if national and number and number.country_code == national.country_code:
             national = number  # the national number after the country code, which has no +
         return InvalidPhoneError(text, _fault(national, home), hint)
-    needs_country = is_national_form and len(digits) >= MIN_NATIONAL
     as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
     return InvalidPhoneError(text, problem, hint, needs_country=needs_country)
