@@ -186,8 +186,9 @@ def clear(
         return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": 0})
     sends = plural(count, "entry", "entries")
     when = "" if before is None else f", before {before}"
-    prompts.confirm(context, f"Delete {sends} of {prompts.account(profile)}{when}?")
+    effect = "`msgctl usage` will no longer count the messages."
+    prompts.confirm(context, f"Delete {sends} of {prompts.account(profile)}{when}? {effect}")
     removal.remove(context.store, numbers)
     removal.tidy(context.store)
-    context.note(f"Deleted {sends} of profile {values.quote(profile.name)}.")
+    context.note(f"Deleted {sends} of profile {values.quote(profile.name)}. {effect}")
     return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": count})

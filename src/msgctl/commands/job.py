@@ -133,6 +133,8 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 def run_due(context: Context) -> RawResult | None:
     """Send the scheduled jobs of all profiles that are due.
 
+    Only `msgctl -p sandbox job run-due` sends the jobs of the sandbox.
+
     Run it from cron: it prints nothing if no job is due, and overlapping runs never send a job twice. A job stays
     scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it. A job
     that is more than 12 hours late, and has sent nothing, is paused.
@@ -320,11 +322,12 @@ def remove(
         context.note("There is nothing to delete.")
         return OwnResult([], LIST_FIELDS, Layout.JOBS)
     count = plural(len(removed), "job")
-    prompts.confirm(context, f"Delete {count} of {prompts.account(context.profile)}, with all recipients?")
+    effect = "`msgctl usage` will no longer count the messages."
+    prompts.confirm(context, f"Delete {count} of {prompts.account(context.profile)}, with all recipients? {effect}")
     summaries = [summary(ended) for ended in removed]
     removal.remove(context.store, [ended.number for ended in removed])
     removal.tidy(context.store)
-    context.note(f"Deleted {count}.")
+    context.note(f"Deleted {count}. {effect}")
     if len(summaries) == 1:
         return OwnResult(summaries[0], LIST_FIELDS, Layout.JOB)
     return OwnResult(summaries, LIST_FIELDS, Layout.JOBS)

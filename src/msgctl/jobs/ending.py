@@ -209,7 +209,9 @@ def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
     if job.is_running:
         return [f"Check it again: msgctl job show {name}"]
     if job.shown_state == "scheduled":
-        return ["To send it then, run from cron every minute: msgctl job run-due"]
+        profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
+        command = f"msgctl {profile}job run-due"
+        return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
     steps = [resume_hint(job)] if job.shown_state == "paused" else []
     if job.unknown:
         steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
