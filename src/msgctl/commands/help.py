@@ -7,7 +7,7 @@ import typer
 from msgctl.cli.shell.completion import FILES, script
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import Choice
-from msgctl.cli.shell.tree import children_of, command, group
+from msgctl.cli.shell.tree import UnknownCommandError, children_of, command, group
 from msgctl.output.result import OwnResult, TextResult
 
 COLUMNS = ("name", "effect", "summary")
@@ -23,14 +23,18 @@ app = group("")
 
 def _subjects(ctx: typer.Context) -> list[str]:
     """Return the words that may follow: the names of groups and commands, and the topics."""
-    from msgctl.reference.manual import TOPICS
-
     group: Any = ctx.find_root().command
     names = ctx.params.get("command") or ()
     for name in names:
         group = group.get_command(ctx, name)
-    topics = [] if names else [topic.removeprefix("msgctl-") for topic in TOPICS]
+    topics = [] if names else _topics()
     return [*(name for name, _ in children_of(group)), *topics]
+
+
+def _topics() -> list[str]:
+    from msgctl.reference.manual import TOPICS
+
+    return [topic.removeprefix("msgctl-") for topic in TOPICS]
 
 
 @command(app, "help", "msgctl help", "msgctl help sms send", "msgctl help exit-codes")
@@ -49,6 +53,7 @@ def help(  # noqa: A001
 
     With --json, it prints the description of the commands, as `msgctl commands --json`.
     """
+    from msgctl.cli.shell.errors import usage_error
     from msgctl.reference import manual
     from msgctl.reference.description import describe, document
 
@@ -65,7 +70,11 @@ def help(  # noqa: A001
             chosen = {name: node for name, node in nodes.items() if not name or not path or node.is_in(path)}
             return OwnResult(document(chosen), ())
     with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
-        root.command.invoke(below)
+        try:
+            root.command.invoke(below)
+        except UnknownCommandError as error:
+            unknown = usage_error(error)
+            raise unknown.replaced(hint=f"{unknown.hint}\nTopics: {', '.join(_topics())}") from None
     return None
 
 

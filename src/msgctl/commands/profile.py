@@ -298,7 +298,8 @@ def _new_default(config: ConfigFile, removed: str) -> str:
 
 def _refuse_sandbox(name: str) -> None:
     if name == profiles.SANDBOX:
-        raise UsageError("The sandbox profile is built in and cannot be changed", "Empty it with: msgctl sandbox reset")
+        hint = "For numbers without a country code, set MSGCTL_COUNTRY_CODE, or use --country-code."
+        raise UsageError("The sandbox profile is built in and cannot be changed", hint)
 
 
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')

@@ -138,8 +138,9 @@ def _last_targets(context: Context) -> list[Target]:
     accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
     if targets := targets_of((entry.id, entry.phone) for entry in accepted):
         return targets
-    why = f"profile {profile.name} has sent no message from this machine"
+    why = f"profile {profile.name} has sent no single message from this machine"
     for last in entries[:1]:
         time = timestamp(last.time // 1000)
         why = f"the last message ({last.command}, {time}) has no ID; its outcome is {last.outcome}"
-    raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
+    hint = "Give the ID of each message; msgctl history lists earlier ones.\nFor a job: msgctl job states --last"
+    raise UsageError(f"--last: {why}", hint)

@@ -32,6 +32,8 @@ HORIZON = timedelta(days=366)
 
 _TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
 _FREQUENCY = re.compile(r" *([0-9]{1,4}) */ *(day|week) *", re.ASCII | re.IGNORECASE)
+_AT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T])?[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?( ?(Z|[+-][0-9:]+))?")
+"""The forms of --at that its hint shows."""
 _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 
 
@@ -161,11 +163,13 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """
     hint = 'Write it like "2026-12-01 09:00" or 09:00. An offset may follow: "09:00-05:00".'
     written = " ".join(text.split())
-    if not re.match("[0-9].*:", written):  # such as +10m or tomorrow
-        raise UsageError(f"--at must be a date and time, or a time, not {quote(text)}", hint)
-    moment = _named(written, local_zone, now)
+    moment = None
+    if re.match("[0-9].*:", written):  # not +10m or tomorrow
+        moment = _named(written, local_zone, now)
     if moment is None or moment.year > MAX_YEAR:
-        raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
+        if _AT.fullmatch(written):
+            raise UsageError(f"--at must be a date and time that exists, not {quote(text)}", hint)
+        raise UsageError(f"--at must be a date and time, or a time, not {quote(text)}", hint)
     return moment
 
 
