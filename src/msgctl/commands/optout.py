@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 app = group(
     """Manage numbers that must not get your messages.
 
-    The list is in the store, for all accounts that use it. Jobs leave these numbers out, even jobs in progress.
-    `sms send`, `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
-    With --channel, an opt-out is only for SMS, calls or chat-app messages.
+    The list is in the store, for all accounts that use it. The sandbox has a separate list, and so does a profile with
+    another store. Jobs leave these numbers out, even jobs in progress. `sms send`, `call send` and `chatapp` refuse
+    them without --ignore-optout. Verification codes are not affected. With --channel, an opt-out is
+    only for SMS, calls or chat-app messages.
 
     To let the service block a number for the whole account, use `msgctl block`.
     """
@@ -56,6 +57,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     """Add numbers to the opt-out list."""
     from msgctl.store import people
 
+    context.note_sandbox()
     wanted = country.digits_of_all(context, phone)
     _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
     context.note(f"Opted out: {some_of([with_country(number) for number in wanted])}.")
@@ -72,6 +74,7 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """
     from msgctl.store import people
 
+    context.note_sandbox()
     rows = [
         {"phone": optout.phone, "channel": optout.channel, "added": timestamp(optout.time // 1000)}
         for optout in people.optouts(context.store)
@@ -88,6 +91,7 @@ def remove(context: Context, phone: Phones, country: StoredNumbers, channel: Cha
     """
     from msgctl.store import people
 
+    context.note_sandbox()
     wanted = country.digits_of_all(context, phone)
     removed = people.remove_optouts(context.store, wanted, channel)
     context.note(f"Removed {plural(len(removed), 'number')}.")
@@ -129,6 +133,7 @@ def import_(
     from msgctl.lists.rows import Row
     from msgctl.store import people as stored
 
+    context.note_sandbox()
     name = name_of(source.file)
     with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as people:
         faults = people.faults

@@ -329,7 +329,10 @@ class Context:
 
     def note_sandbox(self) -> None:
         """Print that nothing is really sent, once in a run, if the profile is the sandbox."""
-        if self.is_sandbox_noted or not self.profile.is_sandbox:
+        try:
+            if self.is_sandbox_noted or not self.profile.is_sandbox:
+                return
+        except NoProfileError:  # `msgctl optout` needs no profile
             return
         self.is_sandbox_noted = True
         is_sent = self.effect is Effect.SENDS and not self.options.dry_run
