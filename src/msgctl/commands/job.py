@@ -98,8 +98,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     running.check_account(context, job)
     if job.is_running:
         raise owners.running_elsewhere(job)
-    if job.shown_state == "cancelled":
-        raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
+    owners.check_not_cancelled(job)
     own = Settings.load(job.settings)
     settings = replace(own, **options.values())
     if context.options.dry_run:
@@ -254,6 +253,7 @@ def resend(
     job = job_named(context, name)
     context.job = job.id
     running.check_account(context, job)
+    owners.check_not_cancelled(job, only)
     store = context.store
     outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))
     count = owners.resendable(store, job.number, outcomes, states)

@@ -150,7 +150,11 @@ def error_of(
     """
     summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
-        return ConditionError(f"The job was cancelled. {summary}", reason="cancelled")
+        rest = f"msgctl job report {job.typed} --only pending --save rest.csv"
+        after = f"Save its pending recipients for a new job: {rest}"
+        if not job.requests:
+            after = "To send it, choose another --name."
+        return ConditionError(f"The job was cancelled. {summary}", after, reason="cancelled")
     hint = _hint(job, ending, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
     if ending is None or ending.why.error is None:
         is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
@@ -190,20 +194,22 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
 
 def resume_hint(job: Job) -> str:
     """Return the hint to resume a job, with the variables that must be set again and the option that it needs."""
-    variables = option = ""
+    variables = option = total = ""
     if job.profile == profiles.ENVIRONMENT:
         variables = f", with {', '.join(profiles.VARIABLES.values())} set"
     ending = Ending.load(job.ending)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
-        option = " --max-credits N"
-    return f"Resume{variables}: msgctl job resume {job.typed}{option}"
+        total, option = " (N: the new total)", " --max-credits N"
+    return f"Resume{variables}{total}: msgctl job resume {job.typed}{option}"
 
 
-def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
+def next_steps(
+    job: Job, *, on_its_way: bool, undelivered: bool, is_overdue: bool = False, is_polled: bool = False
+) -> list[str]:
     """Return hints for the next steps with a job.
 
     ``on_its_way`` means that some accepted messages have no final state, and ``undelivered`` means that some were not
-    delivered.
+    delivered. ``is_polled`` means that `job states` has just read the states.
     """
     name = job.typed
     if job.is_running:
@@ -211,13 +217,21 @@ def next_steps(job: Job, *, on_its_way: bool, undelivered: bool) -> list[str]:
     if job.shown_state == "scheduled":
         profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
         command = f"msgctl {profile}job run-due"
+        if is_overdue:
+            now = f"To send it now: msgctl job resume {name}"
+            return [now, f"To send such jobs in time, run from cron every minute: {command}"]
         return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
     steps = [resume_hint(job)] if job.shown_state == "paused" else []
     if job.unknown:
         steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
     if job.command in ("sms bulk", "call bulk"):
         if on_its_way:
-            steps.append(f"Check the delivery: msgctl job states {name}")
-        if undelivered:
+            check = f"Check the delivery: msgctl job states {name}"
+            if is_polled:
+                check = f"Wait for the rest: msgctl job states {name} --follow"
+            steps.append(check)
+        if undelivered and is_polled:
+            steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
+        if undelivered and job.shown_state != "cancelled":
             steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
     return steps or [f"List the recipients: msgctl job report {name}"]

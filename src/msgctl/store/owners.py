@@ -67,7 +67,7 @@ def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
                 consequence="nothing was sent",
                 reason="running_elsewhere",
             )
-        _check_not_cancelled(job)
+        check_not_cancelled(job)
         db.change(
             """UPDATE job SET owner = ?, machine = ?, epoch = epoch + 1, state = ?, stopping = NULL, ending = '',
             begun = coalesce(begun, ?), updated = ? WHERE number = ?""",
@@ -88,9 +88,13 @@ def running_elsewhere(job: Job) -> ConditionError:
     )
 
 
-def _check_not_cancelled(job: Job) -> None:
+def check_not_cancelled(job: Job, only: str = "pending") -> None:
+    """Raise UsageError if a job was cancelled. Its hint is about the recipients that ``only`` selects."""
     if "cancelled" in (job.state, job.stopping):
-        raise UsageError(f"The job {clean(job.reference)} was cancelled: it never sends again")
+        raise UsageError(
+            f"The job {clean(job.reference)} was cancelled: it never sends again",
+            f"Save its {only} recipients for a new job: msgctl job report {job.typed} --only {only} --save rest.csv",
+        )
 
 
 def ask_to_stop(store: Store, number: int, state: str) -> Job:
@@ -166,7 +170,7 @@ def resend(
 
 def _check_resend(job: Job) -> None:
     _check_idle(job)
-    _check_not_cancelled(job)
+    check_not_cancelled(job)
     if job.is_resending and job.pending:
         raise UsageError(
             f"An earlier resend of the job {clean(job.reference)} has not ended",

@@ -155,6 +155,8 @@ def result(
         job,
         on_its_way=summary.on_its_way > 0,
         undelivered=summary.undelivered > 0,
+        is_overdue=(job.due or 0) <= context.store.now(),
+        is_polled=layout is Layout.JOB_POLLED,
     )
     failures = [failure] if failure else []
     return OwnResult(replace(summary, replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
