@@ -117,7 +117,7 @@ FAULTS = {
         environment(XDG_STATE_HOME="/proc/x"), "store", "failed", "Cannot use the store", "MSGCTL_STORE"
     ),
     "a paused job": Fault(paused, "jobs", "warning", "1 paused job with 2 pending recipients: today", "resume today"),
-    "no run-due": Fault(overdue, "run-due", "warning", "1 job is overdue: no `msgctl job run-due` runs", "cron"),
+    "no run-due": Fault(overdue, "run-due", "warning", "1 job is overdue: no `msgctl job run-due` has sent it", "cron"),
     "a run-due that fails": Fault(
         failing, "run-due", "failed", "1 job is overdue: `msgctl job run-due` fails: Job later: ", "by hand"
     ),
