@@ -33,16 +33,23 @@ def recipe(title: str) -> str:
     return textwrap.dedent("\n".join(lines)) + "\n"
 
 
+def crontab(title: str) -> list[str]:
+    """Return the commands of the lines of a crontab in a section, as cron runs them; msgctl is on the PATH of tests."""
+    lines = re.findall(r"^(?:@\w+|[0-9*]+(?: [0-9*]+){4}) (?:~/.local/bin/)?(.*)", recipe(title), re.MULTILINE)
+    return [line.replace(r"\%", "%") for line in lines]
+
+
 def daily_job() -> str:
     """Return the command of the job on Kubernetes, with a file in this directory."""
     command = recipe("A JOB EVERY DAY ON KUBERNETES").partition("[sh, -c, '")[2].partition("']")[0]
     return " ".join(command.split()).replace("/data", ".") + "\n"
 
 
-BALANCE = recipe("AN ALARM FOR LOW CREDITS").removeprefix("0 8 * * * ")
+(BALANCE,) = crontab("AN ALARM FOR LOW CREDITS")
 DISK = recipe("AN ALARM FOR A FULL DISK")
 LOGIN = recipe("A LOGIN WITH A CODE")
-CRON = re.findall(r"\$HOME/.local/bin/(.*)", recipe("SCHEDULED JOBS AND OLD RECORDS"))[:2]
+RUN_DUE, CLEAR = crontab("SCHEDULED JOBS AND OLD RECORDS")
+REQUEST = recipe("SCHEDULED JOBS AND OLD RECORDS").splitlines()[-1]
 METRICS = "test ! -f msgctl.prom || grep -E '_(up|credits) ' msgctl.prom"
 SCRIPTS = {
     "balance": BALANCE,
@@ -214,17 +221,33 @@ def test_the_disk_alarm_whose_response_is_lost_is_repeated_only_on_request(shell
 
 
 def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shell) -> None:
-    run_due, clear = CRON
-    assert shell.run(run_due, "sh") == (0, "")
-    assert shell.run(clear, "sh")[0] == 0
+    shell.program("curl", "echo request >> requests")
+    assert shell.run(RUN_DUE, "sh") == (0, "")
+    assert shell.run(CLEAR, "sh")[0] == 0
+    assert shell.run(f"{RUN_DUE} {REQUEST}\ncat requests", "sh") == (0, "request\n")
     shell.variables["XDG_STATE_HOME"] = "/dev/null/state"
-    for line in CRON:
+    for line in (RUN_DUE, CLEAR, f"{RUN_DUE} {REQUEST}"):
         code, printed = shell.run(line, "sh")
         assert (code, "Error" in printed) == (3, True)
+    assert shell.run("cat requests") == (0, "request\n")
+
+
+def test_the_job_of_every_night_is_created_once_and_sent_by_cron_without_mail(shell: Shell) -> None:
+    (night,) = crontab("A JOB EVERY NIGHT")
+    script = recipe("A JOB EVERY NIGHT").rpartition("30 2")[0]
+    shell.run("mv today.csv night.csv")
+    shell.run(f"cat > night.sh << 'END'\n{script}END")
+    shell.program("date", "echo 2026-12-01")
+    assert [shell.run(line, "sh") for line in (night, night, RUN_DUE)] == [(0, "")] * 3
+    assert shell.run("msgctl job list -o tsv --no-header --fields name,state")[1] == "night-2026-12-01\tscheduled\n"
+    shell.run("sed -i 's/--at 09:00//' night.sh")
+    shell.program("date", "echo 2026-12-02")
+    assert [shell.run(night, "sh") for _ in range(2)] == [(0, "")] * 2
+    assert shell.run(PHONES)[1] == "phone\n573001234567\n"
 
 
 def test_the_alarm_for_jobs_reports_a_paused_job_and_a_store_that_cannot_be_used(shell: Shell) -> None:
-    script = recipe("AN ALARM FOR JOBS").removeprefix("@hourly ")
+    (script,) = crontab("AN ALARM FOR JOBS")
     assert shell.run(script, "sh")[1] == ""
     shell.run("printf 'phone\\n573001234567\\n573007654321\\n' | msgctl sms bulk - -m Two --canary 1 --yes --name two")
     printed = shell.run(script, "sh")[1]
