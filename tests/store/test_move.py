@@ -213,3 +213,17 @@ def test_a_store_is_moved_to_postgresql_and_back_and_the_profile_follows(
     monkeypatch.setenv("MSGCTL_STORE", url)  # as another machine that does not know of the move
     closed = tool("sms", "send", ANA, "-m", "Hola", "--json")
     assert f"was moved to {home}/back.sqlite3 on {socket.gethostname()}" in closed.error["message"]
+
+
+def test_a_profile_whose_store_gets_another_user_or_a_password_keeps_its_store_without_a_warning(
+    tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = ("--base-url", "https://service.example/api/v1", "--client", "1")
+    assert tool("profile", "add", "main", *account, "--key-stdin", stdin=KEY).code == 0
+    monkeypatch.setenv("PGPASSWORD", KEY)
+    url = postgres.url().replace(f":{KEY}@", "@")
+    assert tool("profile", "set", "main", "--store", url).code == 0
+    assert tool("optout", "add", LUIS).code == 0
+    for same in (url.replace("127.0.0.1", "localhost"), postgres.url()):
+        done = tool("profile", "set", "main", "--store", same)
+        assert (done.code, "store move" in done.err, "opt-out" in done.err) == (0, False, False)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,32 +120,48 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
 
 
 def _warn_of_records(context: Context, name: str, to: str) -> None:
-    """Warn if the earlier store of a profile has records that protect people, with the command that moves them."""
+    """Warn if the earlier store of a profile has records that protect people, with the commands that move them."""
     if context.environ.get(STORE_VARIABLE):  # the variable comes before the setting
         return
     from msgctl.store import move
     from msgctl.store.store import open_store
 
-    new = location_of(to)
+    new, timeout = location_of(to), min(context.options.timeout, MAX_CHECK)
     try:
         old = context.with_profile(name).store_place
         if old == new or (isinstance(old, Path) and not old.exists()):
             return
-        with closing(open_store(old, timeout=min(context.options.timeout, MAX_CHECK), is_moving=True)) as store:
+        with closing(open_store(old, timeout=timeout, is_moving=True)) as store:
             mark = move.mark_of(store.db)
             if mark is not None and mark.state == "moved":
                 return
-            contents = move.contents(store, unfinished=True)
+            contents, old_id = move.contents(store, unfinished=True), move.id_of(store.db)
     except STORE_ERRORS as error:
         context.warn(f"{error.what}. It may have opt-outs, keys and jobs.")
         return
     if not (contents.optouts or contents.keys or contents.jobs):
         return
     place, target = shlex.quote(without_password(str(old))), shlex.quote(without_password(str(new)))
+    fix = f"Move them before you send anything:\nMSGCTL_STORE={place} msgctl store move --to {target}"
+    if not isinstance(new, Path) or new.exists():
+        with suppress(*STORE_ERRORS), closing(open_store(new, timeout=timeout, is_moving=True)) as store:
+            if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
+                return
+            if not move.is_empty(store.db):
+                fix = "The new store is not empty, so they cannot be moved."
+                if contents.optouts:
+                    fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
     context.warn(
         f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
-        f"{plural(contents.jobs, 'unfinished job')}, which stay there. Move them before you send anything:\n"
-        f"MSGCTL_STORE={place} msgctl store move --to {target}"
+        f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"
+    )
+
+
+def _optout_commands(name: str, place: str) -> str:
+    """Return the commands that add the opt-outs of an earlier store to the store of a profile."""
+    return (
+        f"MSGCTL_STORE={place} msgctl -p {name} optout list -o csv > optouts.csv\n"
+        f"msgctl -p {name} optout import optouts.csv --no-number-check"  # the numbers were checked
     )
 
 

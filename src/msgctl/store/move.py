@@ -94,7 +94,7 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
     if the new store is not empty, or if a job is running; ConditionError (``running_elsewhere``) if another process
     moves it; and the errors of the stores.
     """
-    old_id, new_id = _id(old.db), _id(new.db)
+    old_id, new_id = id_of(old.db), id_of(new.db)
     if old_id == new_id:
         raise UsageError(f"The store {old.db.place} is the store in use", "Give --to another store.")
     closing, arriving = mark_of(old.db), mark_of(new.db)
@@ -126,12 +126,18 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
     _change_mark(new.db, mark, None)
 
 
-def _id(db: Database) -> str:
+def id_of(db: Database) -> str:
+    """Return the ID of a store, which is the same whatever user, password or path opened it."""
     return str(db.value("SELECT value FROM meta WHERE name = 'id'"))
 
 
+def is_empty(db: Database) -> bool:
+    """Return whether a store has no records."""
+    return not any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES)
+
+
 def _check_empty(db: Database) -> None:
-    if any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
+    if not is_empty(db):
         raise _not_empty(db)
 
 
