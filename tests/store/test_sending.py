@@ -187,11 +187,15 @@ def test_a_job_whose_cancel_was_asked_never_sends_although_its_process_died(stor
     os.waitpid(pid, 0)
     wait_until(lambda: not jobs.get(store, job.number).is_running)
     assert jobs.get(store, job.number).shown_state == "cancelled"
-    for change in (owners.take, partial(owners.resend, outcomes=["unknown"])):
+    resend = partial(owners.resend, outcomes=["unknown"])
+    schedule = partial(owners.schedule, settings="{}", due=1)
+    for change in (owners.take, resend, schedule):
         with pytest.raises(UsageError, match="was cancelled"):
             change(store, job.number)
     cancelled = owners.ask_to_stop(store, job.number, "cancelled")
     assert (cancelled.state, cancelled.unknown, cancelled.pending) == ("cancelled", 1, 1)
+    with pytest.raises(UsageError, match="was cancelled"):
+        schedule(store, job.number)
 
 
 def test_a_job_that_is_taken_over_right_after_it_was_taken_is_lost(store: Store, opened: Callable[[], Store]) -> None:

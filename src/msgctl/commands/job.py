@@ -282,8 +282,8 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     if named.state == "done":
         raise UsageError(f"The job {clean(named.reference)} is done: there is nothing to cancel")
     if named.state != "cancelled":
-        left = plural(named.pending, "message")
-        prompts.confirm(context, f"Cancel job {clean(named.reference)} and never send the {left} that are pending?")
+        left = plural(named.pending, "pending message")
+        prompts.confirm(context, f"Cancel job {clean(named.reference)} and never send its {left}?")
         named = owners.ask_to_stop(context.store, named.number, "cancelled")
         if named.is_running:
             context.note(f"Waiting for requests in flight on {clean(named.machine)}.")

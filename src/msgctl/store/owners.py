@@ -207,8 +207,12 @@ def change_settings(store: Store, number: int, settings: str) -> None:
 
 
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
-    """Schedule a job that no process runs, with its settings (JSON). Raises ConditionError."""
-    with _idle(store, number):
+    """Schedule a job that no process runs, with its settings (JSON).
+
+    Raises ConditionError, and UsageError if it was cancelled.
+    """
+    with _idle(store, number) as job:
+        check_not_cancelled(job)
         store.db.change(
             """UPDATE job SET state = 'scheduled', settings = ?, due = ?, owner = NULL, epoch = epoch + 1, updated = ?
             WHERE number = ?""",
