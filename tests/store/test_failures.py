@@ -124,11 +124,16 @@ def test_an_upgrade_is_applied_and_recorded_once_or_not_at_all(store: Store, ope
     with pytest.raises(ConfigurationError):
         upgrades.upgrade(store.db, (*steps, "CREATE TABLE again (number INTEGER); nonsense"))
     assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION)
-    before_lock(store, partial(upgrades.upgrade, opened().db, steps))
+    other = opened()
+    before_lock(store, partial(upgrades.upgrade, other.db, steps))
     upgrades.upgrade(store.db, steps)
     upgrades.upgrade(store.db, steps)
     assert store.db.value("SELECT count(*) FROM added") == 0
-    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION + 1)
+    next_steps = (*steps, "CREATE TABLE next (number INTEGER)")
+    before_lock(store, partial(upgrades.upgrade, other.db, (*next_steps, "CREATE TABLE newest (number INTEGER)")))
+    with pytest.raises(ConfigurationError, match="newer msgctl"):
+        upgrades.upgrade(store.db, next_steps)
+    assert store.db.value("SELECT value FROM meta WHERE name = 'version'") == str(upgrades.VERSION + 3)
 
 
 @pytest.mark.parametrize(

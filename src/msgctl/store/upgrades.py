@@ -42,20 +42,21 @@ def build(db: Database, steps: tuple[str, ...] = STEPS, *, after: int = 0) -> No
 
 def upgrade(db: Database, steps: tuple[str, ...] = STEPS) -> None:
     """Apply the steps that a store does not have yet. Raises ConfigurationError for a newer store."""
-    version = _version(db)
+    if _version(db, steps) < len(steps):
+        with db.transaction("upgrade"):
+            build(db, steps, after=_version(db, steps))  # another process may have been faster
+
+
+def _version(db: Database, steps: tuple[str, ...]) -> int:
+    """Return the version of a store. Raises ConfigurationError if it is damaged, or newer than the steps."""
+    row = db.row("SELECT value FROM meta WHERE name = 'version'")
+    if row is None or not str(row[0]).isdigit():
+        raise db.damaged("it has no version")
+    version = int(row[0])
     if version > len(steps):
         raise unusable(
             f"The store {db.place} was written by a newer msgctl (schema {version}, this one reads {len(steps)})",
             "Update this msgctl.",
             "newer_store",
         )
-    if version < len(steps):
-        with db.transaction("upgrade"):
-            build(db, steps, after=_version(db))  # another process may have been faster
-
-
-def _version(db: Database) -> int:
-    row = db.row("SELECT value FROM meta WHERE name = 'version'")
-    if row is None or not str(row[0]).isdigit():
-        raise db.damaged("it has no version")
-    return int(row[0])
+    return version
