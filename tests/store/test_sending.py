@@ -302,6 +302,7 @@ def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, {ANA: "refused", LUIS: "unknown"})
     assert owners.resendable(store, job.number, ["refused", "unknown"]) == 2
+    assert owners.resend_cost(store, job.number, ["refused", "unknown"]) == (2, 1)
     with pytest.raises(UsageError, match="changed since"):
         owners.resend(store, job.number, ["refused", "unknown"], expected=1)
     assert owners.resend(store, job.number, ["refused", "unknown"], expected=2) == 2

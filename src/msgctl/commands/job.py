@@ -28,7 +28,7 @@ from msgctl.cli.shell.options import (
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
-from msgctl.jobs.limits import canary_left
+from msgctl.jobs.limits import budget_of, canary_left
 from msgctl.jobs.report import (
     COLUMNS,
     DELIVERIES,
@@ -260,13 +260,35 @@ def resend(
     if not count:
         context.note(f"Job {clean(job.reference)} has no {only} recipients; nothing was sent.")
         return running.result(context, job)
+    cost = _resend_cost(context, job, *owners.resend_cost(store, job.number, outcomes, states))
     if context.options.dry_run:
-        context.note(f"The message would be resent to {plural(count, 'recipient')}.")
+        context.note(f"The message would be resent to {plural(count, 'recipient')}{cost}.")
         return running.result(context, job)
     risk = " Some people may get it twice." if only == "unknown" else ""
-    prompts.confirm(context, f"Resend the message to {plural(count, f'{only} recipient')}?{risk}", "nothing was sent")
+    question = f"Resend the message to {plural(count, f'{only} recipient')}{cost}?{risk}"
+    prompts.confirm(context, question, "nothing was sent")
     owners.resend(store, job.number, outcomes, states, expected=count)
     return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
+
+
+def _resend_cost(context: Context, job: Job, total: int, least: int) -> str:
+    """Return the estimate for the question of a resend: `` for about 2 credits (20 of 22 used)``.
+
+    ``total`` and ``least`` are the segments of all messages, and of the shortest one. Raises ConditionError if the
+    limit of the job allows none of them.
+    """
+    cost = f" for about {plural(total, 'credit')}"
+    settings = Settings.load(job.settings)
+    budget = budget_of(context.store, settings, job)
+    if budget is None:
+        return cost
+    if budget.allows(1, least) == 0:
+        pending = ""
+        if job.pending:
+            pending = ", and send what is pending"
+        hint = f"Raise the limit first{pending} (N: the new total): msgctl job resume {job.typed} --max-credits N"
+        raise budget.reached().replaced(consequence="nothing was sent", hint=hint)
+    return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
 
 
 @command(app, "cancel", "msgctl job cancel 20261121-3f9a2c", asks=True, output=JOB_FIELDS)

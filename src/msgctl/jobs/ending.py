@@ -84,7 +84,7 @@ class Ending:
 
     @property
     def stopped_by(self) -> str:
-        """What stopped the run before its end; empty for a run that nothing stopped."""
+        """The reason for people; empty if the run is complete, or its window closed."""
         if self.why.error is Interrupted:
             return "Interrupted"
         if self.why is Why.CANARY:

@@ -101,9 +101,14 @@ class Budget:
             number = min(number, 1)
         return number if number or not self._in_flight else None
 
+    @property
+    def used(self) -> int:
+        """The credits that the job has used, rounded up."""
+        return -(-self._spent // CREDIT)
+
     def reached(self) -> ConditionError:
         """Return the error that reports why the job is paused."""
-        used = plural(-(-self._spent // CREDIT), "credit")
+        used = plural(self.used, "credit")
         doubt = ""
         if self._unknown:
             doubt = f", and up to {-(-self._unknown * self._price // CREDIT):,} more by unknown requests"
@@ -111,6 +116,13 @@ class Budget:
             f"The next request could exceed --max-credits {self._max // CREDIT:,} ({used} used{doubt})",
             reason="credit_limit",
         )
+
+
+def budget_of(store: Store, settings: Settings, job: Job) -> Budget | None:
+    """Return the budget of a job; None without --max-credits."""
+    if settings.max_credits is None:
+        return None
+    return Budget(settings.max_credits, job, results.charges(store, job.number))
 
 
 class Backoff:

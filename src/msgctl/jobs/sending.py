@@ -43,7 +43,7 @@ from msgctl.errors import (
 )
 from msgctl.http.client import Client
 from msgctl.jobs.ending import Ending, Why, state_after
-from msgctl.jobs.limits import Backoff, Budget, FailureCounter, RateLimiter, canary_left, limits_of
+from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, limits_of
 from msgctl.jobs.requests import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
@@ -107,9 +107,7 @@ class Sender:
             self._size = 1  # the service may have refused a whole request for one of its numbers
         self._backoff = Backoff()
         self._failures = FailureCounter()
-        self._budget: Budget | None = None
-        if settings.max_credits is not None:
-            self._budget = Budget(settings.max_credits, job, results.charges(store, job.number))
+        self._budget = budget_of(store, settings, job)
         self._canary: int | None = None
         if not job.is_resending:
             self._canary = canary_left(store, settings, job)

@@ -185,6 +185,15 @@ def resendable(store: Store, number: int, outcomes: Collection[str], states: Col
     return int(store.db.value(f"SELECT count(*) {condition}", (number, *values)))
 
 
+def resend_cost(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> tuple[int, int]:
+    """Return the segments of all messages of a resend, and of the shortest one."""
+    condition, values = _selected(outcomes, states)
+    cost = "(SELECT cost FROM content WHERE content.job = result.job AND content.number = result.content)"
+    row = store.db.row(f"SELECT sum({cost}), min({cost}) {condition}", (number, *values))
+    total, least = row or (0, 0)
+    return int(total or 0), int(least or 0)
+
+
 def _selected(outcomes: Collection[str], states: Collection[str]) -> tuple[str, list[str]]:
     """Return the end of a query for last attempts, and its values after the number of the job."""
     wanted = [*outcomes, *(["sending"] if "unknown" in outcomes else [])]
