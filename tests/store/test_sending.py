@@ -36,6 +36,9 @@ from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, status_of, wait_until
 from support import PATIENCE
+from support.jobs import accepting, of_phones, sends
+from support.service import Service
+from support.tool import Tool
 
 
 def outcomes(store: Store, number: int) -> dict[str | None, str]:
@@ -196,6 +199,58 @@ def test_a_job_whose_cancel_was_asked_never_sends_although_its_process_died(stor
     assert (cancelled.state, cancelled.unknown, cancelled.pending) == ("cancelled", 1, 1)
     with pytest.raises(UsageError, match="was cancelled"):
         schedule(store, job.number)
+
+
+@pytest.fixture
+def stopped(
+    location: str, home: Path, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], list[str]]:
+    """Ask the owner of a scheduled job to end in a state while the owner dies; return the command of the job."""
+    monkeypatch.setenv("MSGCTL_STORE", location)
+    service.always(accepting(service))
+
+    def stop(state: str) -> list[str]:
+        file = of_phones(home, [ANA, LUIS])
+        command = ["sms", "bulk", file, "-m", "Hola", "--yes", "--json", "--name", "later", "--at", "2026-09-22 10:00"]
+        assert tool(*command, "--window", "08:00-19:00").code == 0
+        with closing(open_store(location)) as store:
+            store.db.change("UPDATE job SET stopping = ?, owner = 12345", (state,))
+        return [*command, "--window", "08:00-19:00"]
+
+    return stop
+
+
+def test_a_scheduled_job_that_a_person_stopped_at_once_is_resumed(
+    stopped: Callable[[str], list[str]], service: Service, tool: Tool
+) -> None:
+    """Without a question, because it is paused now. The same command does the same."""
+    stopped("paused")
+    done = tool("job", "resume", "later", "--json")
+    assert (done.code, done.document["state"], len(sends(service))) == (0, "done", 1), done.err
+
+
+def test_the_same_command_continues_a_scheduled_job_that_a_person_stopped_at_once(
+    stopped: Callable[[str], list[str]], service: Service, tool: Tool
+) -> None:
+    done = tool(*stopped("paused"))
+    assert (done.code, done.document["state"], len(sends(service))) == (0, "done", 1), done.err
+
+
+def test_a_stopped_job_that_is_resumed_outside_its_window_is_sent_when_it_opens(
+    stopped: Callable[[str], list[str]], service: Service, tool: Tool
+) -> None:
+    stopped("paused")
+    tool.clock.now += 6 * 3600
+    assert tool("job", "resume", "later", "--json").document["state"] == "scheduled"
+    tool.clock.now += 14 * 3600
+    assert tool("job", "run-due").out == "later: done, 2 accepted\n"
+
+
+def test_the_same_command_reports_that_a_job_was_cancelled_although_its_process_died(
+    stopped: Callable[[str], list[str]], tool: Tool
+) -> None:
+    done = tool(*stopped("cancelled"))
+    assert (done.code, done.document["state"], done.error["reason"]) == (6, "cancelled", "cancelled")
 
 
 def test_a_job_that_is_taken_over_right_after_it_was_taken_is_lost(store: Store, opened: Callable[[], Store]) -> None:

@@ -108,7 +108,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if opens is not None and job.pending:
         return running.keep_scheduled(context, job, settings, opens)
-    if job.state == "scheduled" and (job.due or 0) > context.store.now():
+    if job.shown_state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")

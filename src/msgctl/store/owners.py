@@ -223,8 +223,8 @@ def schedule(store: Store, number: int, settings: str, due: int) -> None:
     with _idle(store, number) as job:
         check_not_cancelled(job)
         store.db.change(
-            """UPDATE job SET state = 'scheduled', settings = ?, due = ?, owner = NULL, epoch = epoch + 1, updated = ?
-            WHERE number = ?""",
+            """UPDATE job SET state = 'scheduled', stopping = NULL, settings = ?, due = ?, owner = NULL,
+            epoch = epoch + 1, updated = ? WHERE number = ?""",
             (settings, due, store.now(), number),
         )
         results.lose(store.db, number)
