@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -39,7 +39,7 @@ class FakeClient:
         self._file = os.open(arrivals, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._arrivals = arrivals
 
-    def send(self, request: Request, *, timeout: float) -> Response:
+    def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
         os.write(self._file, "".join(f"{phone}\n" for phone in request.phones).encode())
         time.sleep(0.001)
         return Response([Outcome(phone, ACCEPTED, f"m{phone}", "sent", CREDIT) for phone in request.phones])
@@ -70,10 +70,16 @@ def new_job(store: Store, number: int) -> int:
     return job
 
 
-def send(store: Store, job: int, arrivals: Path, settings: Settings = SETTINGS) -> Job:
+def send(
+    store: Store,
+    job: int,
+    arrivals: Path,
+    settings: Settings = SETTINGS,
+    connect: Callable[[], Client] | None = None,
+) -> Job:
     """Send a job to its end. Raises the errors of the store and of the owner."""
     sending = owners.take(store, job)
-    sender = Sender(store, sending, settings, FakeClient(arrivals).sibling)
+    sender = Sender(store, sending, settings, connect or FakeClient(arrivals).sibling)
     sender.start()
     assert sender.wait(PATIENCE)
     return sender.finish()[0]

@@ -121,7 +121,7 @@ class JobClient:
         self.service, self.job = service, job
         self.attempt = job.attempt if job.is_resending else 1
 
-    def send(self, request: Request, *, timeout: float) -> Response:
+    def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
         phones = [str(phone) for phone in request.phones]
         text, job = str(request.values["sms"]), self.job
         return Response(self.service.send(job.number, self.attempt, phones, text, job.epoch))

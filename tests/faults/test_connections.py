@@ -20,6 +20,7 @@ from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.counter import SentCounter
 from msgctl.http.response import Response
+from msgctl.http.transport import TooLateError
 from support import PATIENCE
 from support.commands import PHONE, SENDS
 from support.service import (
@@ -350,3 +351,29 @@ def test_each_piece_of_a_request_gets_the_remaining_time(keeper: Service, monkey
     assert len(given) > 1
     assert sorted(given, reverse=True) == given
     assert given[0] <= PATIENCE
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_request_that_is_too_late_is_not_sent_and_leaves_its_connection_to_the_next(
+    scheme: str, authority: trustme.CA
+) -> None:
+    tls = certified(authority, "127.0.0.1") if scheme == "https" else None
+    with running(tls, keeps=True) as service, calling(service.base_url) as client:
+        service.always(respond(RECORD))
+        for _ in range(2):
+            with pytest.raises(TooLateError):
+                client.send(SEND, timeout=PATIENCE, may_send=lambda: False)
+            assert not client.is_sent
+            client.send(SEND, timeout=PATIENCE, may_send=lambda: True)
+        assert (len(service.received), service.connections) == (2, 2)
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_request_that_is_too_late_behind_a_proxy_is_not_sent(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with behind_a_proxy(authority, monkeypatch) as (service, client):
+        with pytest.raises(NotReachedError, match="took too long"):
+            client.send(SEND, timeout=1, may_send=lambda: False)
+        assert not service.received

@@ -22,6 +22,7 @@ from msgctl.credits import as_credits, millionths
 from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
+from msgctl.http.transport import TooLateError
 from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
@@ -495,11 +496,11 @@ def test_a_job_waits_while_the_service_is_not_reached(tmp_path: Path, monkeypatc
     class UnreachableClient(FakeClient):
         times: ClassVar[list[float]] = []
 
-        def send(self, request: Request, *, timeout: float) -> Response:
+        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
             self.times.append(time.monotonic())
             if len(self.times) <= MAX_WAITS:
                 raise NotReachedError("no connection", retryable=True)
-            return super().send(request, timeout=timeout)
+            return super().send(request, timeout=timeout, may_send=may_send)
 
     with closing(open_store(tmp_path / "store.sqlite3")) as store:
         job = new_job(store, 10)
@@ -528,6 +529,30 @@ def test_opt_outs_are_read_again_after_a_slow_commit(
 
         store.db.commit = commit_slowly  # type: ignore[method-assign]
         after = send(store, job, arrivals, settings)
+    assert (after.state, after.accepted, after.excluded) == ("done", 3, 1)
+    assert arrived(arrivals) == dict.fromkeys(sender.phones(4)[1:], 1)
+
+
+def test_a_person_who_opts_out_while_a_connection_is_opened_gets_nothing(
+    location: str, tmp_path: Path, passes: Callable[[float], None]
+) -> None:
+    class SlowConnection(FakeClient):
+        is_open = False
+
+        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
+            if not self.is_open:
+                self.is_open = True
+                people.add_optouts(other, [(sender.phones(4)[0], "sms")])
+                passes(INTENT_LIFE)
+            if not may_send():
+                raise TooLateError
+            return super().send(request, timeout=timeout, may_send=may_send)
+
+    arrivals = tmp_path / "sends"
+    with closing(open_store(location)) as store, closing(open_store(location)) as other:
+        job = new_job(store, 4)
+        settings = replace(SETTINGS, concurrency=1)
+        after = send(store, job, arrivals, settings, lambda: cast(Client, SlowConnection(arrivals)))
     assert (after.state, after.accepted, after.excluded) == ("done", 3, 1)
     assert arrived(arrivals) == dict.fromkeys(sender.phones(4)[1:], 1)
 
@@ -603,8 +628,8 @@ def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_en
     arrivals, later = tmp_path / "sends", list[str]()
 
     class SlowClient(FakeClient):
-        def send(self, request: Request, *, timeout: float) -> Response:
-            response = super().send(request, timeout=timeout)
+        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
+            response = super().send(request, timeout=timeout, may_send=may_send)
             is_first = request.phones[0] == "573000000002"
             wait_until(lambda: len(arrived(arrivals)) == 4 and (is_first or len(later) > 0))
             return response

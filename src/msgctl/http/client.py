@@ -34,7 +34,15 @@ from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact_body, redact_request
 from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response
-from msgctl.http.transport import LargeBody, NoResponseError, RawResponse, Transport, ascii_url, exchange
+from msgctl.http.transport import (
+    LargeBody,
+    NoResponseError,
+    RawResponse,
+    TooLateError,
+    Transport,
+    ascii_url,
+    exchange,
+)
 from msgctl.operations import Effect
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -106,17 +114,20 @@ class Client:
     def close(self) -> None:
         self._transport.close()
 
-    def send(self, request: Request, *, timeout: float | None = None) -> Response:
+    def send(
+        self, request: Request, *, timeout: float | None = None, may_send: Callable[[], bool] | None = None
+    ) -> Response:
         """Make a request and return its response.
 
-        ``timeout`` is a lower limit for this request, in seconds; the caller then decides about retries.
+        ``timeout`` is a lower limit for this request, in seconds; the caller then decides about retries. ``may_send``
+        returns whether it is not too late for the first byte, after the connection is open.
 
         Raises NotReachedError, RefusedError, TurnedAwayError, UnreadableError (only for reads), OutcomeUnknownError,
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
-        be used, and Interrupted on Ctrl-C.
+        be used, TooLateError, and Interrupted on Ctrl-C.
         """
         with self._counted(request):
-            return self.parse(request, self._response(request, timeout))
+            return self.parse(request, self._response(request, timeout, may_send))
 
     def fetch(self, request: Request, *, timeout: float | None = None) -> RawResponse:
         """Make a request and return the response, whatever its status and body. Raises the other errors of `send`."""
@@ -150,7 +161,7 @@ class Client:
                 self._count(request, -1)
             if isinstance(error, KeyboardInterrupt):
                 raise interrupted(request, is_sent=is_sent) from None
-            if isinstance(error, MsgctlError) or not isinstance(error, Exception):
+            if isinstance(error, (MsgctlError, TooLateError)) or not isinstance(error, Exception):
                 raise
             raise unexpected(error, is_sent=is_sent and request.operation.effect is not Effect.READS) from error
         finally:
@@ -160,10 +171,12 @@ class Client:
         if request.operation.effect is not Effect.READS:
             self._counter.add(number)
 
-    def _response(self, request: Request, timeout: float | None) -> RawResponse:
+    def _response(
+        self, request: Request, timeout: float | None, may_send: Callable[[], bool] | None = None
+    ) -> RawResponse:
         """Return the response to a request. Retry the request if it was not sent, or if it only reads."""
         if timeout is not None:
-            return self._attempt(request, min(self._timeout, timeout))
+            return self._attempt(request, min(self._timeout, timeout), may_send)
         reads = request.operation.effect is Effect.READS
         deadline, left = self._clock() + self._timeout, self._timeout
         for pause in PAUSES:
@@ -182,11 +195,12 @@ class Client:
             self._sleep(pause)
         return self._attempt(request, left)
 
-    def _attempt(self, request: Request, seconds: float) -> RawResponse:
+    def _attempt(self, request: Request, seconds: float, may_send: Callable[[], bool] | None = None) -> RawResponse:
         """Make a request once."""
         self._sent.clear()
         name = f"{request.operation.method} {self._path}{request.operation.path}"
         outgoing = self._outgoing(request)
+        outgoing.extensions["may_send"] = may_send
         self._log(f"> {name}")
         if self._verbosity > 1:
             self._log_request(outgoing)

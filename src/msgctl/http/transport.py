@@ -59,6 +59,10 @@ EXCEPTIONS: dict[type[Exception], type[httpx.TransportError]] = {
 _FAILURES = tuple(EXCEPTIONS)
 
 
+class TooLateError(Exception):
+    """A request was not sent, because it became too late while the connection was opened. The next one gets it."""
+
+
 class NoResponseError(Exception):
     """A request was sent, and no response came back. Its text is the reason."""
 
@@ -166,8 +170,9 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     """Makes requests to the server at a base URL, over a connection that is kept open; for one thread at a time.
 
     It does not retry. The extensions of a request are ``timeout``, which limits the whole time; ``target``, a path and
-    query to send as they are; and ``sent``, a list that gets the sizes of the parts that have left this machine, or may
-    have. Raises ConfigurationError if the proxy or the certificates of the environment cannot be used.
+    query to send as they are; ``sent``, a list that gets the sizes of the parts that have left this machine, or may
+    have; and ``may_send``, a function that returns whether it is not too late for the first byte. Raises
+    ConfigurationError if the proxy or the certificates of the environment cannot be used.
     """
 
     def __init__(self, base_url: str) -> None:
@@ -180,6 +185,8 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
         self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None
+        self._kept: _Stream | None = None
+        """The connection of a request that was too late, for the next request."""
         self.sent: list[int] = []
         """The sizes of the parts of the latest request that have left this machine, or may have."""
         self.is_broken = False
@@ -187,12 +194,19 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         self.peer = self._host
         """The host that a connection is opened to, for errors: the server or the proxy."""
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether it connects to the server itself, and not to a proxy."""
+        return self._proxy is None
+
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Make a request once and return its response, before its body is read.
 
-        Raises NotReachedError if the request was not sent, httpx.TransportError if it was, and ConfigurationError.
+        Raises NotReachedError or TooLateError if the request was not sent, httpx.TransportError if it was, and
+        ConfigurationError.
         """
         self.sent = request.extensions.get("sent", [])
+        self._may_send = request.extensions.get("may_send")
         self.is_broken = False
         self.peer = self._host
         self._seconds = request.extensions["timeout"]["read"]
@@ -202,6 +216,9 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         outgoing = httpcore.Request(request.method, url, headers=request.headers.raw, content=request.content)
         try:
             response = self._response(outgoing)
+        except TooLateError:
+            self._connection = self._stream = None
+            raise
         except BaseException as error:  # Ctrl-C, too
             self.close()
             is_failure = isinstance(error, _FAILURES)
@@ -220,7 +237,9 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             self._connection.close()
         if self._stream is not None:  # httpcore leaves it open if connecting is interrupted
             self._stream.close()
-        self._connection = self._stream = None
+        if self._kept is not None:
+            self._kept.close()
+        self._connection = self._stream = self._kept = None
 
     def left(self) -> float:
         """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
@@ -232,8 +251,25 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
         """Connect within the remaining time."""
         self.peer = host if port in (80, 443) else _address(host, port)
+        if self._kept is not None:
+            stream, self._kept = self._kept, None
+            if not stream.is_old:
+                return stream
+            stream.close()
         self._stream = connect(host, port, self.left())
         return _Stream(self._stream, self)
+
+    def check_time(self, stream: httpcore.NetworkStream, *, is_tls: bool) -> None:
+        """Before the first byte of a request, keep the connection and raise TooLateError if it is too late.
+
+        A connection through a proxy cannot be kept. Raises NotReachedError.
+        """
+        if self._may_send is None or self._may_send():
+            return
+        if not self.is_direct:
+            raise NotReachedError(f"The connection to {self._host} through the proxy took too long", CHECK_PROXY)
+        self._kept = _Stream(stream, self, is_tls=is_tls)
+        raise TooLateError
 
     def _response(self, request: httpcore.Request) -> httpcore.Response:
         """Return the response before its body is read.
@@ -327,10 +363,21 @@ class _Body(httpx.SyncByteStream):
 class _Stream(httpcore.NetworkStream):
     """A connection that buffers writes until the first read, so that a request is sent in one packet."""
 
-    def __init__(self, stream: httpcore.NetworkStream, transport: Transport) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, transport: Transport, *, is_tls: bool = False) -> None:
         self._stream = stream
         self._transport = transport
+        self._is_tls = is_tls
+        self._opened = time.monotonic()
+        self._is_kept = False
         self._pending = b""
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it was opened so long ago that the server may close it, or the server has closed it."""
+        if time.monotonic() > self._opened + MAX_IDLE:
+            return True
+        # After a handshake, a server may send session tickets.
+        return not self._is_tls and bool(self.get_extra_info("is_readable"))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         self._pending += buffer
@@ -345,6 +392,12 @@ class _Stream(httpcore.NetworkStream):
         data, self._pending = self._pending, b""
         # SOCKS messages begin with a control character.
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
+        if is_request:
+            try:
+                self._transport.check_time(self._stream, is_tls=self._is_tls)
+            except TooLateError:
+                self._is_kept = True
+                raise
         try:
             for start in range(0, len(data), PIECE):
                 self._send(data[start : start + PIECE], is_request=is_request)
@@ -382,11 +435,15 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
+        if self._is_tls and self._transport.is_direct:  # it was kept
+            return self
         self._transport.peer = str(server_hostname)  # httpcore always passes it
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._transport.left()), self._transport)
+        stream = self._stream.start_tls(ssl_context, server_hostname, self._transport.left())
+        return _Stream(stream, self._transport, is_tls=True)
 
     def close(self) -> None:
-        self._stream.close()
+        if not self._is_kept:
+            self._stream.close()
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

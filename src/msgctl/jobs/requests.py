@@ -15,10 +15,12 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.http.response import outcomes_after
+from msgctl.http.transport import TooLateError
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
 from msgctl.outcomes.outcome import UNKNOWN
 from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.store import boot_time
 
 MAX_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
@@ -32,7 +34,11 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
     try:
         values = {**settings.fixed, **json.loads(intent.parameters), "phone": phones}
         # One attempt: a request that was not sent is tried again at the job's rate.
-        response = client.send(build(operation, values), timeout=MAX_ATTEMPT)
+        response = client.send(
+            build(operation, values), timeout=MAX_ATTEMPT, may_send=lambda: boot_time() <= intent.expires
+        )
+    except TooLateError:  # its recipients may have opted out while the connection was opened
+        return RequestOutcome(intent, (), started)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
         error = of_thread(raised)
         if isinstance(error, (NotReachedError, TurnedAwayError, ConfigurationError)):

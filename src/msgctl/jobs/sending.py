@@ -12,7 +12,7 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
    opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
    wrong message. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent back
-   if it has expired, if the window is closed, or if the job waits or stops.
+   if it has expired, also while a connection was opened, if the window is closed, or if the job waits or stops.
 4. **Record**: an outcome is stored with the next batch. It is unknown unless the response makes it certain. If the
    store is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over,
    each is stored only where its row still has the same request.
