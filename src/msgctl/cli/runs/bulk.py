@@ -170,10 +170,16 @@ class Bulk:
 
     def _check_time(self) -> None:
         """Raise UsageError if --at is in the past. Not called if an earlier run of this command created the job."""
-        if self._begins is not None and self._begins <= self._context.store.clock():
-            raise UsageError(
-                f"--at {values.quote(self._settings.at or '')} is in the past", "Leave out --at to send now."
-            )
+        now = self._context.store.clock()
+        if self._begins is None or self._begins > now:
+            return
+        zone, profile = values.zone_of(self._settings.zone), self._context.profile
+        at, local = (datetime.fromtimestamp(seconds, UTC).astimezone(zone) for seconds in (self._begins, now))
+        name = self._settings.zone or local.tzname()
+        hint = "Leave out --at to send now."
+        if self._settings.zone is None and profile.by and not profile.is_sandbox:
+            hint += f"\nFor times in another zone: msgctl profile set {profile.name} --timezone ZONE"
+        raise UsageError(f"--at {at:%Y-%m-%d %H:%M} {name} is in the past (it is {local:%Y-%m-%d %H:%M} {name})", hint)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
