@@ -176,6 +176,8 @@ def error_of(
 def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool) -> str:
     """Return the next steps after an error."""
     resume = resume_hint(job)
+    if job.state == "scheduled":
+        resume = "The next run-due continues it."
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
         return resume
     hints = [ending.hint if ending else "", resume if job.pending else ""]
