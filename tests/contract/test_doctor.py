@@ -126,6 +126,13 @@ FAULTS = {
     "a refusal": Fault(
         responding(520, {"error": "1003", "msg": "IP no permitida"}), "credentials", "failed", "1003", "Security", "key"
     ),
+    "a wrong key with status 520": Fault(
+        responding(520, {"error": "UNAUTHORIZED", "msg": "client or key is wrong"}),
+        "credentials",
+        "failed",
+        "UNAUTHORIZED",
+        "Check the client ID and the key in MSGCTL_CLIENT and MSGCTL_KEY. The service refuses every address",
+    ),
     "429": Fault(responding(429, {}), "credentials", "failed", "429", "", "key"),
     "503": Fault(responding(503, b""), "credentials", "failed", "503", "", "key"),
     "the page of a proxy": Fault(responding(200, PROXY), "credentials", "failed", "", "", "key"),

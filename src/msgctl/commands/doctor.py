@@ -24,6 +24,7 @@ from msgctl.config import profiles
 from msgctl.config.urls import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
+from msgctl.http.response import is_about_credentials
 from msgctl.jobs.ending import resume_hint
 from msgctl.operations import Effect
 from msgctl.output.result import Layout, OwnResult
@@ -31,6 +32,7 @@ from msgctl.store import jobs
 from msgctl.text import clean, plural, shorten
 
 if TYPE_CHECKING:
+    from msgctl.config.profiles import Profile
     from msgctl.http.transport import RawResponse
     from msgctl.store.jobs import Job
     from msgctl.store.store import Store
@@ -227,12 +229,21 @@ def check_credentials(machine: Machine) -> Finding:
     try:
         left = machine.context.client.parse(BALANCE, machine.response).document["status"]
     except RefusedError as error:
-        if error.reason == "unauthorized":
-            raise error.replaced(hint=f"Check the client ID and the key. {ADDRESS_HINT}") from None
+        if error.reason == "unauthorized" or is_about_credentials(error.what):
+            raise error.replaced(hint=f"{_key_hint(machine.context.profile)} {ADDRESS_HINT}") from None
         if error.details and error.details.record.get("error"):  # the service itself refuses, not a proxy
             raise error.replaced(hint="\n".join(filter(None, (error.hint, ADDRESS_HINT)))) from None
         raise
     return Finding(f"accepted; {Decimal(left):,} {'credit' if left == '1' else 'credits'} left")
+
+
+def _key_hint(profile: Profile) -> str:
+    """Return the hint to check the client ID and the key, where this run finds them."""
+    if not profile.by:
+        return "Check the client ID and the key in MSGCTL_CLIENT and MSGCTL_KEY."
+    if profile.key_source == "key_command":
+        return "Check the client ID and the key that the key command prints."
+    return f"Check the client ID and the key. To replace the key: msgctl profile set {profile.name} --key-stdin"
 
 
 CHECKS: dict[str, Callable[[Machine], Finding | None]] = {

@@ -52,6 +52,7 @@ MAX_MISSING = 3
 TRY_LATER = "Try again a little later."
 CHECK_CREDENTIALS = "Check client and key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
+_CREDENTIALS = re.compile("unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial", re.IGNORECASE)
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 MAX_QUOTATION = 500
@@ -305,6 +306,11 @@ def outcome_unknown(
     )
 
 
+def is_about_credentials(message: str) -> bool:
+    """Return whether a refusal seems to be about the client ID or the key. This decides only about hints."""
+    return _CREDENTIALS.search(message) is not None
+
+
 def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
     """Return the recipients with an outcome, each with the status that the service gave it."""
     names = []
@@ -451,7 +457,11 @@ class Failure(NamedTuple):
         if status in (401, 403):
             is_here = self.base_url == SANDBOX_URL or is_loopback(urlsplit(self.base_url).hostname or "")
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
-        if self.raw.is_success or status in EXPLAINED or self.request.operation.verifies:
+        if self.raw.is_success or self.request.operation.verifies:
+            return None
+        if status in EXPLAINED and is_about_credentials(self._service_message()):
+            return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
+        if status in EXPLAINED:
             return None
         if isinstance(document, dict) and any(document.get(name) for name in ERROR_TEXTS):
             return "Check the values and the base URL."
