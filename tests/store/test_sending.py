@@ -420,6 +420,18 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     assert owners.resendable(store, job.number, [], ["delivered"]) == 1
 
 
+def test_people_excluded_from_a_repeated_import_are_found_while_its_job_may_send_to_them(store: Store) -> None:
+    job = published(store, [ANA, LUIS, EVA])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1))
+    sending.finish("paused")
+    again = imported(store, [ANA, LUIS, EVA])
+    recipients.exclude(store, again, [ANA, LUIS], "excluded by stop.csv")
+    assert recipients.excluded_later(store, again, job.number) == [LUIS]
+    owners.resend(store, job.number, ["accepted"])
+    assert sorted(recipients.excluded_later(store, again, job.number)) == [ANA, LUIS]
+
+
 def test_an_opt_out_list_of_a_thousand_numbers_is_read_in_parts(store: Store) -> None:
     given = [(phone(each), people.ALL) for each in range(1001)]
     assert people.add_optouts(store, given) == (1001, 1001)

@@ -113,6 +113,15 @@ def exclude(store: Store, job: int, phones: Iterable[str], reason: str) -> None:
             )
 
 
+def excluded_later(store: Store, job: int, earlier: int) -> list[str]:
+    """Return the phones that `exclude` left out of a job, and that are pending in an earlier job."""
+    query = """SELECT old.phone FROM recipient AS new CROSS JOIN recipient AS old
+        WHERE new.job = ? AND new.outcome = 'excluded' AND old.job = ? AND old.phone = new.phone
+        AND old.content IS NOT NULL AND coalesce((SELECT outcome FROM result WHERE result.job = old.job
+            AND result.line = old.line ORDER BY attempt DESC LIMIT 1), 'pending') = 'pending'"""
+    return [phone for (phone,) in store.db.rows(query, (job, earlier))]
+
+
 class Planned(NamedTuple):
     """A recipient whom a job may send to, with the digest and the segments of the message."""
 

@@ -40,8 +40,9 @@ from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result
-from msgctl.store import jobs, owners, recipients, removal
+from msgctl.store import jobs, owners, people, recipients, removal
 from msgctl.store.jobs import Job
+from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural, shorten
 
 MAX_EXAMPLES = 20
@@ -90,6 +91,7 @@ class Bulk:
             **options.values(),
         )
         self._begins, self._due = self._times()
+        self._exclusions: list[str] = []  # notes that are only true for a new job
         self._cells = numbers.cells(context, sms=operation.channel == "sms")
 
     def run(self) -> Result:
@@ -117,12 +119,16 @@ class Bulk:
             if rules.name is not None and not context.options.dry_run:
                 job = jobs.named(store, account, rules.name, importer.digest)
             if job is None:
+                for note in self._exclusions:
+                    context.note(note)
                 self._check_time()
                 if (shown := self._approve(number, importer)) is not None:
                     is_listed = self._lists_rows
                     return shown
                 job = self._publish(number, importer)
                 is_new = job.number == number
+            if not is_new:
+                self._check_exclusions(number, job)
         finally:
             if is_listed:  # the rows are read when they are printed
                 context.stack.callback(removal.discard, store, number)
@@ -221,22 +227,37 @@ class Bulk:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, asked = self._context, self._source.phone_column
         reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
-        with opened(file, context.stdin.buffer, reading, note=context.note) as people:
-            numbers = (row.phone for row in people.counted() if isinstance(row, Row))
+        with opened(file, context.stdin.buffer, reading, note=context.note) as listed:
+            numbers = (row.phone for row in listed.counted() if isinstance(row, Row))
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
-        faults = people.faults
+        faults = listed.faults
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
-            if asked is not None and find_column(asked, people.columns) is not None:
+            if asked is not None and find_column(asked, listed.columns) is not None:
                 listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
                 "Fix the file: a person without a number there would get the message.",
                 f"To list all of them: {listing}",
             )
-        context.note(f"Excluded by {name_of(file)}: {people.source}")
+        self._exclusions.append(f"Excluded by {name_of(file)}: {listed.source}")
         if faults.blank:
-            context.note(f"{plural(faults.blank, 'blank row')} of {name_of(file)} left out")
-        return people.columns
+            self._exclusions.append(f"{plural(faults.blank, 'blank row')} of {name_of(file)} left out")
+        return listed.columns
+
+    def _check_exclusions(self, number: int, earlier: Job) -> None:
+        """Raise UsageError if the earlier job with this name will send to people whom --exclude leaves out."""
+        if not self._rules.exclude or earlier.is_running or earlier.shown_state in ENDED:
+            return
+        store = self._context.store
+        pending = recipients.excluded_later(store, number, earlier.number)
+        opted_out = people.opted_out(store, pending, self._settings.performs.channel)
+        if left := len({*pending} - opted_out):
+            raise UsageError(
+                f"--exclude cannot change the job {clean(earlier.reference)}: it would send to "
+                f"{plural(left, 'person', 'people')} in these files",
+                f"Cancel it: msgctl job cancel {earlier.typed}. Then save its pending recipients, and send to them "
+                f"with --exclude and another name: msgctl job report {earlier.typed} --only pending --save rest.csv",
+            )
 
     def _send_test(self, phone: str) -> Result:
         """Send the message of the first row to a phone, like a single send that does not count for repeats."""
