@@ -226,6 +226,14 @@ class NoProfileError(ConfigurationError):
     """No profile is selected."""
 
 
+class StoreMovedError(ConfigurationError):
+    """The store was moved to another one: ``new`` is its path, or its URL without the password."""
+
+    def __init__(self, what: str, hint: str, new: str) -> None:
+        super().__init__(what, hint, consequence=NOTHING_SENT)
+        self.new = new
+
+
 class NotReachedError(MsgctlError):
     """The service was not reached, so nothing was sent."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
+import subprocess
 from collections.abc import Callable
 from contextlib import closing, suppress
 from itertools import count
@@ -155,6 +157,22 @@ def test_a_store_in_use_or_one_that_is_not_empty_is_not_moved(full: str, elsewhe
     with pytest.raises(ConfigurationError, match="was moved to"):
         moved(full, str(tmp_path / "third.sqlite3"))
     moved(elsewhere, str(tmp_path / "fourth.sqlite3"))
+
+
+def test_a_store_moves_back_after_the_command_that_deletes_the_closed_one(
+    full: str, elsewhere: str, cluster: Cluster
+) -> None:
+    before = rows_of(full)
+    moved(full, elsewhere)
+    with pytest.raises(UsageError, match="closed store, which was moved to") as refused:
+        moved(elsewhere, full)
+    removal = str(refused.value.hint).splitlines()[-1]
+    if removal.startswith("rm "):
+        subprocess.run(shlex.split(removal), check=True)
+    else:
+        cluster.disconnect(removal)
+    moved(elsewhere, full)
+    assert (is_usable(full), is_usable(elsewhere), rows_of(full)) == (True, False, before)
 
 
 def test_a_process_that_opened_the_store_before_the_move_writes_nothing_more(full: str, elsewhere: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -13,7 +12,6 @@ from msgctl.cli.shell.context import Context, location_of
 from msgctl.cli.shell.options import parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.config.urls import without_password
-from msgctl.errors import ConfigurationError
 from msgctl.output.result import TextResult
 from msgctl.store import move as moves
 from msgctl.store.store import open_store
@@ -53,6 +51,9 @@ def move(
     no job is in two stores. If the move is interrupted, the same command continues it.
 
     No job may be running. Other machines and profiles that use the old store need the new setting, too.
+
+    To move back to a closed store, delete it first: its records are in the store in use. Remove an SQLite file together
+    with its -wal and -shm files. In PostgreSQL, run DROP SCHEMA msgctl CASCADE.
     """
     location, timeout = context.store_place, context.options.timeout
     place = without_password(str(location_of(to)))
@@ -63,7 +64,7 @@ def move(
         begun = f"Moving to {place}. Nothing can be sent meanwhile."
         moves.move(old, new, place, lambda: context.note(begun))
         contents, old_place = moves.contents(new), old.db.place
-    use = _commands(context, place)
+    use = context.commands_for_store(place)
     context.note(
         f"Moved {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')}, {plural(contents.jobs, 'job')} "
         f"and {plural(contents.messages, 'message')}. The old store is closed."
@@ -72,16 +73,3 @@ def move(
     if place != str(location_of(to)):
         context.note("The password is not in these commands: put it in PGPASSWORD, or in ~/.pgpass (mode 0600).")
     return TextResult("", {"from": old_place, "to": place, **contents._asdict(), "use": use})
-
-
-def _commands(context: Context, place: str) -> list[str]:
-    """Return the commands that make all profiles of the old store use the new one."""
-    new = shlex.quote(place)
-    if context.environ.get("MSGCTL_STORE"):
-        return [f"export MSGCTL_STORE={new}"]
-    old, commands = str(context.store_place), []
-    for name in context.config.profiles:
-        with suppress(ConfigurationError):
-            if str(context.with_profile(name).store_place) == old:
-                commands.append(f"msgctl profile set {name} --store {new}")
-    return commands or [f"export MSGCTL_STORE={new}"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
-from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.errors import ConfigurationError, MsgctlError, StoreMovedError
 from msgctl.text import clean
 
 Row = tuple[Any, ...]
@@ -31,6 +31,8 @@ class Database(ABC):
     """
 
     place: str
+    removal: str
+    """The command that deletes the store."""
     refuses_moved = False
     """Whether no transaction begins while the store is moved, because its changes would be lost."""
 
@@ -176,19 +178,17 @@ class Database(ABC):
         if text is None:
             return
         mark = json.loads(text)
-        place, new = mark["place"], shlex.quote(mark["place"])
-        there = ""
+        place, there = mark["place"], ""
         if mark["machine"]:
             place, there = f"{place} on {clean(mark['machine'])}", " there"
         if mark["state"] == "moved":
-            what = f"The store {self.place} was moved to {place}"
-            fix = f"Use the new one{there}: msgctl profile set NAME --store {new}. Or set MSGCTL_STORE."
-        else:
-            what = f"The store {self.place} is being moved to {place}"
-            if mark["state"] == "arriving":
-                what = f"Not everything has arrived in the store {self.place}"
-            fix = f"Finish the move, with the old store in use: msgctl store move --to {new}"
-        raise unusable(what, fix)
+            fix = f"Use the new store{there}, in the profile or in MSGCTL_STORE."
+            raise StoreMovedError(f"The store {self.place} was moved to {place}", fix, mark["place"])
+        what = f"The store {self.place} is being moved to {place}"
+        if mark["state"] == "arriving":
+            what = f"Not everything has arrived in the store {self.place}"
+        new = shlex.quote(mark["place"])
+        raise unusable(what, f"Finish the move, with the old store in use: msgctl store move --to {new}")
 
     def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""

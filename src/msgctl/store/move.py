@@ -106,7 +106,7 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
     elif arriving is None:
         _check_empty(new.db)
     if arriving is not None and (arriving.state, arriving.store) != ("arriving", old_id):
-        raise _not_empty(new.db)
+        raise _not_empty(new.db, arriving)
     machine = ""
     if not is_store_url(place):
         machine = new.machine
@@ -141,7 +141,13 @@ def _check_empty(db: Database) -> None:
         raise _not_empty(db)
 
 
-def _not_empty(db: Database) -> UsageError:
+def _not_empty(db: Database, mark: Mark | None = None) -> UsageError:
+    if mark is not None and mark.state == "moved":
+        place = " on ".join(filter(None, (mark.place, clean(mark.machine))))
+        return UsageError(
+            f"The store {db.place} is not empty: it is a closed store, which was moved to {place}",
+            f"If you no longer need it, delete it. Then repeat the move.\n{db.removal}",
+        )
     return UsageError(f"The store {db.place} is not empty", "Choose a path or a database that has no store yet.")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +16,7 @@ from msgctl import files
 from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError
+from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
 from msgctl.http.counter import SentCounter
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
@@ -193,7 +194,10 @@ class Context:
     def _open_store(self, timeout: float) -> "Store":
         from msgctl.store.store import open_store
 
-        store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
+        try:
+            store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
+        except StoreMovedError as error:
+            raise error.replaced(hint="\n".join([error.hint or "", *self.commands_for_store(error.new)])) from None
         if abs(store.machine_error) > MAX_CLOCK_ERROR:
             way = "ahead of" if store.machine_error > 0 else "behind"
             self.warn(
@@ -223,6 +227,18 @@ class Context:
     def store_place(self) -> str | Path:
         """The URL or path of the store, including the usual file."""
         return self.store_location or files.state("store.sqlite3", "MSGCTL_STORE")
+
+    def commands_for_store(self, new: str) -> list[str]:
+        """Return the commands that make all profiles of this run's store use another one."""
+        if not self.environ.get("MSGCTL_STORE"):
+            place, names = str(self.store_place), []
+            for name in self.config.profiles:
+                with suppress(ConfigurationError):
+                    if str(self.with_profile(name).store_place) == place:
+                        names.append(name)
+            if names:
+                return [f"msgctl profile set {name} --store {shlex.quote(new)}" for name in names]
+        return [f"export MSGCTL_STORE={shlex.quote(new)}"]
 
     @cached_property
     def emulator(self) -> "Emulator":

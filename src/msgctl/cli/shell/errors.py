@@ -97,12 +97,14 @@ def _lines(error: MsgctlError, context: Context) -> str:
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
-    for hint in (error.hint or "").splitlines():
-        # A hint with a command is never wrapped, so that the command can be copied.
-        lines.append(f"  {dim}→ {hint if 'msgctl ' in hint else context.wrapped(hint, indent=4)}{plain}")
+    for line in (error.hint or "").splitlines():
+        # A line with a command is never wrapped, so that the command can be copied.
+        hint = line if _COMMAND.search(line) else context.wrapped(line, indent=4)
+        lines.append(f"  {dim}→ {hint}{plain}")
     return "\n".join(lines)
 
 
+_COMMAND = re.compile("msgctl |^(export|rm) ")
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -143,7 +145,8 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
-        return f"Unknown option {shorten(str(option), 60)}", _did_you_mean(_meant(str(option), ctx))
+        hint = _set_later(str(option), ctx) or _did_you_mean(_meant(str(option), ctx))
+        return f"Unknown option {shorten(str(option), 60)}", hint
     if option is not None:
         needs = "takes no" if "not take" in message else "needs a"
         return f"{shorten(option, 60)} {needs} value", ""
@@ -154,6 +157,15 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
             return "Unexpected argument", hint
         return f"Unexpected argument {quote(extra[1])}", hint
     return shorten(message, 400) or "The command line cannot be understood", ""
+
+
+def _set_later(option: str, ctx: Any) -> str:
+    """Return a hint for an option of `profile set` that `profile add` does not have."""
+    if ctx is not None and ctx.command_path == "msgctl profile add":
+        for parameter in dict(children_of(ctx.parent.command))["set"].params:
+            if option in parameter.opts:
+                return f"Add the profile, then: msgctl profile set NAME {option} {parameter.metavar}."
+    return ""
 
 
 def _meant(option: str, ctx: Any) -> list[str]:
