@@ -95,6 +95,24 @@ def test_credits_of_a_shared_entry_count_once() -> None:
     assert [each.credits for each in entries] == [1_250_001, 1_250_000]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "credits"),
+    [
+        ({"id": "m-1", "phone": PHONE}, {"id": "m-2", "phone": PHONE}, (5, None)),
+        ({"id": "m-1", "phone": PHONE}, {"id": "m-2", "phone": f"+{PHONE}"}, (5, None)),
+        ({"id": "m-1", "phone": PHONE}, {"id": "m-1", "phone": PHONE}, (2, None)),
+        ({"id": "m-1", "phone": f"{PHONE},{OTHER}"}, {"id": "m-2", "phone": f"{PHONE},{OTHER}"}, (3, 2)),
+        ({"id": "m-1", "phone": PHONE}, {"id": "m-2", "phone": PHONE, "status": "rejected"}, (None, None)),
+    ],
+)
+def test_credits_of_entries_with_different_ids_add_up(
+    first: dict[str, str], second: dict[str, str], credits: tuple[int | None, int | None]
+) -> None:
+    body = {"data": [{"status": "sent", "credits": 2, **first}, {"status": "sent", "credits": 3, **second}]}
+    entries = judge.outcomes_of(request("sms send", [PHONE, OTHER]), 200, parsed(body)).outcomes
+    assert tuple(each.credits and each.credits // CREDIT for each in entries) == credits
+
+
 def test_a_record_with_an_unknown_status_leaves_its_entries_unknown() -> None:
     body = {"status": 7, "data": [{"id": "m-1", "status": "Enviado", "phone": PHONE}]}
     assert outcomes(body) == ["unknown"]

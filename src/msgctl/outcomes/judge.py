@@ -341,27 +341,40 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     """
     phones, numbers = record.request.phones, record.request.recipients
     is_for_all = not entries or len(entries) == len(phones) == 1
-    claimed: dict[str | None, Outcome] = {}
-    stranger: Doubt | None = None
-    lists: set[tuple[str, str]] = set()  # a hostile response repeats a list of all recipients in every entry
+    # A hostile response repeats a list of all recipients in every entry: each list is divided once per outcome.
+    groups: dict[tuple[str, str], list[tuple[Object, _Verdict]]] = {}
     for entry, verdict in zip(entries or [record.own], verdicts, strict=True):
-        phone_text = as_text(entry.get("phone"))
-        if (phone_text, verdict.outcome) in lists:
-            continue
+        groups.setdefault((as_text(entry.get("phone")), verdict.outcome), []).append((entry, verdict))
+    claimed: dict[str | None, list[Outcome]] = {}
+    stranger: Doubt | None = None
+    for (phone_text, _), group in groups.items():
         named: Sequence[str | None] = numbers.among(phone_text)
-        if is_for_all and ("phone" not in entry or phones[0] is None):
+        if is_for_all and ("phone" not in group[0][0] or phones[0] is None):
             named = phones
-        for place, phone in enumerate(named):
-            described = record.described(entry, verdict, phone)
-            if len(named) > 1:
-                described = described._replace(credits=share(described.credits, len(named), place))
-            if claimed.setdefault(phone, described).outcome != described.outcome:
-                claimed[phone] = Outcome(phone, UNKNOWN)
-        if named:
-            lists.add((phone_text, verdict.outcome))
-        else:
+        if not named:
             stranger = Doubt("phone", phone_text)
-    return Judgement([claimed.get(phone) or Outcome(phone, UNKNOWN, doubt=stranger) for phone in phones])
+            continue
+        whole = _joined([record.described(entry, verdict, named[0]) for entry, verdict in group])
+        for place, phone in enumerate(named):
+            outcome = whole
+            if len(named) > 1:
+                outcome = whole._replace(phone=phone, credits=share(whole.credits, len(named), place))
+            claimed.setdefault(phone, []).append(outcome)
+    return Judgement(
+        [_joined(claimed[phone]) if phone in claimed else Outcome(phone, UNKNOWN, doubt=stranger) for phone in phones]
+    )
+
+
+def _joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of a recipient from the outcomes of its entries; those with different IDs are charged each."""
+    first = outcomes[0]
+    if len(outcomes) == 1:
+        return first
+    if any(other.outcome != first.outcome for other in outcomes):
+        return Outcome(first.phone, UNKNOWN)
+    credits_of = {other.id: other.credits for other in reversed(outcomes)}
+    charges = [charge for charge in credits_of.values() if charge is not None]
+    return first._replace(credits=sum(charges) if charges else None)
 
 
 # --- reads
