@@ -147,7 +147,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
         with suppress(*STORE_ERRORS), closing(open_store(new, timeout=timeout, is_moving=True)) as store:
             if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
                 return
-            if not move.is_empty(store.db):
+            if move.mark_of(store.db) is None and not move.is_empty(store.db):
                 fix = "The new store is not empty, so they cannot be moved."
                 if contents.optouts:
                     fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
