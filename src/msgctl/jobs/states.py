@@ -82,13 +82,20 @@ class Poller:
 
     @property
     def missing(self) -> int:
-        """How many messages have no final state yet."""
+        """How many messages with an ID have no final state yet."""
         return self.unfinished().total()
 
     def unfinished(self) -> Counter[str | None]:
-        """Count the messages without a final state by their last state; None is not known."""
+        """Count the messages with an ID and without a final state by their last state; None is not known."""
         states = results.states(self._store, self._job.number)
-        return Counter({state: number for state, number in states.items() if not (state and self.is_final(state))})
+        counts = Counter({state: number for state, number in states.items() if not (state and self.is_final(state))})
+        counts[None] -= self.without_id
+        return +counts
+
+    @property
+    def without_id(self) -> int:
+        """How many messages have no ID, and therefore no state."""
+        return results.without_id(self._store, self._job.number)
 
     @property
     def ended_otherwise(self) -> int:

@@ -334,6 +334,12 @@ def states(store: Store, job: int) -> dict[str | None, int]:
     return dict(store.db.rows(query, (job,)))
 
 
+def without_id(store: Store, job: int) -> int:
+    """Count the accepted messages of a job that have no ID, so that no state of theirs can be polled."""
+    query = f"SELECT count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND id IS NULL AND {NEWEST}"
+    return int(store.db.value(query, (job,)))
+
+
 def exclusions(store: Store, job: int) -> dict[str, int]:
     """Count the recipients that a job left out while it was sending, by reason."""
     query = "SELECT error, count(*) FROM result WHERE job = ? AND outcome = 'excluded' GROUP BY error"

@@ -331,6 +331,9 @@ def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | N
         now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in states])
         late = plural(unfinished.total(), "message")
         parts.append(f"{late} did not reach {poller.until or 'a final state'} in time (now: {now})")
+    if follow and poller.without_id:
+        messages = plural(poller.without_id, "message")
+        parts.append(f"The state of {messages} cannot be checked: the service returned no ID")
     if not parts:
         return None
     if what:
