@@ -98,6 +98,19 @@ def test_a_store_that_is_lost_after_a_send_reports_the_outcome_and_keeps_the_key
     assert len(service.received) == 1
 
 
+def test_a_send_whose_intent_was_stored_without_an_acknowledgement_frees_its_key(
+    service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(respond(ALL["sms send"].record))
+    line = (*ALL["sms send"].line, "--once", "greeting", "--json")
+    with proxied(postgres.port, loses_commit_of="INSERT INTO once") as port:
+        monkeypatch.setenv("MSGCTL_STORE", postgres.url(port=port))
+        done = tool(*line)
+        assert (done.code, done.error["reason"], len(service.received)) == (4, "store_not_reached", 0)
+        assert tool("history", "--json").document == []
+        assert (tool(*line).code, len(service.received)) == (0, 1)
+
+
 # --- the version and the tables
 
 

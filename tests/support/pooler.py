@@ -1,4 +1,4 @@
-"""A proxy in front of PostgreSQL: it keeps no sessions, refuses TLS, or reports another version of the server."""
+"""A proxy in front of PostgreSQL: it keeps no sessions, refuses TLS, reports another version, or loses a response."""
 
 from __future__ import annotations
 
@@ -50,12 +50,16 @@ class _Connection:
 
 
 class Proxy:
-    """Serves clients on loopback. With ``shares_sessions``, all of them use the session of the first one in turn."""
+    """Serves clients on loopback. With ``shares_sessions``, all of them use the session of the first one in turn.
 
-    def __init__(self, server: int, *, shares_sessions: bool, version: str) -> None:
+    It loses the response to the first COMMIT after the statement ``loses_commit_of``, and ends this session.
+    """
+
+    def __init__(self, server: int, *, shares_sessions: bool, version: str, loses_commit_of: str) -> None:
         self._server = server
         self._shares_sessions = shares_sessions
         self._version = version
+        self._last_statement = loses_commit_of.encode()
         self._turn = threading.Lock()
         self._shared: _Connection | None = None
         self._greeting = b""
@@ -96,14 +100,22 @@ class Proxy:
             else:
                 server = self._shared
                 client.write(self._greeting)
+            is_last = False
             while (message := client.read())[:1] != b"X":
                 statements = message
                 while message[:1] not in (b"Q", b"S"):  # a query, or the end of its parts
                     message = client.read()
                     statements += message
+                is_last = is_last or (bool(self._last_statement) and self._last_statement in statements)
                 with self._turn:
                     server.write(statements)
-                    self._pass_on(server, client)
+                    response = self._response(server)
+                if is_last and b"COMMIT" in response:
+                    self._last_statement = b""
+                    server.close()
+                    client.close()
+                    return
+                client.write(response)
 
     def _log_in(self, client: _Connection, start: bytes) -> _Connection:
         """Let a client authenticate itself to the server. Later clients of a shared session need no password."""
@@ -126,21 +138,22 @@ class Proxy:
             self._shared, self._greeting = server, greeting + message
         return server
 
-    def _pass_on(self, server: _Connection, client: _Connection) -> None:
-        """Pass the response to a query on: all messages until the server is ready for another one."""
+    def _response(self, server: _Connection) -> bytes:
+        """Return the response to a query: all messages until the server is ready for another one."""
         response = b""
         while True:
             message = server.read()
             response += message
             if message[:1] == b"Z":
-                client.write(response)
-                return
+                return response
 
 
 @contextmanager
-def proxied(server: int, *, shares_sessions: bool = False, version: str = "") -> Iterator[int]:
+def proxied(
+    server: int, *, shares_sessions: bool = False, version: str = "", loses_commit_of: str = ""
+) -> Iterator[int]:
     """Yield the port of a proxy for the server at a port. It refuses TLS."""
-    proxy = Proxy(server, shares_sessions=shares_sessions, version=version)
+    proxy = Proxy(server, shares_sessions=shares_sessions, version=version, loses_commit_of=loses_commit_of)
     try:
         yield proxy.port
     finally:

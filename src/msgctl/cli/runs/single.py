@@ -105,7 +105,8 @@ def perform(
             if send and (earlier := send.begin()):
                 return _replayed(context, request, earlier, key)
         except STORE_ERRORS as error:
-            if request.people:
+            if send and request.people:
+                _withdraw(send)
                 raise
             context.warn(f"{error.what}. This is not recorded in the history.")
             send = None
@@ -272,6 +273,13 @@ def _store(context: Context, request: Request, send: Send | None, end: _End) -> 
     except STORE_ERRORS as error:
         under = " under --once" if send.key else ""
         context.warn(f"The result is not stored{under}: {error.what}.")
+
+
+def _withdraw(send: Send) -> None:
+    """Delete the intent of a request that is not made. It may be stored, although its transaction failed."""
+    with suppress(*STORE_ERRORS):
+        send.store.db.reconnect()
+        send.end([])
 
 
 def _without_code(text: str | None) -> str | None:
