@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -18,11 +19,11 @@ import pytest
 
 from conftest import KEY
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
-from msgctl.store import jobs, upgrades
+from msgctl.store import jobs, people, upgrades
 from msgctl.store.owners import take
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.store import Store, open_store
-from store.campaigns import ANA, LUIS, published, sent
+from store.campaigns import ANA, EVA, LUIS, phone, published, sent
 from store.processes import before_lock, child, status_of
 from support import PATIENCE
 from support.commands import ALL, PHONE
@@ -31,6 +32,7 @@ from support.jobs import of_phones
 from support.pooler import proxied
 from support.postgres import SUPERUSER, USER, Cluster
 from support.service import Service, respond
+from support.terminal import RUN
 from support.tool import Tool
 
 RELEASED = ("d2b77ab589131819",)
@@ -281,6 +283,20 @@ def test_a_log_that_a_killed_process_left_only_enters_its_own_store(file: Path, 
         else:
             assert "belongs to another store" in fault(place).message
             assert place.read_bytes() == content
+
+
+def test_opt_outs_are_kept_if_a_process_opens_the_store_twice_and_another_process_ends(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = file.parent.with_name("link")
+    link.symlink_to(file.parent)
+    monkeypatch.setenv("MSGCTL_STORE", str(file))
+    with closing(open_store(file)) as first, closing(open_store(link / file.name)):
+        for add, opted_out in ((ANA, LUIS), (EVA, phone(1))):
+            subprocess.run([*RUN, "optout", "add", add], check=True, timeout=PATIENCE)
+            people.add_optouts(first, [(opted_out, "sms")])
+        listed = subprocess.run([*RUN, "optout", "list"], check=True, timeout=PATIENCE, capture_output=True)
+    assert listed.stdout.count(b"\n57") == 4
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

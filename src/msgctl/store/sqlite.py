@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, NoReturn
+from weakref import WeakKeyDictionary
 
 from msgctl import files
 from msgctl.errors import MsgctlError, StoreNotReachedError
@@ -41,6 +42,10 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 
 class SQLite(Database):
     """A connection to a file, which is created if it is missing. A statement waits up to ``timeout`` seconds."""
+
+    _connected: ClassVar[WeakKeyDictionary[SQLite, tuple[int, int]]] = WeakKeyDictionary()
+    """The open connections of this process, with their files."""
+    _guard: ClassVar[Lock] = Lock()
 
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
@@ -70,8 +75,13 @@ class SQLite(Database):
                 self._create()
             if not self.path.stat().st_size:
                 raise self.damaged("it is empty")
-            self._check_log()
-            self._db = self._connect(self.path)
+            with self._guard:
+                # Closing a file releases all locks of this process on it (POSIX), and other processes could delete the
+                # log of a connection that is open. That connection has checked the log.
+                if _place(self.path.stat()) not in self._connected.values():
+                    self._check_log()
+                self._db = self._connect(self.path)
+                self._connected[self] = self._file
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode=rw"
@@ -260,8 +270,9 @@ class SQLite(Database):
                     locks.release(self._owners.pop())
         if is_in_use:
             return
-        with suppress(sqlite3.Error):  # all commits are on disk
+        with self._guard, suppress(sqlite3.Error):  # all commits are on disk
             self._db.close()
+            self._connected.pop(self, None)
 
 
 class _LockFile:
