@@ -16,7 +16,7 @@ from msgctl.cli.options.send import COUNTRY_VARIABLE
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import profile_names
-from msgctl.cli.shell.context import MAX_CHECK, Context, location_of
+from msgctl.cli.shell.context import MAX_CHECK, Context, location_of, resolved
 from msgctl.cli.shell.options import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
@@ -129,7 +129,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     new, timeout = location_of(to), min(context.options.timeout, MAX_CHECK)
     try:
         old = context.with_profile(name).store_place
-        if old == new or (isinstance(old, Path) and not old.exists()):
+        if old == resolved(new) or (isinstance(old, Path) and not old.exists()):
             return
         with closing(open_store(old, timeout=timeout, is_moving=True)) as store:
             mark = move.mark_of(store.db)

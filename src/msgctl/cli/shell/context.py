@@ -225,8 +225,8 @@ class Context:
 
     @property
     def store_place(self) -> str | Path:
-        """The URL or path of the store, including the usual file."""
-        return self.store_location or files.state("store.sqlite3", "MSGCTL_STORE")
+        """The URL or path of the store, including the usual file, in one spelling."""
+        return resolved(self.store_location or files.state("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
         """Return the commands that make all profiles of this run's store use another one."""
@@ -392,3 +392,8 @@ def location_of(store: str) -> str | Path:
         raise ConfigurationError(
             f'The path of the store begins with an unknown user: "{shorten(store)}"', "Use an absolute path."
         ) from None
+
+
+def resolved(place: str | Path) -> str | Path:
+    """Return a URL of a store as it is, or its path without links, which is the same for every spelling."""
+    return place if isinstance(place, str) else Path(os.path.realpath(place))
