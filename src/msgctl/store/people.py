@@ -25,14 +25,14 @@ class OptOut(NamedTuple):
 
 
 def add_optouts(store: Store, entries: Iterable[tuple[str, str]]) -> tuple[int, int]:
-    """Add numbers with their channels in one transaction; return how many were given and how many are new.
+    """Add numbers with their channels in one transaction; return how many are given, each counted once, and new.
 
     A number that has opted out of all channels is not new for one of them.
     """
-    given = [*entries]
+    given = dict.fromkeys(entries)
     new = 0
     with store.db.transaction("optout"):
-        for some in chunks(dict.fromkeys(given)):
+        for some in chunks(given):
             known = {*_optouts(store, [phone for phone, _ in some], (ALL,))}
             rows = [(phone, channel, store.now()) for phone, channel in some if phone not in known]
             if rows:
