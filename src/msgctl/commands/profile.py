@@ -57,7 +57,12 @@ def add(
         typer.Option("--check", help="Request the balance first; save only if it works.", rich_help_panel=SAFETY),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing profile.", rich_help_panel=SAFETY)
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace the account of an existing profile. Its other settings stay.",
+            rich_help_panel=SAFETY,
+        ),
     ] = False,
 ) -> Result | None:
     """Save an account. It prompts for missing values and does not show the key. No option accepts the key, because
@@ -81,8 +86,9 @@ def add(
         before = config.profiles.pop(name, {})
         if not config.profiles and config.default != profiles.SANDBOX:
             config.document["default_profile"] = name
-        unknown = {setting: value for setting, value in before.items() if setting not in profiles.SETTINGS}
-        config.profiles[name] = unknown | settings
+        replaced = (*KEY_SOURCES, "allow_http")  # it was for the earlier base URL
+        kept = {setting: value for setting, value in before.items() if setting not in replaced}
+        config.profiles[name] = kept | settings
     return _changed(context, config, name, "Saved")
 
 
@@ -186,7 +192,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
     if name in config.profiles and not force:
         raise UsageError(
             f"There is already a profile {quote(name)}",
-            "Change it with: msgctl profile set. Or replace it with --force.",
+            "Change it with: msgctl profile set. Or replace its account with --force.",
         )
 
 
