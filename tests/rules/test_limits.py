@@ -93,15 +93,16 @@ def test_requests_that_were_in_flight_belong_to_the_same_wait() -> None:
     assert 11 <= waits.until <= 11.06
 
 
-def test_waits_become_longer_until_a_message_is_accepted() -> None:
+@pytest.mark.parametrize("retry_after", [None, 0.0])
+def test_waits_become_longer_until_a_message_is_accepted(retry_after: float | None) -> None:
     waits, now = Backoff(), 0.0
     for seconds in (1, 2, 4, 8, 16):
-        assert not waits.turned_away(now, now + 0.1, None)
+        assert not waits.turned_away(now, now + 0.1, retry_after)
         assert seconds <= waits.delay(now + 0.1) <= seconds * 1.05
         now = waits.until + 0.1
-    assert waits.turned_away(now, now + 0.1, None), f"{MAX_WAITS} waits"
+    assert waits.turned_away(now, now + 0.1, retry_after), f"{MAX_WAITS} waits"
     waits.accepted()
-    assert not waits.turned_away(now, now + 0.1, None)
+    assert not waits.turned_away(now, now + 0.1, retry_after)
     assert waits.delay(now + 0.1) <= 1.05
 
 

@@ -147,16 +147,17 @@ class Backoff:
     def turned_away(self, started: float, now: float, retry_after: float | None) -> bool:
         """Count a request that began at ``started``, and got 429 or did not reach the service.
 
-        Return whether the job must pause.
+        A ``retry_after`` of 0 counts as None: a service whose clock is slow sends a date in the past. Return whether
+        the job must pause.
         """
         if retry_after is not None and retry_after > MAX_RETRY_AFTER:
             return True
         if started > self._began:
             if self._waits == MAX_WAITS:
                 return True
-            seconds = min(2.0**self._waits, MAX_WAIT) if retry_after is None else retry_after
+            seconds = retry_after or min(2.0**self._waits, MAX_WAIT)
             self._waits, self._began = self._waits + 1, now
-        elif retry_after is None:
+        elif not retry_after:
             return False
         else:
             seconds = retry_after
