@@ -254,6 +254,23 @@ def test_the_same_command_reports_that_a_job_was_cancelled_although_its_process_
     assert (done.code, done.document["state"], done.error["reason"]) == (6, "cancelled", "cancelled")
 
 
+def test_a_job_of_a_newer_version_is_shown_and_cancelled_but_never_sent(
+    stopped: Callable[[str], list[str]], store: Store, service: Service, tool: Tool
+) -> None:
+    command = stopped("paused")
+    ending = '{"why": "interrupted", "newer": 1}'
+    store.db.change(
+        "UPDATE job SET settings = replace(settings, '{\"op', '{\"newer\": 1, \"op'), ending = ?", (ending,)
+    )
+    for line in (["job", "resume", "later", "--json"], command):
+        done = tool(*line)
+        assert (done.code, done.error["reason"], done.error["nothing_sent"]) == (3, "newer_store", True)
+    for view in ("job list", "job show later", "job report later", "job states later", "job cancel later --yes"):
+        done = tool(*view.split())
+        assert done.code == 0, done.err
+    assert sends(service) == []
+
+
 def test_a_job_that_is_taken_over_right_after_it_was_taken_is_lost(store: Store, opened: Callable[[], Store]) -> None:
     job = published(store, [ANA])
     commit = store.db.commit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Self
 
@@ -102,11 +102,12 @@ class Ending:
 
     @classmethod
     def load(cls, text: str) -> Ending | None:
-        """Return the ending in JSON of `dump`; None for a run that was killed."""
-        if not text:
+        """Return the ending in JSON of `dump`; None for a run that was killed, or whose ending is not known."""
+        values = json.loads(text or "{}")
+        if values.get("why") not in [*Why]:  # a newer msgctl may have others, and more fields
             return None
-        values = json.loads(text)
-        return cls(**{**values, "why": Why(values["why"])})
+        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
+        return cls(**{**known, "why": Why(values["why"])})
 
 
 def state_after(job: Job, ending: Ending) -> str:

@@ -121,7 +121,7 @@ def summary(job: Job) -> Summary:
     due = None
     if job.due is not None and job.shown_state == "scheduled":
         due = timestamp(job.due / 1000)
-    settings = Settings.load(job.settings)
+    settings = Settings.shown(job.settings)
     return Summary(
         job=job.id,
         name=job.name,
@@ -155,7 +155,7 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
 
     ``words`` are the words of its profile.
     """
-    settings = Settings.load(job.settings)
+    settings = Settings.shown(job.settings)
     exclusions: Counter[str] = Counter()
     if job.excluded:
         for reason, number in results.exclusions(store, job.number).items():
@@ -202,7 +202,7 @@ class Report:
         self._job = job
         self._words = words
         self._only = only
-        settings = Settings.load(job.settings)
+        settings = Settings.shown(job.settings)
         self._fixed = settings.fixed
         self.columns = with_columns_of_file(COLUMNS, settings.columns)
 

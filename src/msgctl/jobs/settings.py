@@ -11,9 +11,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from msgctl import operations, values
+from msgctl.errors import ConfigurationError
 from msgctl.http.request import Value
 from msgctl.jobs.schedule import COLOMBIA, Frequency, SendingHours, Window, described, is_colombian
 from msgctl.operations import Operation
+from msgctl.text import clean
 
 MAX_CREDITS = 10**15
 MAX_CANARY = 10**9
@@ -199,8 +201,22 @@ class Settings:
 
     @classmethod
     def load(cls, text: str) -> Settings:
-        """Return the settings in JSON of `dump`."""
-        return cls(**json.loads(text))
+        """Return the settings in JSON of `dump`, to send by them. Raises ConfigurationError if some are not known."""
+        own = json.loads(text)
+        if unknown := sorted(own.keys() - {field.name for field in fields(cls)}):
+            raise ConfigurationError(
+                f"The job was written by a newer msgctl: this one does not know its setting {clean(unknown[0])}",
+                "Update this msgctl.",
+                consequence="nothing was sent",
+                reason="newer_store",
+            )
+        return cls(**own)
+
+    @classmethod
+    def shown(cls, text: str) -> Settings:
+        """Return the settings in JSON of `dump` that are known, to show a job of a newer msgctl, too."""
+        own = json.loads(text)
+        return cls(**{field.name: own[field.name] for field in fields(cls) if field.name in own})
 
 
 _HINTS = get_type_hints(Settings, include_extras=True)

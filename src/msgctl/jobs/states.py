@@ -62,7 +62,7 @@ class Poller:
         """
         self._store = store
         self._job = job
-        self._settings = Settings.load(job.settings)
+        self._settings = Settings.shown(job.settings)
         self._connect = connect
         self._added = added
         self.until = until

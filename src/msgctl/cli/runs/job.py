@@ -353,7 +353,7 @@ def check_account(context: Context, job: Job) -> None:
 
     Raises ConfigurationError if the account is different.
     """
-    settings = Settings.load(job.settings)
+    settings = Settings.shown(job.settings)
     is_named = context.options.profile is not None
     is_environment = job.profile == profiles.ENVIRONMENT
     base_url, client, key = (context.environ.get(name) for name in profiles.VARIABLES.values())
