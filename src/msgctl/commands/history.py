@@ -175,8 +175,9 @@ def clear(
 ) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
-    For 90 days, the store keeps only the data that prevents repeats: --once keys, names and digests of jobs, and
-    numbers, digests and times of messages. Opt-outs stay until you remove them.
+    For 90 days, the store keeps only the data that prevents repeats: --once keys, each with its result, which may quote
+    the message; names and digests of jobs; and numbers, digests and times of messages. Opt-outs stay until you remove
+    them.
     """
     profile = context.profile
     start = None if before is None else context.start_of(before)
