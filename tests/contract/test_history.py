@@ -72,6 +72,18 @@ def test_a_terminal_shows_the_newest_twenty_and_programs_get_all(sandbox: Sandbo
     assert (saved.out, (home / "all.csv").read_text().count("\n")) == ("", 1 + len(phones))
 
 
+def test_a_result_is_stored_although_old_keys_cannot_be_deleted(service: Service, tool: Tool, home: Path) -> None:
+    for key in ("old", "new"):
+        service.will(respond(SENDS["sms send"].record))
+        done = tool(*SEND, "--once", key)
+        assert (done.code, "is not stored" in done.err) == (0, False)
+        with closing(sqlite3.connect(home / "state" / "msgctl" / "store.sqlite3")) as db, db:
+            db.execute("UPDATE once SET time = 0 WHERE key = 'old'")
+            db.execute("CREATE TRIGGER IF NOT EXISTS kept BEFORE DELETE ON once BEGIN SELECT RAISE(ABORT, 'kept'); END")
+    assert tool(*SEND, "--once", "new", "--json").code == 0
+    assert len(service.received) == 2
+
+
 def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Tool, home: Path) -> None:
     def break_it(connection: socket.socket) -> None:
         with closing(sqlite3.connect(home / "state" / "msgctl" / "store.sqlite3")) as db, db:

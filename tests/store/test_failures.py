@@ -82,17 +82,26 @@ def test_without_the_store_nothing_is_sent_to_people_and_codes_continue(
     assert file.read_bytes() == b"damaged"
 
 
-def test_a_store_that_is_lost_after_a_send_reports_the_outcome_and_keeps_the_key(
-    service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_back", [True, False], ids=["it is back", "it stays away"])
+def test_a_store_that_is_lost_after_a_send_gets_the_outcome_if_it_is_back_and_keeps_the_key(
+    service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch, is_back: bool
 ) -> None:
+    limit = f"ALTER DATABASE {postgres.database} CONNECTION LIMIT"
+
     def lose_the_store(connection: socket.socket) -> None:
-        postgres.disconnect()
+        postgres.disconnect(f"{limit} {-1 if is_back else 0}")
         respond(ALL["sms send"].record)(connection)
 
     monkeypatch.setenv("MSGCTL_STORE", postgres.url())
     service.will(lose_the_store)
     done = tool(*ALL["sms send"].line, "--once", "greeting")
+    postgres.admin(f"{limit} -1")
     assert (done.code, PHONE in done.out) == (0, True)
+    if is_back:
+        again = tool(*ALL["sms send"].line, "--once", "greeting", "--json")
+        assert (again.code, "is not stored" in done.err, len(service.received)) == (0, False, 1)
+        assert [entry["outcome"] for entry in tool("history", "--json").document] == ["accepted"]
+        return
     assert "Warning: The result is not stored under --once" in done.err
     again = tool(*ALL["sms send"].line, "--once", "greeting", "--json")
     assert (again.code, again.error["reason"], again.error["replayed"]) == (5, "outcome_unknown", True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgctl import operations, phones
 from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
-from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError, StoreNotReachedError
 from msgctl.http.request import Request
 from msgctl.http.response import Response, outcomes_after, stored_details, stored_response
 from msgctl.jsontext import ShapeError
@@ -267,12 +267,18 @@ def _store(context: Context, request: Request, send: Send | None, end: _End) -> 
             for outcome in outcomes
         ]
     try:
-        send.end(outcomes, end.stored)
-        if send.key:
-            removal.delete_old_keys(send.store)
+        try:
+            send.end(outcomes, end.stored)
+        except StoreNotReachedError:  # the session may have been lost during the request
+            send.store.db.reconnect()
+            send.end(outcomes, end.stored)
     except STORE_ERRORS as error:
         under = " under --once" if send.key else ""
         context.warn(f"The result is not stored{under}: {error.what}.")
+        return
+    if send.key:
+        with suppress(*STORE_ERRORS):  # the next send under a key deletes them
+            removal.delete_old_keys(send.store)
 
 
 def _withdraw(send: Send) -> None:
