@@ -6,8 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby, islice
-from operator import attrgetter
+from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import NamedTuple
@@ -28,6 +27,8 @@ from msgctl.store.store import Store
 
 TOGETHER = 100
 """Messages whose states are stored together."""
+READ_AHEAD = 10_000
+"""Recipients that are read at a time, to check those who share an ID together."""
 
 
 class _Polled(NamedTuple):
@@ -134,11 +135,17 @@ class Poller:
             self._clients.get().close()
 
     def _groups(self) -> Iterator[list[Sent]]:
-        """Yield the recipients of each message that shares an ID, in the order of lines."""
+        """Yield the recipients of each message that shares an ID, in the order of first lines.
+
+        If texts alternate, recipients who share an ID are not on consecutive lines.
+        """
         accepted = results.accepted(self._store, self._job.number)
         due = (sent for sent in accepted if sent.state is None or not self.is_final(sent.state))
-        for _, group in groupby(due, key=attrgetter("id")):
-            yield [*group]
+        while some := [*islice(due, READ_AHEAD)]:
+            groups: dict[str, list[Sent]] = {}
+            for sent in some:
+                groups.setdefault(sent.id, []).append(sent)
+            yield from groups.values()
 
     def _poll(self, group: Sequence[Sent]) -> _Polled | None:
         """Return the states of a group; None if this was stopped."""
