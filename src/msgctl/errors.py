@@ -111,7 +111,8 @@ class ResponseDetails(NamedTuple):
     """The part of a response that an error shows.
 
     ``record`` contains the service's own ``error`` and ``msg``. ``body`` is the text of the response, at most 4,000
-    characters, with the key redacted; history and jobs store it. ``document`` is its JSON; None if it is incomplete.
+    characters, with the key redacted; a --once key and the ending of a job store it. ``document`` is its JSON; None if
+    it is incomplete.
     """
 
     http_status: int

@@ -20,7 +20,7 @@ from msgctl.operations import Field
 from msgctl.text import is_unsafe, shorten
 
 MAX_MESSAGE_BYTES = 64 * 1024
-"""The longest message, in bytes of UTF-8. An SMS of 255 segments, the maximum, is far shorter."""
+"""The longest message, in bytes of UTF-8. An SMS of 255 segments, the maximum, fits if few letters have accents."""
 
 MIN_LIKENESS = 0.65
 """Minimum similarity of a suggestion, from 0 to 1: "sms" is suggested for "mms", but not "PATCH" for "FETCH"."""

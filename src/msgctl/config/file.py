@@ -1,4 +1,4 @@
-"""The configuration file: profiles in TOML. Changes keep all other content."""
+"""The configuration file: profiles in TOML. Changes keep all other settings, but not comments."""
 
 from __future__ import annotations
 

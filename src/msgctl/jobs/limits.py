@@ -19,7 +19,10 @@ from msgctl.store.store import Store
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Minimum requests per second with --rate, so that one request more or less is 2% of ten seconds."""
+"""Minimum requests per second with a --rate of at least this, so that one more or less is 2% of ten seconds.
+
+With a lower rate, each request has one recipient.
+"""
 CATCH_UP = 0.1
 """Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
 
