@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,15 @@ def test_without_a_key_nothing_is_saved() -> None:
 @pytest.fixture
 def profile() -> None:
     write_config(table("main", 'owner = "ops"') + table("other"))
+
+
+@pytest.mark.usefixtures("profile")
+def test_the_path_of_a_store_is_saved_for_every_directory(
+    tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    for typed in ("store.sqlite3", "./store.sqlite3", "~/store.sqlite3"):
+        assert tool(*SET, "--store", typed, "--json").document["store"] == f"{home}/store.sqlite3"
 
 
 @pytest.mark.usefixtures("profile")

@@ -85,6 +85,7 @@ def test_the_error_mentions_an_invalid_variable(
         'app_name = "a\\u0007b"',
         'voice = "Unknown"',
         'store = "mysql://db.example"',
+        'store = "store.sqlite3"',
         'store = "/srv/a\\u0000b"',
         'words = "RECEIVED"',
         'words = {delivered = "RECEIVED"}',

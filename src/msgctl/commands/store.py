@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from msgctl.cli.options.profile import store_location
-from msgctl.cli.shell.context import Context, location_of
+from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.config.urls import without_password
@@ -56,10 +56,10 @@ def move(
     with its -wal and -shm files. In PostgreSQL, run DROP SCHEMA msgctl CASCADE.
     """
     location, timeout = context.store_place, context.options.timeout
-    place = without_password(str(location_of(to)))
+    place = without_password(to)
     with (
         closing(open_store(location, timeout=timeout, clock=context.clock, is_moving=True)) as old,
-        closing(open_store(location_of(to), timeout=timeout, clock=context.clock, is_moving=True)) as new,
+        closing(open_store(to, timeout=timeout, clock=context.clock, is_moving=True)) as new,
     ):
         begun = f"Moving to {place}. Nothing can be sent meanwhile."
         moves.move(old, new, place, lambda: context.note(begun))
@@ -70,6 +70,6 @@ def move(
         f"and {plural(contents.messages, 'message')}. The old store is closed."
     )
     context.note("\n".join(["Use the new store:", *use]))
-    if place != str(location_of(to)):
+    if place != to:
         context.note("The password is not in these commands: put it in PGPASSWORD, or in ~/.pgpass (mode 0600).")
     return TextResult("", {"from": old_place, "to": place, **contents._asdict(), "use": use})

@@ -82,7 +82,7 @@ SETTINGS = {
     ),
     "store": Setting(
         "--store STORE",
-        "a path, or a URL such as postgresql://user@host/database",
+        "an absolute path, or a URL such as postgresql://user@host/database",
         lambda value: isinstance(value, str) and is_store(value),
         is_secret=True,
     ),

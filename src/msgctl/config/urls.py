@@ -132,8 +132,8 @@ def percent_encoded(path: str) -> str:
 
 
 def is_store(text: str) -> bool:
-    """Return whether a text may be the path or the URL of a store."""
-    return bool(text) and "\0" not in text and ("://" not in text or is_store_url(text))
+    """Return whether a text may be the absolute path or the URL of a store; the path may begin with ``~``."""
+    return "\0" not in text and (is_store_url(text) or (text.startswith(("/", "~")) and "://" not in text))
 
 
 def is_store_url(text: str) -> bool:

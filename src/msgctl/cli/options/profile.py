@@ -9,7 +9,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes, file_names
-from msgctl.cli.shell.context import Context
+from msgctl.cli.shell.context import Context, location_of
 from msgctl.cli.shell.options import ACCOUNT, PREFERENCES, Choice, OptionGroup, choice_option, parser, text_option
 from msgctl.config import profiles
 from msgctl.config.file import Document
@@ -35,10 +35,13 @@ class Word(NamedTuple):
 
 
 def store_location(text: str) -> str:
-    """Return the path or URL of a store in an option. Raises UsageError without the text: it may contain a password."""
+    """Return the absolute path or the URL of a store in an option: a profile is used in other directories, too.
+
+    Raises UsageError without the text, which may contain a password, and ConfigurationError.
+    """
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
-    return values.short_text(text, "The store")
+    return str(location_of(values.short_text(text, "The store")))
 
 
 def _word(text: str) -> Word:
