@@ -754,6 +754,12 @@ def test_a_scheduled_job_stays_scheduled_after_a_resend(store: Store) -> None:
     assert (after.state, after.accepted, after.pending) == ("scheduled", 1, 1)
 
 
+def test_a_published_job_is_not_discarded(store: Store) -> None:
+    number = published(store, [ANA]).number
+    removal.discard(store, number)
+    assert jobs.get(store, number).pending == 1
+
+
 def test_an_import_that_another_process_discards_cannot_be_published(store: Store) -> None:
     number = imported(store, [ANA, LUIS])
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (number,))  # its lock is lost

@@ -11,8 +11,9 @@ from msgctl.store.store import KEEP, PAUSE, SLICE, Store
 
 
 def discard(store: Store, number: int) -> None:
-    """Delete a job that was never published."""
-    _delete(store, [number], everything=True)
+    """Delete a job that was never published. One that was published stays."""
+    rows = store.db.rows("SELECT number FROM job WHERE number = ? AND state = 'importing'", (number,))
+    _delete(store, [n for (n,) in rows], everything=True)
 
 
 def remove(store: Store, jobs: Sequence[int]) -> int:
