@@ -50,11 +50,13 @@ class Store:
     """An open store: ``db`` is its connection, for one thread at a time.
 
     ``clock`` returns seconds since 1970, by the clock that decides for all users of the store: the clock of a database
-    on a server, or else of this machine. ``machine`` is the name of this machine; other machines show it.
+    on a server, or else of this machine. ``machine`` is the name of this machine; other machines show it. ``location``
+    is the path or URL that opens it again.
     """
 
-    def __init__(self, db: Database, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, db: Database, clock: Callable[[], float] | None = None, location: str | Path = "") -> None:
         self.db = db
+        self.location = location
         self._server_clock = ServerClock(db) if clock is None and db.time() is not None else None
         self.clock: Callable[[], float] = self._server_clock or clock or time.time
         self.machine = socket.gethostname()
@@ -148,4 +150,4 @@ def open_store(
         db.close()
         raise
     db.refuses_moved = not is_moving
-    return Store(db, clock)
+    return Store(db, clock, location)

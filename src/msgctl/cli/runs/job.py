@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
+from msgctl.store.store import open_store
 from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
@@ -108,9 +110,10 @@ def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
 
 def _pause(context: Context, job: Job) -> None:
     """Pause a job at the second Ctrl-C: the process abandons the threads, and ends."""
-    context.store.is_in_use = True
-    with (other := context.with_profile(context.options.profile)).stack:
-        owners.ask_to_stop(other.store, job.number, "paused")
+    store = context.store
+    store.is_in_use = True
+    with closing(open_store(store.location, timeout=context.options.timeout, clock=store.clock)) as other:
+        owners.ask_to_stop(other, job.number, "paused")
 
 
 def _note_resend(context: Context, before: Counter[str], after: Counter[str]) -> None:
