@@ -103,6 +103,14 @@ def test_a_result_that_cannot_be_written_to_a_full_disk_is_reported(
     assert len(service.received) == (response is not None)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_job_whose_result_cannot_be_written_can_be_shown(service: Service) -> None:
+    service.will(respond({"status": 1000}), respond(RECORD))
+    done = shell("msgctl sms bulk - -m Hola --yes <<< $'phone\\n573001234567' >/dev/full")
+    printed = done.stderr.decode()
+    assert (done.returncode, "See: msgctl job show 2" in printed, "second message" in printed) == (5, True, False)
+
+
 def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:
     """Another program can make the pipe non-blocking for every process that writes to it."""
     service.will(respond(LONG))

@@ -122,6 +122,8 @@ def _save(result: OwnResult, path: Path, context: Context) -> None:
 
 
 def _not_again(context: Context) -> str | None:
-    """Return the advice for a request whose result could not be printed; a job has no single operation."""
+    """Return the advice for a request or a job whose result could not be printed."""
+    if context.job is not None:
+        return f"See: msgctl job show {context.job}"
     effect = context.operation.effect if context.operation else Effect.SENDS
     return NOT_AGAIN.get(effect)
