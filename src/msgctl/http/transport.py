@@ -373,7 +373,7 @@ class _Stream(httpcore.NetworkStream):
 
     @property
     def is_old(self) -> bool:
-        """Whether it was opened so long ago that the server may close it, or the server has closed it."""
+        """Whether the server has closed it, or may close it soon."""
         if time.monotonic() > self._opened + MAX_IDLE:
             return True
         # After a handshake, a server may send session tickets.

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from msgctl.credits import millionths, share
+from msgctl.credits import CREDIT, MAX_CREDITS, millionths, share
 from msgctl.jsontext import Number, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.content import (
@@ -374,7 +374,8 @@ def _joined(outcomes: Sequence[Outcome]) -> Outcome:
         return Outcome(first.phone, UNKNOWN)
     credits_of = {other.id: other.credits for other in reversed(outcomes)}
     charges = [charge for charge in credits_of.values() if charge is not None]
-    return first._replace(credits=sum(charges) if charges else None)
+    is_plausible = charges and sum(charges) < MAX_CREDITS * CREDIT
+    return first._replace(credits=sum(charges) if is_plausible else None)
 
 
 # --- reads
