@@ -299,6 +299,8 @@ class History:
         self.world.sleep(self.dice.choice((0.0, 0.1, 1.0)))
         while (job := owners.ask_to_stop(store, number, state)).is_running:
             self.world.sleep(0.5)
+        if jobs.get(store, number).epoch != job.epoch:
+            return  # it was resumed before this person could note the time
         if job.state == state or (state == "paused" and job.state not in ENDED):
             self._happened(state, number)
 
