@@ -107,7 +107,7 @@ FAULTS = {
         lambda text: replace(_real_load(text), canary=None),
     ),
     "windows do not close": ("msgctl.jobs.schedule.SendingHours.is_open", lambda _: True),
-    "cancelled jobs are resumed": ("msgctl.store.owners._check_not_cancelled", lambda _: None),
+    "cancelled jobs are resumed": ("msgctl.store.owners.check_not_cancelled", lambda *_: None),
     "a pause is forgotten": (
         "msgctl.store.owners.ask_to_stop",
         lambda store, number, state: _real_stop(store, number, state.replace("paused", "scheduled")),
