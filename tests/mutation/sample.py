@@ -232,7 +232,10 @@ def replace_code(module: str, name: str, tree: ast.Module) -> bool:
         target = next(filter(None, wrapped), None)
         if target is None:
             return False
-    inspect.unwrap(target).__code__ = code
+    function = inspect.unwrap(target)
+    if function.__module__ != module:
+        return False  # Enum replaces the __new__ of a class by its own, which all classes share
+    function.__code__ = code
     return True
 
 
