@@ -25,6 +25,8 @@ def _changing(store: Store, number: int) -> Iterator[Job]:
     """Begin a transaction that changes a job, and yield the job. It also checks whether its owner is alive."""
     account = store.db.value("SELECT account FROM job WHERE number = ?", (number,))
     with store.db.transaction(str(account)):
+        # PostgreSQL locks the row: a removal, which has another lock, comes before this transaction or after it.
+        store.db.change("UPDATE job SET epoch = epoch WHERE number = ?", (number,))
         yield jobs.get(store, number)
 
 
