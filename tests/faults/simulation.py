@@ -43,6 +43,7 @@ from msgctl.errors import (
 )
 from msgctl.http.client import Client
 from msgctl.http.request import Request
+from msgctl.http.transport import TooLateError
 from msgctl.jobs.ending import Why
 from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
@@ -79,6 +80,11 @@ class Service:
         self.fails = True
         self.is_free = world.random.random() < 0.2
         self.arrivals: list[Arrival] = []
+
+    def connect(self) -> None:
+        """Open a connection, which sometimes takes longer than an intent may be sent."""
+        if self.fails:
+            self.world.sleep(self.world.random.choices((0.0, 0.3, 5.0), (20, 2, 3))[0])
 
     def send(self, job: int, attempt: int, phones: Sequence[str], text: str, epoch: int = 0) -> list[Outcome]:
         world, dice = self.world, self.world.random
@@ -124,6 +130,9 @@ class JobClient:
     def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
         phones = [str(phone) for phone in request.phones]
         text, job = str(request.values["sms"]), self.job
+        self.service.connect()
+        if not may_send():
+            raise TooLateError
         return Response(self.service.send(job.number, self.attempt, phones, text, job.epoch))
 
     def sibling(self) -> Client:
