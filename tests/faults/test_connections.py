@@ -363,9 +363,9 @@ def test_a_request_that_is_too_late_is_not_sent_and_leaves_its_connection_to_the
         service.always(respond(RECORD))
         for _ in range(2):
             with pytest.raises(TooLateError):
-                client.send(SEND, timeout=PATIENCE, may_send=lambda: False)
+                client.send(SEND, may_send=lambda: False)
             assert not client.is_sent
-            client.send(SEND, timeout=PATIENCE, may_send=lambda: True)
+            client.send(SEND, may_send=lambda: True)
         assert (len(service.received), service.connections) == (2, 2)
 
 
@@ -375,5 +375,5 @@ def test_a_request_that_is_too_late_behind_a_proxy_is_not_sent(
 ) -> None:
     with behind_a_proxy(authority, monkeypatch) as (service, client):
         with pytest.raises(NotReachedError, match="took too long"):
-            client.send(SEND, timeout=1, may_send=lambda: False)
+            client.send(SEND, timeout=PATIENCE, may_send=lambda: False)
         assert not service.received

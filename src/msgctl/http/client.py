@@ -181,7 +181,7 @@ class Client:
         deadline, left = self._clock() + self._timeout, self._timeout
         for pause in PAUSES:
             try:
-                response = self._attempt(request, left)
+                response = self._attempt(request, left, may_send)
             except (NotReachedError, TurnedAwayError) as error:
                 left = deadline - self._clock() - pause
                 if left <= 0 or not error.retryable:
@@ -193,7 +193,7 @@ class Client:
                     return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
-        return self._attempt(request, left)
+        return self._attempt(request, left, may_send)
 
     def _attempt(self, request: Request, seconds: float, may_send: Callable[[], bool] | None = None) -> RawResponse:
         """Make a request once."""

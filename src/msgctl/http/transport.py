@@ -238,6 +238,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         if self._stream is not None:  # httpcore leaves it open if connecting is interrupted
             self._stream.close()
         if self._kept is not None:
+            self._kept.is_kept = False
             self._kept.close()
         self._connection = self._stream = self._kept = None
 
@@ -253,13 +254,14 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         self.peer = host if port in (80, 443) else _address(host, port)
         if self._kept is not None:
             stream, self._kept = self._kept, None
+            stream.is_kept = False
             if not stream.is_old:
                 return stream
             stream.close()
         self._stream = connect(host, port, self.left())
         return _Stream(self._stream, self)
 
-    def check_time(self, stream: httpcore.NetworkStream, *, is_tls: bool) -> None:
+    def check_time(self, stream: _Stream) -> None:
         """Before the first byte of a request, keep the connection and raise TooLateError if it is too late.
 
         A connection through a proxy cannot be kept. Raises NotReachedError.
@@ -268,7 +270,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             return
         if not self.is_direct:
             raise NotReachedError(f"The connection to {self._host} through the proxy took too long", CHECK_PROXY)
-        self._kept = _Stream(stream, self, is_tls=is_tls)
+        self._kept, stream.is_kept = stream, True
         raise TooLateError
 
     def _response(self, request: httpcore.Request) -> httpcore.Response:
@@ -368,8 +370,9 @@ class _Stream(httpcore.NetworkStream):
         self._transport = transport
         self._is_tls = is_tls
         self._opened = time.monotonic()
-        self._is_kept = False
         self._pending = b""
+        self.is_kept = False
+        """Whether httpcore must not close it, because the next request gets it."""
 
     @property
     def is_old(self) -> bool:
@@ -393,11 +396,7 @@ class _Stream(httpcore.NetworkStream):
         # SOCKS messages begin with a control character.
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
         if is_request:
-            try:
-                self._transport.check_time(self._stream, is_tls=self._is_tls)
-            except TooLateError:
-                self._is_kept = True
-                raise
+            self._transport.check_time(self)
         try:
             for start in range(0, len(data), PIECE):
                 self._send(data[start : start + PIECE], is_request=is_request)
@@ -442,7 +441,7 @@ class _Stream(httpcore.NetworkStream):
         return _Stream(stream, self._transport, is_tls=True)
 
     def close(self) -> None:
-        if not self._is_kept:
+        if not self.is_kept:
             self._stream.close()
 
     def get_extra_info(self, info: str) -> Any:
