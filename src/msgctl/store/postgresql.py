@@ -35,9 +35,9 @@ MIN_VERSION = 14
 MIN_PASSWORD = 4
 """Minimum characters of a password for it to be masked in errors."""
 MAX_IDLE = 45
-"""Seconds after which PostgreSQL ends an idle session and frees its locks. They are less than a minute, so that any
-machine can resume the job by then. This frees the jobs of a machine without power whose connection a proxy keeps open.
-Owners commit a batch more often.
+"""Seconds after which PostgreSQL ends an idle session and frees its locks, so that any machine can resume the job
+within a minute, or 10 seconds after a longer --timeout. This frees the jobs of a machine without power whose
+connection a proxy keeps open. Owners commit a batch more often.
 """
 
 _TYPES = {
