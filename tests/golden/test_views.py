@@ -6,7 +6,8 @@ import csv
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from msgctl.commands.doctor import FIELDS
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
 from msgctl.jobs.report import COLUMNS, JOB_FIELDS, Summary
+from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult
+from msgctl.store.jobs import Job
 from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
@@ -145,62 +148,75 @@ def segments(viewer: Viewer, _: Service) -> None:
     viewer.run("sms", "segments", "Tu pedido está listo 🎉")
 
 
-JOB = Summary(
-    job="20261121-362e8c",
+def changed(summary: Summary, **changes: Any) -> Summary:
+    """Return a summary with other values of the job, its settings, or its own."""
+    for name in ("job", "settings"):
+        part = getattr(summary, name)
+        own = {field.name: changes.pop(field.name) for field in fields(part) if field.name in changes}
+        summary = replace(summary, **{name: replace(part, **own)})
+    return replace(summary, **changes)
+
+
+def at(time: str) -> int:
+    """Return a time (ISO 8601) in milliseconds since 1970."""
+    return int(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+JOB = changed(
+    Summary(Job(*[0] * 33), Settings("call", "customers.csv", "main", "", 0, {})),  # type: ignore[arg-type]
+    id="20261121-362e8c",
     name=None,
     command="call bulk",
-    file="customers.csv",
     profile="main",
     state="paused",
-    recipients=403,
+    stopping=None,
+    ending="",
+    removed=None,
     accepted=173,
     refused=96,
     unknown=20,
     pending=111,
     invalid=2,
     duplicate=1,
-    excluded=0,
+    attempt=1,
     requests=14,
-    credits=173,
+    credits=173_000_000,
     machine="laptop",
-    phone_column="Celular",
-    due=None,
     phones='sheet "Clientes", header in row 3, column "Celular" · first 573001112233 (line 4)',
     states={"delivered": 151, "rejected": 4, "sent": 18},
-    created="2026-11-21T22:47:02Z",
-    updated="2026-11-21T22:49:02Z",
+    created=at("2026-11-21T22:47:02Z"),
 )
-NOTHING = replace(JOB, accepted=0, refused=0, unknown=0, pending=0)
-DONE = replace(NOTHING, command="sms bulk", state="done", recipients=12400, accepted=12400)
+NOTHING = changed(JOB, accepted=0, refused=0, unknown=0, pending=0)
+DONE = changed(NOTHING, operation="sms send", command="sms bulk", state="done", accepted=12400)
 
 
 def job_list(viewer: Viewer, _: Service) -> None:
-    old = replace(DONE, job="20261119-0af171", created="2026-11-19T22:46:23Z", recipients=2, accepted=2)
-    running = replace(JOB, job="20261121-77aa01", state="running", refused=12, unknown=0, pending=48_738)
-    doubtful = replace(DONE, job="20261121-d31002", accepted=12_399, unknown=1)
-    jobs = [old, replace(DONE, job="20261121-d31001"), doubtful, JOB, running]
+    old = changed(DONE, id="20261119-0af171", created=at("2026-11-19T22:46:23Z"), accepted=2)
+    running = changed(JOB, id="20261121-77aa01", is_running=True, refused=12, unknown=0, pending=48_738)
+    doubtful = changed(DONE, id="20261121-d31002", accepted=12_399, unknown=1)
+    jobs = [old, changed(DONE, id="20261121-d31001"), doubtful, JOB, running]
     viewer.print(OwnResult(jobs, JOB_FIELDS, Layout.JOBS))
     viewer.say("\nno refused and unknown ones\n")
-    viewer.print(OwnResult([replace(old, name="offers"), DONE], JOB_FIELDS, Layout.JOBS))
+    viewer.print(OwnResult([changed(old, name="offers"), DONE], JOB_FIELDS, Layout.JOBS))
 
 
 STEPS = ("Check the delivery: msgctl job states november",)
 
 
 def job_show(viewer: Viewer, _: Service) -> None:
-    later = replace(NOTHING, state="scheduled", pending=400, due="2026-12-01T14:00:00Z", states={})
-    closed = replace(later, window="Mon-Sat 08:00-19:00", excluded=4, at_most="1/day")
-    done = replace(DONE, states={"delivered": 12399, "rejected": 1})
-    doubtful = replace(DONE, accepted=12_399, unknown=1, states={})
-    overdue = replace(later, due="2026-11-21T22:49:00Z")
+    later = changed(NOTHING, state="scheduled", pending=400, due=at("2026-12-01T14:00:00Z"), states={})
+    closed = changed(later, window="08:00-19:00", days="mon-sat", excluded=4, at_most="1/day")
+    done = changed(DONE, states={"delivered": 12399, "rejected": 1})
+    doubtful = changed(DONE, accepted=12_399, unknown=1, states={})
+    overdue = changed(later, due=at("2026-11-21T22:49:00Z"))
     for job in (JOB, done, later, closed, doubtful, overdue):
         viewer.print(OwnResult(job, JOB_FIELDS, Layout.JOB, hints=STEPS))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:
-    job = replace(DONE, credits=12912, states={})
+    job = changed(DONE, credits=12_912_000_000, states={})
     viewer.print(OwnResult(job, JOB_FIELDS, Layout.JOB_RUN, hints=STEPS))
-    later = replace(job, accepted=0, state="scheduled", pending=12400, due="2026-12-01T14:00:00Z")
+    later = changed(job, accepted=0, state="scheduled", pending=12400, due=at("2026-12-01T14:00:00Z"))
     viewer.print(OwnResult(later, JOB_FIELDS, Layout.JOB_RUN, hints=STEPS))
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from decimal import Decimal
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from msgctl.errors import UsageError
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.tally import Example, Tally
+from msgctl.jobs.tally import Tally
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
@@ -23,33 +22,90 @@ from msgctl.store.recipients import FileRow, LeftOut
 from msgctl.store.store import Store
 from msgctl.text import clean, plural, timestamp
 
+PLAN_FIELDS = (
+    *("command", "file", "profile", "phone_column", "phones", "recipients", "invalid", "duplicate", "excluded"),
+    *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
+    *("opted_out", "repeats", "over_limit", "blank", "at_most", "max_credits", "window", "due"),
+)
+"""The columns of a plan. Its document has the first rows that are left out, too."""
+_OPTIONAL = {
+    *("opted_out", "repeats", "over_limit", "blank"),
+    *("at_most", "max_credits", "window", "due", "most_expensive"),
+}
+
 
 @dataclass(frozen=True)
-class FileRows:
-    """The rows of a file: those that the job will send to, and those that are left out, by outcome.
+class Plan:
+    """A job before it is sent: its settings, its messages, and the rows of its file that are left out, by outcome.
 
-    ``file`` is its name in messages. ``without_country`` rows are invalid only because no country is known.
+    ``file`` is its name in messages. ``without_country`` rows are invalid only because no country is known. ``due`` is
+    in seconds since 1970. ``balance`` is None if it was not checked.
     """
 
+    settings: Settings
     file: str
     tally: Tally
     left_out: Mapping[str, LeftOut]
     without_country: int
     header_row: int | None
+    due: float | None
+    balance: int | float | None = None
+
+    @property
+    def numbers_left_out(self) -> dict[str, int]:
+        """The numbers of invalid, duplicate and excluded rows. Excluded are opt-outs, repeats and --at-most, too."""
+        numbers = {outcome: rows.number for outcome, rows in self.left_out.items()}
+        numbers["excluded"] += self.tally.excluded.total()
+        return numbers
 
     @property
     def number(self) -> int:
         """The number of rows."""
-        return self.tally.messages + self.tally.excluded.total() + sum(rows.number for rows in self.left_out.values())
+        return self.tally.messages + sum(self.numbers_left_out.values())
 
     @property
     def need_of_country(self) -> str:
         """The description of rows that need a country, if most rows do; otherwise empty."""
         return self._faults.need_of_country
 
-    def fault(
-        self, settings: Settings, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool
-    ) -> UsageError | None:
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a table, without empty values that are optional."""
+        document = self.document()
+        return [name for name in PLAN_FIELDS if name not in _OPTIONAL or document[name]]
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan as JSON. Times are ISO 8601."""
+        settings, tally, segments, due = self.settings, self.tally, None, None
+        if settings.performs.channel == "sms":
+            segments = tally.credits
+        if self.due is not None:
+            due = timestamp(self.due)
+        return {
+            "command": settings.command,
+            "file": settings.file,
+            "profile": settings.profile,
+            "phone_column": settings.phone_column,
+            "phones": settings.phones,
+            "recipients": self.number,
+            **self.numbers_left_out,
+            "messages": tally.messages,
+            "segments": segments,
+            "credits": tally.credits,
+            "countries": dict(tally.countries.most_common()),
+            "balance": self.balance,
+            "first": tally.first and tally.first.parameters,
+            "most_expensive": tally.most_expensive and tally.most_expensive.document(),
+            **{name: tally.excluded[name] for name in ("opted_out", "repeats", "over_limit")},
+            "blank": settings.blank,
+            "at_most": settings.at_most,
+            "max_credits": settings.max_credits,
+            "window": settings.window_in_words,
+            "due": due,
+            **{f"{outcome}_rows": rows.documents() for outcome, rows in self.left_out.items()},
+        }
+
+    def fault(self, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool) -> UsageError | None:
         """Return the error for a file with invalid rows, or without recipients; None if the job can be sent.
 
         ``repeated`` are the jobs that sent the same message. ``is_listed`` means that a dry run lists every row.
@@ -64,7 +120,7 @@ class FileRows:
             return self._faults.error(hint, list_all, consequence="nothing was sent")
         if self.tally.messages:
             return None
-        return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left(settings)
+        return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left()
 
     @property
     def _faults(self) -> Faults:
@@ -83,7 +139,7 @@ class FileRows:
             reason="repeats",
         )
 
-    def _none_left(self, settings: Settings) -> UsageError:
+    def _none_left(self) -> UsageError:
         excluded, consequence = self.tally.excluded, "nothing was sent"
         all_of_them = f"All recipients in {self.file}"
         if self.left_out["invalid"].number:
@@ -94,110 +150,11 @@ class FileRows:
             what = f"{all_of_them} have opted out"
             return UsageError(what, consequence=consequence, reason="opted_out")
         elif excluded["over_limit"]:
-            what = f"{all_of_them} have reached the limit of {settings.at_most}"
+            what = f"{all_of_them} have reached the limit of {self.settings.at_most}"
         else:
             line, _, reason = self.left_out["invalid"].rows[0]
             what = f"{self.file} has no valid rows: line {line}: {reason}"
         return FileError(what, consequence=consequence)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The summary of a job before it is sent. ``recipients`` is the sum of the four counts that follow.
-
-    ``phones`` describes where the phones are: sheet, header, column and first number. ``excluded`` includes the people
-    who opted out, repeats, and people over the limit of --at-most. Times are ISO 8601.
-    """
-
-    command: str
-    file: str
-    profile: str
-    phone_column: str | None
-    phones: str
-    recipients: int
-    invalid: int
-    duplicate: int
-    excluded: int
-    messages: int
-    segments: int | None
-    credits: int
-    countries: Mapping[str, int]
-    balance: int | float | None
-    first: Mapping[str, Any] | None
-    most_expensive: Mapping[str, Any] | None
-    opted_out: int
-    repeats: int
-    over_limit: int
-    blank: int
-    at_most: str | None
-    max_credits: int | None
-    window: str | None
-    due: str | None
-    invalid_rows: Sequence[Mapping[str, Any]]
-    duplicate_rows: Sequence[Mapping[str, Any]]
-    excluded_rows: Sequence[Mapping[str, Any]]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of a table, without lists of rows and without empty values."""
-        optional = {
-            *("opted_out", "repeats", "over_limit", "blank"),
-            *("at_most", "max_credits", "window", "due", "most_expensive"),
-        }
-        return [name for name in COLUMNS if name not in optional or getattr(self, name)]
-
-    def document(self) -> dict[str, Any]:
-        """Return the plan as JSON."""
-        return asdict(self)
-
-
-COLUMNS = tuple(field.name for field in fields(Plan) if not field.name.endswith("_rows"))
-
-
-def plan(
-    settings: Settings,
-    rows: FileRows,
-    *,
-    blank: int,
-    balance: Decimal | None,
-    due: float | None,
-) -> Plan:
-    """Return the summary of a job. ``due`` is in seconds since 1970."""
-    tally, left_out = rows.tally, rows.left_out
-    numbers = {outcome: rows.number for outcome, rows in left_out.items()}
-    numbers["excluded"] += tally.excluded.total()
-    segments = None
-    if settings.performs.channel == "sms":
-        segments = tally.credits
-    return Plan(
-        command=settings.command,
-        file=settings.file,
-        profile=settings.profile,
-        phone_column=settings.phone_column,
-        phones=settings.phones,
-        recipients=rows.number,
-        invalid=numbers["invalid"],
-        duplicate=numbers["duplicate"],
-        excluded=numbers["excluded"],
-        messages=tally.messages,
-        segments=segments,
-        credits=tally.credits,
-        countries=dict(tally.countries.most_common()),
-        balance=None if balance is None else _number(balance),
-        first=tally.first and tally.first.parameters,
-        most_expensive=tally.most_expensive and _described(tally.most_expensive),
-        opted_out=tally.excluded["opted_out"],
-        repeats=tally.excluded["repeats"],
-        over_limit=tally.excluded["over_limit"],
-        blank=blank,
-        at_most=settings.at_most,
-        max_credits=settings.max_credits,
-        window=settings.window_in_words,
-        due=None if due is None else timestamp(due),
-        invalid_rows=_listed(left_out["invalid"].rows),
-        duplicate_rows=_listed(left_out["duplicate"].rows),
-        excluded_rows=_listed(left_out["excluded"].rows),
-    )
 
 
 ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
@@ -238,16 +195,3 @@ class PlannedRows:
         own = cells_of(row.columns, len(self._settings.columns))
         values = (row.line, row.phone, outcome, reason, segments, message, *own)
         return dict(zip(self.columns, values, strict=True))
-
-
-def _number(amount: Decimal) -> int | float:
-    return int(amount) if amount == amount.to_integral_value() else float(amount)
-
-
-def _described(example: Example) -> dict[str, Any]:
-    about = {"line": example.line, "phone": example.phone, "segments": example.cost, "credits": example.cost}
-    return {**about, **example.parameters}
-
-
-def _listed(rows: Sequence[tuple[int, str | None, str]]) -> list[dict[str, Any]]:
-    return [{"line": line, "phone": phone, "reason": reason} for line, phone, reason in rows]

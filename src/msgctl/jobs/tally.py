@@ -24,6 +24,11 @@ class Example(NamedTuple):
     parameters: Mapping[str, Any]
     cost: int
 
+    def document(self) -> dict[str, Any]:
+        """Return the row as JSON."""
+        own = {"line": self.line, "phone": self.phone, "segments": self.cost, "credits": self.cost}
+        return {**own, **self.parameters}
+
 
 @dataclass
 class Tally:

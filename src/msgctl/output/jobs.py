@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from msgctl.output.fields import cell
-from msgctl.output.result import Document
 from msgctl.output.tables import (
     SIGNS,
     Column,
@@ -26,11 +26,13 @@ from msgctl.output.tables import (
     time_ago,
 )
 from msgctl.segments import count
-from msgctl.text import plural, shorten
+from msgctl.text import plural, shorten, timestamp
 
 if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
     from msgctl.jobs.report import Summary
+    from msgctl.jobs.settings import Settings
+    from msgctl.jobs.tally import Example, Tally
 
 OUTCOMES = ("accepted", "refused", "unknown", "pending")
 """The outcomes of recipients that a job sends to."""
@@ -39,16 +41,16 @@ MAX_EXAMPLE = 2_000
 """Maximum characters of a message in the summary; an SMS of ten segments has 1,530."""
 
 
-def _state(job: Summary, now: datetime) -> Text:
+def _state(summary: Summary, now: datetime) -> Text:
     """Return the state of a job with its sign: a warning if it is overdue, or done with unknown recipients."""
-    if job.state == "done" and job.unknown:
+    if summary.job.shown_state == "done" and summary.job.unknown:
         return Text(f"{SIGNS['warn']} done", "warn")
-    if job.state == "scheduled" and job.due and datetime.fromisoformat(job.due).timestamp() <= now.timestamp():
+    if summary.due is not None and summary.due <= now.timestamp():
         return Text(f"{SIGNS['warn']} overdue", "warn")
-    return state(job.state)
+    return state(summary.job.shown_state)
 
 
-def jobs_table(jobs: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableType]:
+def jobs_table(summaries: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableType]:
     """Return jobs as a table; columns without any value are omitted first."""
     columns = [
         Column("job", kind="strong"),
@@ -61,124 +63,132 @@ def jobs_table(jobs: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableTy
         Column("done"),
     ]
     for name in ("refused", "unknown"):
-        is_empty = not any(getattr(job, name) for job in jobs)
+        is_empty = not any(summary.outcomes[name] for summary in summaries)
         columns.append(Column(name, drop_order=int(is_empty)))
     rows = []
-    for job in jobs:
-        done = bar(job, 8).append(f"  {(job.sendable - job.pending) * 100 // (job.sendable or 1):>3}%")
-        rows.append({**vars(job), "state": _state(job, viewer.now), "recipients": job.sendable, "done": done})
+    for summary in summaries:
+        sendable = summary.job.sendable
+        done = bar(summary, 8).append(f"  {(sendable - summary.outcomes['pending']) * 100 // (sendable or 1):>3}%")
+        rows.append({**summary.document(), "state": _state(summary, viewer.now), "recipients": sendable, "done": done})
     return listing(columns, rows, viewer)
 
 
-def parts(job: Summary, viewer: Viewer) -> Iterator[RenderableType]:
+def parts(summary: Summary, viewer: Viewer) -> Iterator[RenderableType]:
     """Return one job: its state, its progress, and the outcomes of its recipients."""
-    titles = [Text(cell(title), "bold") for title in (job.job, job.name) if title]
-    yield Flow([*titles, _state(job, viewer.now)])
-    created = f"created {local_time(job.created, viewer.now)}, {time_ago(job.created, viewer.now)}"
-    about = (_source(job.command, job.file), f"account {cell(job.profile)}", created)
+    job, created = summary.job, timestamp(summary.job.created / 1000)
+    titles = [Text(cell(title), "bold") for title in (job.id, job.name) if title]
+    yield Flow([*titles, _state(summary, viewer.now)])
+    age = f"created {local_time(created, viewer.now)}, {time_ago(created, viewer.now)}"
+    about = (_source(summary.settings), f"account {cell(job.profile)}", age)
     yield Flow([Text(part, "dim") for part in about], " · ")
     yield Text("")
-    yield from result_parts(job, viewer.width, least=1)
+    yield from result_parts(summary, viewer.width, least=1)
     yield Text("")
-    pairs = [*_facts(job, job.sendable, viewer.now), ("Machine", Text(cell(job.machine)))]
-    if job.paused:
-        pairs.insert(0, ("Paused", Text(cell(job.paused))))
-    if job.states:
-        counts = {**job.states, "not checked": job.accepted - sum(job.states.values())}
-        states = [delivery(word, job.words, number) for word, number in counts.items() if number > 0]
+    numbers = {name: getattr(job, name) for name in ("invalid", "duplicate", "excluded")}
+    recipients = _recipients(job.sendable, numbers, summary.exclusions, summary.settings.blank)
+    pairs = [*_facts(summary.settings, recipients, summary.due, viewer.now), ("Machine", Text(cell(job.machine)))]
+    if summary.paused:
+        pairs.insert(0, ("Paused", Text(cell(summary.paused))))
+    if summary.states:
+        counts = {**summary.states, "not checked": job.accepted - sum(summary.states.values())}
+        states = [delivery(word, summary.words, number) for word, number in counts.items() if number > 0]
         pairs.append(("Delivery", Text("   ").join(states)))
     requests = f"  in {plural(job.requests, 'request')}"
-    pairs.append(("Credits", Text.assemble(f"{job.credits:,}", (requests, "dim"))))
+    pairs.append(("Credits", Text.assemble(f"{summary.credits:,}", (requests, "dim"))))
     yield FieldList(pairs)
 
 
-def result_parts(job: Summary, width: int, least: int = 2) -> Iterator[RenderableType]:
+def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[RenderableType]:
     """Return the bar of a job with its counts. A single count is omitted, because the verdict shows it."""
-    yield bar(job, min(width, WIDEST_BAR))
+    yield bar(summary, min(width, WIDEST_BAR))
     shares = []
     for name in OUTCOMES:
-        if number := getattr(job, name):
-            shares.append(Text.assemble(state(name, number), (f" {number * 100 / job.sendable:.0f}%", "dim")))
+        if number := summary.outcomes[name]:
+            share = f" {number * 100 / summary.job.sendable:.0f}%"
+            shares.append(Text.assemble(state(name, number), (share, "dim")))
     if len(shares) >= least:
         yield Flow(shares, "   ")
 
 
-def verdict(job: Summary, now: datetime) -> tuple[str, ...]:
+def verdict(summary: Summary, now: datetime) -> tuple[str, ...]:
     """Return the verdict on a run of a job that did not fail."""
-    if job.state == "scheduled" and job.due:
-        return ("busy", f"scheduled for {day_and_time(job.due, now)}")
+    job = summary.job
+    if summary.due is not None:
+        return ("busy", f"scheduled for {day_and_time(summary.due, now)}")
     noun = "call" if job.command == "call bulk" else "message"
     done = f"{job.accepted:,} of {plural(job.sendable, noun)} accepted"
     if job.attempt > 1:  # a note reports the messages of this run
         done = f"now {done} in {job.attempt} attempts"
-    return ("ok", done, plural(job.credits, "credit")) if job.credits else ("ok", done)
+    return ("ok", done, plural(summary.credits, "credit")) if job.credits else ("ok", done)
 
 
 def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[RenderableType]:
     """Return the summary before sending to the service on a ``host``."""
-    about = [Text(_source(plan.command, plan.file), "bold"), Text(f"account {cell(plan.profile)}", "dim")]
+    settings, tally = plan.settings, plan.tally
+    about = [Text(_source(settings), "bold"), Text(f"account {cell(settings.profile)}", "dim")]
     if host:
         about.append(Text(cell(host), "dim"))
     yield Flow(about, " · ")
     yield Text("")
-    pairs = [*_facts(plan, plan.messages, now), ("Credits", _cost(plan))]
-    if plan.segments:
-        pairs.append(("Segments", Text(f"{plan.segments:,}")))
-    if plan.first:
-        texts = [", ".join(value) if isinstance(value, list) else str(value) for value in plan.first.values()]
+    recipients = _recipients(tally.messages, plan.numbers_left_out, tally.excluded, settings.blank)
+    pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(tally, plan.balance))]
+    if settings.performs.channel == "sms" and tally.credits:
+        pairs.append(("Segments", Text(f"{tally.credits:,}")))
+    if tally.first:
+        texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.parameters.values()]
         pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))
-    if plan.most_expensive:
-        pairs.append(("Most expensive", _most_expensive(plan.most_expensive)))
+    if tally.most_expensive:
+        pairs.append(("Most expensive", _most_expensive(tally.most_expensive)))
     yield FieldList(pairs)
     yield Text("")
 
 
-def _source(command: str, file: str) -> str:
+def _source(settings: Settings) -> str:
     """Return the command of a job and its file: ``sms bulk of customers.csv``."""
-    name = "standard input" if file == "-" else cell(file)
-    return f"{cell(command)} of {name}"
+    name = "standard input" if settings.file == "-" else cell(settings.file)
+    return f"{settings.command} of {name}"
 
 
-def bar(job: Summary, width: int) -> Text:
+def bar(summary: Summary, width: int) -> Text:
     """Return the outcomes of a job as a bar; every outcome that occurs is visible."""
-    sizes: dict[str, int] = {}
+    outcomes, sizes = summary.outcomes, dict[str, int]()
     for name in OUTCOMES:
-        if name != "pending" and (number := getattr(job, name)):
-            sizes[name] = max(number * width // job.sendable, 1)
-    if not job.pending and sizes:
+        if name != "pending" and (number := outcomes[name]):
+            sizes[name] = max(number * width // summary.job.sendable, 1)
+    if not outcomes["pending"] and sizes:
         longest = max(sizes, key=lambda name: sizes[name])
         sizes[longest] += width - sum(sizes.values())
     line = Text.assemble(*(("━" * size, kind_of(name) or "") for name, size in sizes.items()))
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 
-def _facts(job: Summary | Plan, sent_to: int, now: datetime) -> list[tuple[str, Text]]:
+def _facts(settings: Settings, recipients: Text, due: float | None, now: datetime) -> list[tuple[str, Text]]:
     """Return the lines that a job and its summary share: recipients, phones, limits and time."""
-    facts = [("Recipients", _recipients(job, sent_to))]
-    if job.phones:
-        facts.append(("Phones", Text(cell(job.phones))))
-    if job.at_most:
-        most, _, period = job.at_most.partition("/")
+    facts = [("Recipients", recipients)]
+    if settings.phones:
+        facts.append(("Phones", Text(cell(settings.phones))))
+    if settings.at_most:
+        most, _, period = settings.at_most.partition("/")
         facts.append(("At most", Text(f"{plural(int(most), 'message')} per person per {period}")))
-    if job.max_credits is not None:
-        facts.append(("Limit", Text(f"{plural(job.max_credits, 'credit')}, then the job pauses")))
-    if job.window:
-        facts.append(("Window", Text(job.window.replace("-", "–"))))
-    if job.due:
-        facts.append(("Due", Text(day_and_time(job.due, now))))
+    if settings.max_credits is not None:
+        facts.append(("Limit", Text(f"{plural(settings.max_credits, 'credit')}, then the job pauses")))
+    if settings.window_in_words:
+        facts.append(("Window", Text(settings.window_in_words.replace("-", "–"))))
+    if due is not None:
+        facts.append(("Due", Text(day_and_time(due, now))))
     return facts
 
 
-def _recipients(job: Summary | Plan, sent_to: int) -> Text:
+def _recipients(sent_to: int, numbers: Mapping[str, int], exclusions: Counter[str], blank: int) -> Text:
     """Return the number of recipients, and why other rows are left out: ``5 of 7 2 left out: 1 invalid, 1 blank``."""
     left_out = {
-        "invalid": job.invalid,
-        "duplicate": job.duplicate,
-        "opted out": job.opted_out,
-        "got it in the last 12 hours": job.repeats,
-        "reached the limit": job.over_limit,
-        "excluded": job.excluded - job.opted_out - job.repeats - job.over_limit,
-        "blank": job.blank,
+        "invalid": numbers["invalid"],
+        "duplicate": numbers["duplicate"],
+        "opted out": exclusions["opted_out"],
+        "got it in the last 12 hours": exclusions["repeats"],
+        "reached the limit": exclusions["over_limit"],
+        "excluded": numbers["excluded"] - exclusions.total(),
+        "blank": blank,
     }
     total = sum(left_out.values())
     if not total:
@@ -187,27 +197,27 @@ def _recipients(job: Summary | Plan, sent_to: int) -> Text:
     return Text.assemble(f"{sent_to:,} of {sent_to + total:,}", (f"   {total:,} left out: {reasons}", "dim"))
 
 
-def _cost(plan: Plan) -> Text:
-    needed, balance = plan.credits, plan.balance
+def _cost(tally: Tally, balance: int | float | None) -> Text:
+    needed = tally.credits
     if balance is None:
         details = [("  balance not checked", "dim")]
     elif balance < needed:
         details = [(f" of {balance:,}", ""), ("  not enough", "red")]
     else:
         details = [(f" of {balance:,}", ""), (f"  {balance - needed:,} left afterwards", "dim")]
-    if plan.countries:
-        countries = ", ".join(f"{name} {count:,}" for name, count in plan.countries.items())
+    if tally.countries:
+        countries = ", ".join(f"{name} {count:,}" for name, count in tally.countries.most_common())
         details.append((f"   {countries}", "dim"))
     return Text.assemble((f"about {needed:,}", "bold"), *details)
 
 
-def _most_expensive(message: Document) -> Text:
+def _most_expensive(message: Example) -> Text:
     """Return the most expensive message, and the characters that make it longer, if any."""
-    text = str(message.get("sms") or message.get("message") or "")
-    size = plural(message["segments"], "segment")
+    text = str(message.parameters.get("sms") or message.parameters.get("message") or "")
+    size = plural(message.cost, "segment")
     reason = ""
     if strange := count(text).not_gsm7[:3]:
         verb = "is" if len(strange) == 1 else "are"
         reason = f": {', '.join(strange)} {verb} not in GSM-7"
-    where = f"line {message['line']} · {message['phone']} · {size}{reason}"
+    where = f"line {message.line} · {message.phone} · {size}{reason}"
     return Text.assemble(shorten(text, MAX_EXAMPLE), ("\n" + cell(where), "dim"))

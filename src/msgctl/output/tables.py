@@ -6,7 +6,7 @@ Colours are the 16 of the terminal's own theme.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
@@ -393,9 +393,9 @@ def local_time(stamp: str, now: datetime) -> str:
     return f"{there.day} {there:%b %H:%M}" if there.year == now.year else f"{there:%Y-%m-%d}"
 
 
-def day_and_time(stamp: str, now: datetime) -> str:
-    """Return a time of msgctl in the zone of ``now``, with the zone's name if it has one: ``Mon 23 Nov 07:00``."""
-    there = datetime.fromisoformat(stamp).astimezone(now.tzinfo)
+def day_and_time(seconds: float, now: datetime) -> str:
+    """Return a time in the zone of ``now``, with the zone's name if it has one: ``Mon 23 Nov 07:00``."""
+    there = datetime.fromtimestamp(seconds, UTC).astimezone(now.tzinfo)
     year = "" if there.year == now.year else f" {there.year}"
     zone = "" if now.tzinfo is None else f" {now.tzinfo}"
     return f"{there:%a} {there.day} {there:%b}{year} {there:%H:%M}{zone}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgctl.store.database import any_of, chunks, plain
 from msgctl.store.jobs import import_lost
@@ -178,6 +178,10 @@ class LeftOut(NamedTuple):
 
     number: int
     rows: Sequence[tuple[int, str | None, str]]
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the first rows as JSON."""
+        return [{"line": line, "phone": phone, "reason": reason} for line, phone, reason in self.rows]
 
 
 def left_out(store: Store, job: int, outcome: str, limit: int) -> LeftOut:

@@ -23,11 +23,10 @@ from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
-from msgctl.jobs import plan as plans
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
-from msgctl.jobs.plan import FileRows, Plan, PlannedRows
+from msgctl.jobs.plan import PLAN_FIELDS, Plan, PlannedRows
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
@@ -104,7 +103,7 @@ class Bulk:
             )
         self._source.check_save(rules.save)
         if not self._lists_rows:
-            columns = plans.COLUMNS if context.options.dry_run else JOB_FIELDS
+            columns = PLAN_FIELDS if context.options.dry_run else JOB_FIELDS
             context.check_fields(columns)
         if rules.test_to is not None:
             self._check_time()
@@ -288,12 +287,13 @@ class Bulk:
             outcome: recipients.left_out(context.store, number, outcome, MAX_EXAMPLES)
             for outcome in ("invalid", "duplicate", "excluded")
         }
-        rows = FileRows(self._file, tally, left_out, self._cells.without_country, importer.header_row)
+        without_country, header_row = self._cells.without_country, importer.header_row
+        plan = Plan(settings, self._file, tally, left_out, without_country, header_row, self._due)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
-        fault = rows.fault(settings, repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
-        balance = None if fault else self._balance()
-        plan = plans.plan(settings, rows, blank=importer.blank, balance=balance, due=self._due)
-        self._note(plan, importer, rows.need_of_country, is_refused=fault is not None)
+        fault = plan.fault(repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
+        if not fault:
+            plan = replace(plan, balance=self._balance())
+        self._note(plan, importer, is_refused=fault is not None)
         if self._lists_rows:
             planned = PlannedRows(context.store, number, context.profile.account, self._settings, limits)
             return self._rows(planned, plan, fault)
@@ -328,55 +328,58 @@ class Bulk:
         return "standard input" if self._source.file == "-" else shorten(self._source.file, 60)
 
     def _ask(self, plan: Plan) -> None:
-        cost = f" for about {plural(plan.credits, 'credit')}" if plan.credits else ""
-        question = f"Send {plural(plan.messages, 'message')}{cost}?"
+        tally, balance = plan.tally, plan.balance
+        cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
+        question = f"Send {plural(tally.messages, 'message')}{cost}?"
         if self._due is not None:
             when = self._context.time_in_words(self._due)
-            question = f"Schedule {plural(plan.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
-        if plan.balance is not None and plan.balance < plan.credits:
-            question = f"You have {plural(plan.balance, 'credit')}. {question}"
+            question = f"Schedule {plural(tally.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
+        if balance is not None and balance < tally.credits:
+            question = f"You have {plural(balance, 'credit')}. {question}"
         prompts.confirm(self._context, question, "nothing was sent")
 
-    def _note(self, plan: Plan, importer: Importer, need_of_country: str, *, is_refused: bool) -> None:
+    def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
         """Print notes about rows that are left out, and about likely mistakes."""
-        context = self._context
+        context, tally, need_of_country = self._context, plan.tally, plan.need_of_country
         if need_of_country and not is_refused:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
             if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
-            rows = getattr(plan, f"{outcome}_rows")
-            for row in rows:
-                phone = f"{row['phone']}: " if row["phone"] else ""
-                context.note(f"Line {row['line']}: {phone}{row['reason']}")
-            if (more := getattr(plan, outcome) - len(rows)) > 0 and len(rows) == MAX_EXAMPLES:
+            rows = plan.left_out[outcome].rows
+            for line, phone, reason in rows:
+                context.note(f"Line {line}: {f'{phone}: ' if phone else ''}{reason}")
+            if (more := plan.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_EXAMPLES:
                 context.note(f"… and {more:,} more")
-        if plan.blank:
-            context.note(f"{plural(plan.blank, 'blank row')} left out")
+        if plan.settings.blank:
+            context.note(f"{plural(plan.settings.blank, 'blank row')} left out")
         if importer.left_out:
             context.note(note_of_left_out([*importer.left_out]))
-        if plan.repeats and plan.messages:
+        repeats = tally.excluded["repeats"]
+        if repeats and tally.messages:
             context.warn(
-                f"{plural(plan.repeats, 'recipient')} got the same message in the last 12 hours and will be left out. "
+                f"{plural(repeats, 'recipient')} got the same message in the last 12 hours and will be left out. "
                 "To send to them too, add --again."
             )
         if (
             plan.balance is not None
-            and plan.balance < plan.credits
+            and plan.balance < tally.credits
             and (context.options.quiet or context.options.dry_run)
         ):
-            context.warn(f"about {plural(plan.credits, 'credit')} needed, {plan.balance:,} left")
+            context.warn(f"about {plural(tally.credits, 'credit')} needed, {plan.balance:,} left")
 
-    def _balance(self) -> Decimal | None:
+    def _balance(self) -> int | float | None:
         """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
         context = self._context
         try:
-            return Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
+            credits_left = Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
         except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
             if isinstance(error, NotReachedError) and not context.options.dry_run:
                 raise error.replaced(consequence="nothing was sent, and no job was created") from None
             context.note(f"Balance not checked: {error.message}")
             return None
+        is_whole = credits_left == credits_left.to_integral_value()
+        return int(credits_left) if is_whole else float(credits_left)
 
     # --- the job
 

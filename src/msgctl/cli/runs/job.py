@@ -162,7 +162,7 @@ def result(
         is_polled=layout is Layout.JOB_POLLED,
     )
     failures = [failure] if failure else []
-    return OwnResult(replace(summary, replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
+    return OwnResult(replace(summary, is_replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
 
 def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
