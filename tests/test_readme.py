@@ -5,10 +5,11 @@ codes, times and short URLs may differ. All use the sandbox and one directory.
 
 A comment before a block marks what is run in another way:
 
-- `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
+- `<!-- first -->`: creates a virtual environment in a clone. `.ci/run` runs it.
 - `<!-- account -->`: needs an account. Its lines are run with `--dry-run`.
 - `<!-- campaign -->`: run with recipients in an Excel file.
 - `<!-- loop -->`: run with a service that is not reached, too.
+- `<!-- cron -->`: lines of the recipes, which `test_recipes.py` runs.
 - `<!-- store -->`: run with a server on loopback, without the installation.
 """
 
@@ -27,6 +28,7 @@ from python_calamine import CalamineWorkbook
 
 from conftest import KEY
 from msgctl import errors
+from msgctl.reference import manual
 from support.postgres import README_USER, SUPERUSER, Cluster
 from support.postgres import program as postgres_program
 from support.programs import program
@@ -88,7 +90,7 @@ def test_the_commands_print_the_output_in_the_readme(shell: Shell) -> None:
                     program("jq")
                 assert stable(shell.keep(command)) == stable(shown), command
                 ran += 1
-    assert ran > 7
+    assert ran > 6
 
 
 def test_the_commands_that_add_and_try_an_account_are_valid(
@@ -104,7 +106,7 @@ def test_the_commands_that_add_and_try_an_account_are_valid(
 
 
 def test_every_block_is_run() -> None:
-    runners = {"", "first", "test", "account", "campaign", "loop", "store"}
+    runners = {"", "first", "account", "campaign", "loop", "cron", "store"}
     assert {each.marker for each in BLOCKS} == runners
     assert {each.language for each in BLOCKS if not each.marker} == {"console"}
 
@@ -145,6 +147,11 @@ def test_the_loop_sends_once_and_tries_again_if_the_service_is_not_reached(shell
     code, printed = shell.run(f'set +e\n{block("loop").text}\nlast=$?; echo open; exit "$last"', "sh")
     assert (code, printed.count("slept")) == (4, 3)
     assert printed.endswith("open\n")
+
+
+def test_the_crontab_consists_of_recipes() -> None:
+    recipes = manual.part("recipes").splitlines()
+    assert [line for line in block("cron").text.splitlines() if f"    {line}" not in recipes] == []
 
 
 def test_a_campaign_ends_with_a_list_of_clicks(shell: Shell, tmp_path: Path) -> None:
