@@ -12,7 +12,7 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.lists.header import Reading
 from msgctl.lists.reader import opened
-from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.rows import InvalidRow, PhoneCells, Recipient
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 BY_PHONE = Reading(phone_column="phone")
@@ -39,14 +39,14 @@ class Outcome(NamedTuple):
     columns: tuple[str, ...]
     phone_column: str
     notes: list[str]
-    all_rows: list[Row | InvalidRow]
+    all_rows: list[Recipient | InvalidRow]
     blank: int
     source: str
 
     @property
-    def rows(self) -> list[Row]:
-        assert all(isinstance(row, Row) for row in self.all_rows), self.all_rows
-        return cast(list[Row], self.all_rows)
+    def rows(self) -> list[Recipient]:
+        assert all(isinstance(row, Recipient) for row in self.all_rows), self.all_rows
+        return cast(list[Recipient], self.all_rows)
 
     @property
     def invalid(self) -> InvalidRow:
@@ -76,7 +76,7 @@ def left_out(content: bytes | str, country: str | None = None, phone_column: str
     """Return the numbers in a file of people to leave out."""
     reading = Reading(phone_column=phone_column, leaves_out=True, phones=PhoneCells(country))
     with opened("-", source(content), reading) as people:
-        numbers = [row.phone for row in people.counted() if isinstance(row, Row)]
+        numbers = [row.phone for row in people.counted() if isinstance(row, Recipient)]
     assert people.faults.number == 0, people.faults.first
     return numbers
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgctl.errors import UsageError
 from msgctl.lists.header import Reading, has_phone_word, is_phone_word
 from msgctl.lists.reader import opened
-from msgctl.lists.rows import InvalidRow, PhoneCells, Row
+from msgctl.lists.rows import InvalidRow, PhoneCells, Recipient
 from rules.reading import ANA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
 
 TWO = "300 123 4567 / 310 987 6543"
@@ -227,7 +227,10 @@ def test_blank_rows_are_skipped_and_counted() -> None:
 
 def test_missing_cells_of_a_row_are_empty_and_only_the_phone_is_normalised() -> None:
     content = f"phone,name,city\n+57 (300) 123-4567\n{LUIS},+57 (300)\n"
-    assert read(content).rows == [Row(2, ANA, ("+57 (300) 123-4567", "", "")), Row(3, LUIS, (LUIS, "+57 (300)", ""))]
+    assert read(content).rows == [
+        Recipient(2, ANA, ("+57 (300) 123-4567", "", "")),
+        Recipient(3, LUIS, (LUIS, "+57 (300)", "")),
+    ]
 
 
 # --- JSON Lines
@@ -237,13 +240,13 @@ def test_numbers_in_json_keep_every_digit_and_objects_stay_json() -> None:
     line = (
         f'{{"phone": {ANA}, "price": 12345678901234567890.10, "paid": true, "note": null, "a": {{"b": 1}}, "c": [1]}}'
     )
-    assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", "", '{"b":1}', "[1]"))]
+    assert read(line).rows == [Recipient(1, ANA, (ANA, "12345678901234567890.10", "true", "", '{"b":1}', "[1]"))]
 
 
 def test_columns_are_the_fields_of_the_first_object() -> None:
     lines = f'\n{{"phone": "{ANA}", "name": "Ana"}}\n\n{{"city": "Cali", "name": "Luis", "phone": "{LUIS}"}}\n'
     assert read(lines).columns == ("phone", "name")
-    assert read(lines).rows == [Row(2, ANA, (ANA, "Ana")), Row(4, LUIS, (LUIS, "Luis"))]
+    assert read(lines).rows == [Recipient(2, ANA, (ANA, "Ana")), Recipient(4, LUIS, (LUIS, "Luis"))]
 
 
 # --- spreadsheets
@@ -357,7 +360,7 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
     outcome = read("\n".join(["phone,señal", *rows, f"{LUIS},Íñigo €5"]).encode(codec))
     assert outcome.notes == ["standard input is not UTF-8; reading it as Windows-1252"] * (codec == "cp1252")
     assert outcome.columns == ("phone", "señal")
-    assert outcome.rows[-1] == Row(20_002, LUIS, (LUIS, "Íñigo €5"))
+    assert outcome.rows[-1] == Recipient(20_002, LUIS, (LUIS, "Íñigo €5"))
 
 
 def test_a_file_that_ends_within_its_only_utf8_character_is_read_as_windows_1252() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
 from msgctl.lists.formats import Nested
-from msgctl.lists.rows import Row
+from msgctl.lists.rows import Recipient
 from msgctl.lists.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "", "ok", "Ok")
-ROW = Row(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "unnamed", "", ""))
+ROW = Recipient(7, "57300", ("57300", "Ana", "1 May", "dotted", "m", "small", "big", "unnamed", "", ""))
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_a_placeholder_can_only_be_the_name_of_a_column(text: str) -> None:
 def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault: str) -> None:
     template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
     with pytest.raises(UsageError, match=f"^column {'n' * 39}… {fault}$"):
-        template.fill(Row(7, "57300", (cell,)))
+        template.fill(Recipient(7, "57300", (cell,)))
 
 
 def test_a_fallback_is_used_for_an_empty_cell() -> None:
     template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
-    assert template.fill(Row(7, "57300", ("", " "))) == "Hello dear customer"
-    assert template.fill(Row(7, "57300", ("57300", ""))) == "Hello dear customer57300"
+    assert template.fill(Recipient(7, "57300", ("", " "))) == "Hello dear customer"
+    assert template.fill(Recipient(7, "57300", ("57300", ""))) == "Hello dear customer57300"
 
 
 names = st.text(st.characters(exclude_characters="{}|abAB€"), min_size=1, max_size=6).map(str.strip).filter(bool)
@@ -67,7 +67,7 @@ def test_templates_round_trip(pieces: list[tuple[str, str, str]], end: str) -> N
     text = "".join(_doubled(before) + "{" + name + "}" for before, name, _ in pieces) + _doubled(end)
     template = Template.parse(text, list(values))
     expected = "".join(before + values[name] for before, name, _ in pieces) + end
-    assert template.fill(Row(1, "57300", tuple(values.values()))) == expected
+    assert template.fill(Recipient(1, "57300", tuple(values.values()))) == expected
 
 
 def _doubled(text: str) -> str:

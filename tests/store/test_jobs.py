@@ -157,9 +157,9 @@ def test_a_plan_reads_recipients_with_their_messages_and_rows_that_are_left_out(
     recipients.exclude(store, number, [LUIS, EVA[:-1]], "in no.txt")
     assert [*recipients.planned(store, number)] == [[(1, ANA, 1, b"Hola", 1), (9, EVA, 2, b"long", 3)]]
     assert recipients.parameters(store, number, 2) == '{"sms": "long"}'
-    assert recipients.left_out(store, number, "invalid", 5) == (1, [(10, "x", "short")])
-    assert recipients.left_out(store, number, "duplicate", 5) == (1, [(3, ANA, "same number as line 1")])
-    assert recipients.left_out(store, number, "excluded", 0) == (1, [])
+    assert recipients.rows_left_out(store, number, "invalid", 5) == (1, [(10, "x", "short")])
+    assert recipients.rows_left_out(store, number, "duplicate", 5) == (1, [(3, ANA, "same number as line 1")])
+    assert recipients.rows_left_out(store, number, "excluded", 0) == (1, [])
     job = jobs.publish(store, number, state="active", digest=b"1")
     assert (job.pending, job.excluded, job.invalid, job.duplicate, job.recipients) == (2, 1, 1, 1, 5)
     assert sent(store, number) == [ANA, EVA]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli.options.job import job_named
 from msgctl.cli.options.send import StoredNumbers
+from msgctl.cli.options.which_job import job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context

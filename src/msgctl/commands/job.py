@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli.options.bulk import ChangedOptions
-from msgctl.cli.options.job import JobName, JobNames, Which, job_named
+from msgctl.cli.options.which_job import JobName, JobNames, Which, job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import (
@@ -71,7 +71,7 @@ def list_jobs(context: Context) -> OwnResult:
 )
 def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
-    from msgctl.cli.runs import job as running
+    from msgctl.cli.runs import running
 
     job = which.resolve(context)
     return running.result(context, job)
@@ -92,7 +92,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     It sends the pending messages. If a scheduled job is not due yet, msgctl asks first. If the window is closed, it
     schedules the job for the time when the window opens.
     """
-    from msgctl.cli.runs import job as running
+    from msgctl.cli.runs import running
 
     job = which.resolve(context)
     running.check_account(context, job)
@@ -207,7 +207,7 @@ def states(
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again. With
     --follow, it exits with 6 if the time runs out: after an hour, or after --max-wait.
     """
-    from msgctl.cli.runs import job as running
+    from msgctl.cli.runs import running
 
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
@@ -248,7 +248,7 @@ def resend(
     recipients get one request each, so that one bad number does not cost the others their message. If the run is
     interrupted, `msgctl job resume` continues it.
     """
-    from msgctl.cli.runs import job as running
+    from msgctl.cli.runs import running
 
     job = job_named(context, name)
     context.job = job.id
@@ -297,7 +297,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
 
     A running job is paused first, wherever it runs. Requests in flight finish.
     """
-    from msgctl.cli.runs import job as running
+    from msgctl.cli.runs import running
 
     named = job_named(context, job)
     context.job = named.id

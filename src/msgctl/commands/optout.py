@@ -19,7 +19,7 @@ from msgctl.phones import with_country
 from msgctl.text import plural, some_of, timestamp
 
 if TYPE_CHECKING:
-    from msgctl.lists.rows import InvalidRow, Row
+    from msgctl.lists.rows import InvalidRow, Recipient
     from msgctl.lists.table import Recipients
 
 app = group(
@@ -130,7 +130,7 @@ def import_(
     to files without this column.
     """
     from msgctl.lists.reader import name_of
-    from msgctl.lists.rows import Row
+    from msgctl.lists.rows import Recipient
     from msgctl.store import people as stored
 
     context.note_sandbox()
@@ -146,7 +146,7 @@ def import_(
 
         def entries() -> Iterator[tuple[str, str]]:
             for row in rows:
-                if isinstance(row, Row):
+                if isinstance(row, Recipient):
                     yield row.phone, row.values[0]
             if faults.number and not source.skip_invalid:
                 raise faults.error(CORRECT)
@@ -161,7 +161,7 @@ def import_(
     return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
 
 
-def _with_channels(people: Recipients, default: str) -> Iterator[Row | InvalidRow]:
+def _with_channels(people: Recipients, default: str) -> Iterator[Recipient | InvalidRow]:
     """Yield the rows, each with its channel as its only value. A row without a valid channel is a fault."""
     from msgctl.lists.header import find_column
     from msgctl.lists.rows import InvalidRow
@@ -182,7 +182,7 @@ def _with_channels(people: Recipients, default: str) -> Iterator[Row | InvalidRo
             yield row._replace(values=(channel,))
 
 
-def _listed(row: Row | InvalidRow) -> dict[str, object]:
+def _listed(row: Recipient | InvalidRow) -> dict[str, object]:
     """Return a row of a file as a dry run lists it."""
     reason = getattr(row, "reason", "")
     outcome = "invalid" if reason else "valid"

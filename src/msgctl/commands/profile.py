@@ -21,7 +21,7 @@ from msgctl.cli.shell.options import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.file import ConfigFile, Document
+from msgctl.config.file import ConfigFile, TomlTable
 from msgctl.config.profiles import KEY_SOURCES, StoredProfile
 from msgctl.config.urls import base_url_fault, has_password, store_shown, without_password
 from msgctl.errors import STORE_ERRORS, MsgctlError, UsageError
@@ -196,7 +196,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
         )
 
 
-def _ask_for_missing(context: Context, settings: Document) -> None:
+def _ask_for_missing(context: Context, settings: TomlTable) -> None:
     """Prompt for missing settings until the profile is usable. Raises Cancelled."""
     base_url = partial(checked_base_url, allow_http=False)
     questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
@@ -209,7 +209,7 @@ def _ask_for_missing(context: Context, settings: Document) -> None:
                 context.say(f"{error.message}. {error.hint or ''}".rstrip())
 
 
-def _refuse_missing(settings: Document, *, has_key: bool) -> None:
+def _refuse_missing(settings: TomlTable, *, has_key: bool) -> None:
     """Raise UsageError if required options are missing; the error lists them all."""
     required = {"--base-url": "base_url" in settings, "--client": "client" in settings}
     required["--key-stdin (or --key-command)"] = has_key
@@ -220,7 +220,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
         )
 
 
-def _check_account(context: Context, name: str, settings: Document) -> Result:
+def _check_account(context: Context, name: str, settings: TomlTable) -> Result:
     """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
     context.profile = StoredProfile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
     request = build(ops.BALANCE, {})
@@ -262,7 +262,7 @@ def show(
             document[setting], sources[setting] = _shown(setting, value), variable
     if context.is_json:
         return OwnResult({**document, "sources": sources}, SHOWN_FIELDS)
-    rows: list[Document] = [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}]
+    rows: list[TomlTable] = [{"setting": "name", "value": profile.name, "source": profile.by or "variables"}]
     for setting, source in sources.items():
         rows.append({"setting": setting, "value": document.get(setting), "source": source})
     return OwnResult(rows, SHOWN_FIELDS)

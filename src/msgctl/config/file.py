@@ -16,7 +16,7 @@ from msgctl.config.urls import has_password
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, shorten
 
-Document = dict[str, Any]
+TomlTable = dict[str, Any]
 
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#]""", re.DOTALL)
 """An escape, the beginning or end of a string, or the beginning of a comment in TOML."""
@@ -27,13 +27,13 @@ class ConfigFile:
     """The content of a configuration file, which may be missing. It may contain keys, so its repr does not show it."""
 
     path: Path
-    document: Document
+    document: TomlTable
     has_comments: bool = False
 
     @property
-    def profiles(self) -> dict[str, Document]:
+    def profiles(self) -> dict[str, TomlTable]:
         """The stored profiles by name; the mapping can be changed."""
-        table: dict[str, Document] = self.document.setdefault("profiles", {})
+        table: dict[str, TomlTable] = self.document.setdefault("profiles", {})
         return table
 
     @property
@@ -97,7 +97,7 @@ def refuse_unsafe(environ: Mapping[str, str]) -> None:
             raise
 
 
-def _has_secret(profile: Document) -> bool:
+def _has_secret(profile: TomlTable) -> bool:
     """Return whether a profile contains a key, a command that prints it, or a password in the URL of its store."""
     return "key" in profile or "key_command" in profile or has_password(str(profile.get("store", "")))
 
@@ -117,7 +117,7 @@ def _check_private(path: Path, status: os.stat_result) -> None:
     )
 
 
-def _parse(shown: str, content: bytes) -> Document:
+def _parse(shown: str, content: bytes) -> TomlTable:
     import tomllib
 
     try:

@@ -7,7 +7,7 @@ import json
 
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import Settings
-from msgctl.lists.rows import InvalidRow, Row
+from msgctl.lists.rows import InvalidRow, Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Message, Render
 from msgctl.operations import message_digest
@@ -69,7 +69,7 @@ class Importer:
         self._flush()
         return [listed.columns[index] for index in own]
 
-    def _add(self, row: Row | InvalidRow, columns: str | None, render: Render) -> None:
+    def _add(self, row: Recipient | InvalidRow, columns: str | None, render: Render) -> None:
         if isinstance(row, InvalidRow):
             self._rows.append(NewRecipient(row.line, row.phone, None, columns, "invalid", row.reason))
             return

@@ -18,13 +18,13 @@ from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request, build
 from msgctl.jsontext import Number
-from msgctl.lists.rows import Row
+from msgctl.lists.rows import Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Placeholder, Template
 from msgctl.outcomes.judge import is_whole_success
 from msgctl.text import shorten
 
-Value = TypeVar("Value")
+LinkValue = TypeVar("LinkValue")
 
 IN_FLIGHT = 8
 """Maximum simultaneous requests of `url bulk` and `url clicks`."""
@@ -68,7 +68,7 @@ class LinkTemplate:
         self._rest = Template.parse(long_url[origin.end() :], columns, "--to", recipients.source.header_row)
         values.long_url(self._origin + "".join(piece if isinstance(piece, str) else "0" for piece in self._rest))
 
-    def fill(self, row: Row) -> Link:
+    def fill(self, row: Recipient) -> Link:
         """Return the link of a row. Raises UsageError if a cell is empty or cannot be used."""
         row = row._replace(values=(str(row.line), *row.values))
         name = values.short_text(self._name.fill(row), "the name")
@@ -78,7 +78,7 @@ class LinkTemplate:
         return Link(name, values.long_url(self._origin + "".join(parts)))
 
 
-def _encoded(placeholder: Placeholder, row: Row) -> str:
+def _encoded(placeholder: Placeholder, row: Recipient) -> str:
     """Return a cell, percent-encoded. Raises UsageError if it is empty, or if it has a meaning in a path."""
     text = values.short_text(placeholder.fill(row), f"column {shorten(placeholder.name, 40)}")
     if text in (".", ".."):
@@ -127,8 +127,8 @@ def search(link: Link, today: date) -> Request:
 
 
 def in_order(
-    client: Client, links: Sequence[Link], find: Callable[[Client, Link], Value]
-) -> Iterator[Value | MsgctlError]:
+    client: Client, links: Sequence[Link], find: Callable[[Client, Link], LinkValue]
+) -> Iterator[LinkValue | MsgctlError]:
     """Yield the value that ``find`` returns for each link, or its error. Eight requests at a time are in flight."""
     thread = threading.local()
     clients: list[Client] = []
@@ -137,7 +137,7 @@ def in_order(
         thread.client = client.sibling()
         clients.append(thread.client)
 
-    def value_of(link: Link) -> Value | MsgctlError:
+    def value_of(link: Link) -> LinkValue | MsgctlError:
         try:
             return find(thread.client, link)
         except Exception as error:  # noqa: BLE001 (one link must not end the others)

@@ -177,7 +177,7 @@ class PlannedRows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for page in recipients.file_rows(self._store, self._job):
             planned = [row.planned for row in page if row.planned is not None]
-            left_out, _ = queue.left_out(
+            left_out, _ = queue.exclusions(
                 self._store, self._job, self._account, self._limits, planned, attrgetter("digest")
             )
             for row in page:

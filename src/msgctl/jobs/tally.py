@@ -53,7 +53,7 @@ class Tally:
         first: Planned | None = None
         costly: Planned | None = None
         for page in recipients.planned(store, job):
-            reasons, _ = queue.left_out(store, job, account, limits, page, attrgetter("digest"))
+            reasons, _ = queue.exclusions(store, job, account, limits, page, attrgetter("digest"))
             for row in page:
                 if exclusion := reasons.get(row.line):
                     total.excluded[EXCLUSIONS.get(exclusion.reason, "over_limit")] += 1

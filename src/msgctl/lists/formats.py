@@ -1,6 +1,6 @@
-"""The records of a file in the text formats: CSV (RFC 4180) and JSON Lines.
+"""The rows of a file in the text formats: CSV (RFC 4180) and JSON Lines.
 
-A record is the number of its first line, with its cells or the reason why it cannot be read. A file is read once, from
+A raw row is the number of its first line, with its cells or the reason why it cannot be read. A file is read once, from
 beginning to end, so it can be a pipe.
 """
 
@@ -20,7 +20,7 @@ from msgctl.errors import UsageError
 from msgctl.jsontext import Number, Raw, dump
 from msgctl.values import quote
 
-Record = tuple[int, "list[str] | str"]
+RawRow = tuple[int, "list[str] | str"]
 
 ZIP_MARK = b"PK\x03\x04"
 HEAD = 20
@@ -141,7 +141,7 @@ class Lines:
         return line
 
 
-def csv_records(lines: Lines, header_rank: Callable[[Sequence[Record]], tuple[int, ...]]) -> Iterator[Record]:
+def csv_rows(lines: Lines, header_rank: Callable[[Sequence[RawRow]], tuple[int, ...]]) -> Iterator[RawRow]:
     """Read CSV.
 
     A first line such as ``sep=;`` determines the delimiter. Otherwise, it is the delimiter with which the first lines
@@ -188,7 +188,7 @@ def unmarked(cell: str) -> str:
     return cell
 
 
-def json_records(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[Record]:
+def json_rows(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[RawRow]:
     """Read one object per line, with all digits of its numbers. The columns are the fields of the first object.
 
     An object is a fault if it has text only in other fields, or in another field that ``is_needed``.

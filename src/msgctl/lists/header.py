@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
 
-from msgctl.lists.formats import FileError, Record, unmarked
+from msgctl.lists.formats import FileError, RawRow, unmarked
 from msgctl.lists.rows import PhoneCells
 from msgctl.text import normalized, shorten
 from msgctl.values import quote
@@ -86,7 +86,7 @@ class PhoneSource:
             parts.append(f"header in row {self.header_row:,}")
         if self.columns:
             noun = "column" if len(self.columns) == 1 else "columns"
-            parts.append(f"{noun} {', '.join(quote(shown(name)) for name in self.columns)}")
+            parts.append(f"{noun} {', '.join(quote(on_one_line(name)) for name in self.columns)}")
         first = [f"first {self.first} (line {self.first_line:,})"] if self.first_line else []
         return " · ".join(filter(None, (", ".join(parts), *first)))
 
@@ -113,7 +113,7 @@ def _parts(heading: str) -> list[str]:
     return _PARTS.findall("".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
-def shown(heading: str) -> str:
+def on_one_line(heading: str) -> str:
     """Return a heading on one line, since it can have a newline in a cell of two lines."""
     return " ".join(heading.split())
 
@@ -128,12 +128,12 @@ def find_column(name: str, columns: Sequence[str]) -> int | None:
 
 def _key(name: str) -> str:
     """Return a name in a normal form for comparison, since systems may compose the same letters differently."""
-    return shown(normalized(name)).casefold()
+    return on_one_line(normalized(name)).casefold()
 
 
 def in_words(columns: Sequence[str]) -> str:
     """Return the names of columns for a message: ``Columns: phone, name``."""
-    return f"Columns: {shorten(', '.join(filter(None, map(shown, columns)))) or 'none'}"
+    return f"Columns: {shorten(', '.join(filter(None, map(on_one_line, columns)))) or 'none'}"
 
 
 @dataclass(frozen=True)
@@ -195,19 +195,19 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
 
 
 def with_header(
-    records: Iterator[Record], name: str, reading: Reading
-) -> tuple[tuple[int, list[str]], Iterator[Record]]:
-    """Return the header with its line, and the records below it. Raises NoTableError."""
+    raw_rows: Iterator[RawRow], name: str, reading: Reading
+) -> tuple[tuple[int, list[str]], Iterator[RawRow]]:
+    """Return the header with its line, and the rows below it. Raises NoTableError."""
     cells = reading.phones or PhoneCells()
-    records = dropwhile(lambda record: not has_text(record), records)
+    raw_rows = dropwhile(lambda raw_row: not has_text(raw_row), raw_rows)
     if reading.header_row is None:
-        head = [*islice(records, MAX_ABOVE)]
+        head = [*islice(raw_rows, MAX_ABOVE)]
         place = find_header([*map(_cleaned, head)], reading.phone_column, cells.number)
     else:
         head = []
-        for record in records:
-            head.append(record)
-            if record[0] >= reading.header_row:
+        for raw_row in raw_rows:
+            head.append(raw_row)
+            if raw_row[0] >= reading.header_row:
                 break
         place = len(head) - 1
         if not head or head[-1][0] != reading.header_row or not has_text(head[-1]):
@@ -226,10 +226,10 @@ def with_header(
                 f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
                 "If it is not a recipient, delete it. Otherwise, move it below the header.",
             )
-    return (line, names), chain(head[place + 1 :], records)
+    return (line, names), chain(head[place + 1 :], raw_rows)
 
 
-def find_header(rows: Sequence[Record], chosen: str | None, is_phone: Callable[[str], object]) -> int:
+def find_header(rows: Sequence[RawRow], chosen: str | None, is_phone: Callable[[str], object]) -> int:
     """Return the index of the header in the first rows of a file, of which the first has text.
 
     The header is the first row with at least two filled cells, one of which has a word for phones or is the column
@@ -253,14 +253,14 @@ def _has_heading(cells: Sequence[str], chosen: str | None) -> bool:
     return any(map(has_phone_word, cells)) or (chosen is not None and find_column(chosen.strip(), cells) is not None)
 
 
-def has_text(record: Record) -> bool:
-    """Return whether a record has an error or a cell that is not blank."""
-    return bool("".join(record[1]).strip())
+def has_text(raw_row: RawRow) -> bool:
+    """Return whether a row has an error or a cell that is not blank."""
+    return bool("".join(raw_row[1]).strip())
 
 
-def _cleaned(record: Record) -> Record:
-    """Return a record without the marks that programs add for spreadsheets."""
-    line, cells = record
+def _cleaned(raw_row: RawRow) -> RawRow:
+    """Return a row without the marks that programs add for spreadsheets."""
+    line, cells = raw_row
     if isinstance(cells, str) or not ("'" in (text := "".join(cells)) or '="' in text):  # the usual case
-        return record
+        return raw_row
     return line, [*map(unmarked, cells)]

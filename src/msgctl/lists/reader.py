@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from msgctl.lists import formats, header, kinds
-from msgctl.lists.formats import FileError, Record
+from msgctl.lists.formats import FileError, RawRow
 from msgctl.lists.header import NoTableError, Reading, has_text
 from msgctl.lists.rows import PhoneCells, is_phone
 from msgctl.lists.table import Recipients, below_header
@@ -77,31 +77,31 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
         if reading.header_row is not None:
             raise FileError(f"{name} is JSON Lines, which has no header", "Omit --header-row.")
         is_needed = header.has_phone_word if reading.leaves_out else (lambda _: False)
-        records = formats.json_records(lines, is_needed)
-        unread: list[Record] = []
-        for line, cells in islice(records, header.MAX_ABOVE):
+        raw_rows = formats.json_rows(lines, is_needed)
+        unread: list[RawRow] = []
+        for line, cells in islice(raw_rows, header.MAX_ABOVE):
             # The last line of an array may be an object, but the others would be lost.
             if isinstance(cells, list) and not first.startswith("["):
-                return Recipients(name, "", None, cells, chain(unread, records), reading)
+                return Recipients(name, "", None, cells, chain(unread, raw_rows), reading)
             unread.append((line, cells))
         raise NoTableError(
             f"Line {unread[0][0]} of {name}: {unread[0][1]}",
             'Each line must be a whole JSON object, for example: {"phone": "573001234567"}',
         )
 
-    def rank(rows: Sequence[Record]) -> tuple[int, ...]:
+    def rank(rows: Sequence[RawRow]) -> tuple[int, ...]:
         """Return how good a header is: no stray quotes, a word for phones, then the most cells."""
-        rows = [record for record in rows if has_text(record)]
+        rows = [raw_row for raw_row in rows if has_text(raw_row)]
         place = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
         cells = rows[place][1] if rows else ()
         words = max((header.is_phone_word(cell) + header.has_phone_word(cell) for cell in cells), default=0)
         return '"' not in "".join(cells), words, sum(map(bool, cells))
 
-    return below_header(formats.csv_records(lines, rank), name, "", reading)
+    return below_header(formats.csv_rows(lines, rank), name, "", reading)
 
 
-def _listed_numbers(lines: formats.Lines) -> Iterator[Record]:
-    """Yield the lines of a list of numbers as records of one cell."""
+def _listed_numbers(lines: formats.Lines) -> Iterator[RawRow]:
+    """Yield the lines of a list of numbers as rows of one cell."""
     for line in lines:
         lines.size = 0
         yield lines.begin, [text] if (text := line.strip()) else []

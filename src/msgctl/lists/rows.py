@@ -57,7 +57,7 @@ ERROR_VALUES = frozenset(
 _LIBREOFFICE_ERROR = re.compile(r"(?:Err|Fehler|Erro|Erreur)[.: ]{1,2}5[0-9]{2}", re.IGNORECASE | re.ASCII)
 
 
-class Row(NamedTuple):
+class Recipient(NamedTuple):
     """A recipient: its line (from 1), the phone's digits, and the values in the order of the columns."""
 
     line: int
@@ -126,24 +126,24 @@ class PhoneCells:
             raise UsageError(f"valid only in {phone.abroad}; if that is right, write it with +")
         return phone.digits
 
-    def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
+    def row(self, line: int, cells: list[str], phone: int) -> Recipient | InvalidRow:
         """Return the recipient in a row's cells; ``phone`` is the index of its number."""
         try:
-            return Row(line, self.read(cells[phone]), tuple(cells))
+            return Recipient(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
             reason = error.message
             if any(map(_TOTALS.match, cells)):
                 reason += "; it seems to be a row of totals"
             return InvalidRow(line, shorten(cells[phone], MAX_SHOWN), reason, tuple(cells))
 
-    def people(self, line: int, cells: list[str], columns: Sequence[int]) -> Iterator[Row | InvalidRow]:
+    def people(self, line: int, cells: list[str], columns: Sequence[int]) -> Iterator[Recipient | InvalidRow]:
         """Yield each person in a row of people to leave out, or an invalid row if it has no number in any column."""
         numbers: dict[str, None] = {}
         fault: InvalidRow | None = None
         before = self.without_country
         for index in columns:
             row = self.row(line, cells, index)
-            if isinstance(row, Row):
+            if isinstance(row, Recipient):
                 numbers[row.phone] = None
                 continue
             numbers.update(dict.fromkeys(self.numbers(cells[index])))
@@ -151,7 +151,7 @@ class PhoneCells:
                 fault = row
         needs_country = not numbers and self.without_country > before
         self.without_country = before + needs_country
-        yield from (Row(line, number, tuple(cells)) for number in numbers)
+        yield from (Recipient(line, number, tuple(cells)) for number in numbers)
         has_unread = any(isinstance(cells[index], Nested) for index in columns)
         if fault is not None and (has_unread or not numbers):
             yield fault

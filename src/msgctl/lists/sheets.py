@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import NoTableError, Reading, find_column
-from msgctl.lists.rows import InvalidRow, Row
+from msgctl.lists.rows import InvalidRow, Recipient
 from msgctl.lists.table import MAX_LISTED, Recipients, below_header
 from msgctl.text import plural, some_of
 from msgctl.values import quote
@@ -69,10 +69,10 @@ class Sheets:
         return only
 
     def _table(self, sheet: Sheet) -> Recipients:
-        records = sheet.rows
+        raw_rows = sheet.rows
         if self._reading.skip_hidden:
-            records = (record for record in records if record[0] not in sheet.hidden)
-        return below_header(records, self._name, sheet.name, self._reading)
+            raw_rows = (raw_row for raw_row in raw_rows if raw_row[0] not in sheet.hidden)
+        return below_header(raw_rows, self._name, sheet.name, self._reading)
 
     def _refuse_hidden(self, sheet: Sheet) -> None:
         """Raise FileError for rows that Excel hides, or print a note if they are left out."""
@@ -88,7 +88,7 @@ class Sheets:
             f"{self._name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint
         )
 
-    def _rows(self, table: Recipients, chosen: str, others: Iterator[Sheet]) -> Iterator[Row | InvalidRow | None]:
+    def _rows(self, table: Recipients, chosen: str, others: Iterator[Sheet]) -> Iterator[Recipient | InvalidRow | None]:
         """Yield the rows. Raises UsageError if another sheet has recipients, too."""
         yield from table.read()
         names = [chosen]

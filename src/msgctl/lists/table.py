@@ -10,9 +10,9 @@ from itertools import chain
 from msgctl.lists import header
 from msgctl.lists.damage import Damage
 from msgctl.lists.faults import Faults
-from msgctl.lists.formats import FileError, Record, unmarked
+from msgctl.lists.formats import FileError, RawRow, unmarked
 from msgctl.lists.header import NoTableError, PhoneSource, Reading, has_text
-from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Row
+from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Recipient
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -22,9 +22,9 @@ MAX_LISTED = 20
 """Maximum sheets, columns or rows that an error lists."""
 
 
-def below_header(records: Iterator[Record], name: str, sheet: str, reading: Reading) -> Recipients:
-    """Return the people below the header that is found in these records. Raises NoTableError."""
-    (line, columns), rest = header.with_header(records, name, reading)
+def below_header(raw_rows: Iterator[RawRow], name: str, sheet: str, reading: Reading) -> Recipients:
+    """Return the people below the header that is found in these rows. Raises NoTableError."""
+    (line, columns), rest = header.with_header(raw_rows, name, reading)
     return Recipients(name, sheet, line, columns, rest, reading)
 
 
@@ -42,7 +42,7 @@ class Recipients:
         sheet: str,
         header_row: int | None,
         columns: Sequence[str],
-        records: Iterator[Record],
+        raw_rows: Iterator[RawRow],
         reading: Reading,
     ) -> None:
         self.columns = _headings(columns, name)
@@ -61,20 +61,20 @@ class Recipients:
         self._likely: dict[int, tuple[str, int]] = {}
         """The same with texts that would be phones if a country were known."""
         ahead = []
-        for record in records:
-            ahead.append(record)
-            if has_text(record):
+        for raw_row in raw_rows:
+            ahead.append(raw_row)
+            if has_text(raw_row):
                 break
         self.is_empty = not ahead or not has_text(ahead[-1])
         """Whether no row has text."""
-        self._records = chain(ahead, records)
+        self._raw_rows = chain(ahead, raw_rows)
 
     @property
     def is_list(self) -> bool:
         """Whether the headings show that it is a list of people."""
         return self._phones is None or self._choice.has_heading
 
-    def counted(self) -> Iterator[Row | InvalidRow]:
+    def counted(self) -> Iterator[Recipient | InvalidRow]:
         """Yield the rows that are not blank, one per person, and add the invalid ones to ``faults``."""
         line = 0
         for row in self.rows:
@@ -89,14 +89,14 @@ class Recipients:
         if self._phones is not None:
             self.faults.without_country = self._phones.without_country
 
-    def _all_rows(self) -> Iterator[Row | InvalidRow | None]:
+    def _all_rows(self) -> Iterator[Recipient | InvalidRow | None]:
         yield from self.read()
         self.check()
 
-    def read(self) -> Iterator[Row | InvalidRow | None]:
+    def read(self) -> Iterator[Recipient | InvalidRow | None]:
         """Yield the rows; none if the phone column is not certain. Afterwards, call `check`."""
         phones, is_certain = self._phones, self._choice.is_certain
-        for line, cells in self._records:
+        for line, cells in self._raw_rows:
             if isinstance(cells, str):
                 yield InvalidRow(line, "", cells)
                 continue
@@ -112,11 +112,11 @@ class Recipients:
             if phones is not None and not is_certain:
                 self._watch(phones, line, cells)
             for person in self._people(line, cells):
-                if not self.source.first_line and isinstance(person, Row):
+                if not self.source.first_line and isinstance(person, Recipient):
                     self.source.first, self.source.first_line = person.phone, line
                 yield person
 
-    def _people(self, line: int, cells: list[str]) -> Iterable[Row | InvalidRow]:
+    def _people(self, line: int, cells: list[str]) -> Iterable[Recipient | InvalidRow]:
         """Return the person in a row; in a file of people to leave out, return all of them."""
         phones, columns, width = self._phones, self._choice.indexes, len(self.columns)
         if phones is not None and not columns:
@@ -130,7 +130,7 @@ class Recipients:
             reason = f"{len(cells)} cells, but the header has {width}: quote cells that contain the delimiter"
             return (InvalidRow(line, phone, reason),)
         if phones is None:
-            return (Row(line, "", tuple(cells)),)
+            return (Recipient(line, "", tuple(cells)),)
         if self._leaves_out:
             return phones.people(line, cells, columns)
         return (phones.row(line, cells, columns[0]),)
@@ -145,7 +145,7 @@ class Recipients:
             return
         doubt = choice.doubt
         if own is not None:
-            heading = quote(header.shown(self.columns[own]))
+            heading = quote(header.on_one_line(self.columns[own]))
             doubt = f"{heading} only contains a word for phones, and other columns have phones, too"
         raise self._doubt(doubt)
 
@@ -173,7 +173,7 @@ class Recipients:
         sheet = f"--sheet {shlex.quote(self.source.sheet)} " if self.source.sheet else ""
         lines = []
         for index, (phone, line) in sorted((self._likely | self._firsts).items())[:MAX_LISTED]:
-            name = header.shown(self.columns[index]) if index < len(self.columns) else ""
+            name = header.on_one_line(self.columns[index]) if index < len(self.columns) else ""
             if name:
                 option = f"{sheet}--phone-column {shlex.quote(name)}"
                 lines.append(f"  {quote(name)}, first {phone} (line {line:,}): {option}")

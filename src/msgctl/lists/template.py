@@ -13,7 +13,7 @@ from msgctl import segments
 from msgctl.errors import UsageError
 from msgctl.lists.formats import Nested
 from msgctl.lists.header import find_column, in_words
-from msgctl.lists.rows import Row, is_error_value
+from msgctl.lists.rows import Recipient, is_error_value
 from msgctl.lists.table import Recipients
 from msgctl.text import plural, shorten
 
@@ -31,7 +31,7 @@ class Placeholder(NamedTuple):
     name: str
     fallback: str | None = None
 
-    def fill(self, row: Row) -> str:
+    def fill(self, row: Recipient) -> str:
         """Return the text of the cell in a row, without spaces around it.
 
         Raises UsageError if it is empty, not text, or an error value of a spreadsheet.
@@ -85,7 +85,7 @@ class Template(tuple[str | Placeholder, ...]):
         literals = [piece for piece in self if isinstance(piece, str)]
         return "".join(literals) if len(literals) == len(self) else None
 
-    def fill(self, row: Row) -> str:
+    def fill(self, row: Recipient) -> str:
         """Return the text for a row. Raises UsageError if a cell is empty."""
         return "".join([piece if isinstance(piece, str) else piece.fill(row) for piece in self])
 
@@ -102,7 +102,7 @@ class Message(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-Render = Callable[[Row], Message]
+Render = Callable[[Recipient], Message]
 """Returns the message of a row. Raises UsageError if the row cannot have one."""
 
 
@@ -144,15 +144,15 @@ class Renderer:
             if constant is not None:
                 check(constant)
         if None not in constants:
-            self._constant = self._render(Row(0, "", ()))
+            self._constant = self._render(Recipient(0, "", ()))
 
-    def __call__(self, row: Row) -> Message:
+    def __call__(self, row: Recipient) -> Message:
         """Return the message of a row. Raises UsageError if the row cannot have one."""
         if self._constant:
             return self._constant
         return self._render(row)
 
-    def _render(self, row: Row) -> Message:
+    def _render(self, row: Recipient) -> Message:
         filled: dict[str, list[str]] = {}
         for name, templates in self._templates.items():
             filled[name] = [self._check(template.fill(row)) for template in templates]

@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from msgctl.errors import install_hint
 from msgctl.lists import workbook_process
-from msgctl.lists.formats import FileError, Record, unreadable
+from msgctl.lists.formats import FileError, RawRow, unreadable
 from msgctl.lists.workbook_process import OUT_OF_MEMORY, OUT_OF_TIME, UNREADABLE
 
 MAX_SIZE = 2**26
@@ -29,7 +29,7 @@ class Sheet(NamedTuple):
 
     name: str
     hidden: frozenset[int]
-    rows: Iterator[Record]
+    rows: Iterator[RawRow]
 
 
 @contextmanager

@@ -33,8 +33,6 @@ _CONTROLS = {code: escape(chr(code)) for code in (*range(0x20), *range(0x7F, 0xA
 
 _CONTROLS_OF_TSV = _CONTROLS | {ord(char): escape(char) for char in "\t\r\n"}
 
-Row = Mapping[str, Any]
-
 
 def cell(value: Any) -> str:
     """Return a value as one line of clean text: null is empty, numbers are unchanged, arrays and objects are JSON."""
@@ -76,12 +74,12 @@ def of_record(record: Record) -> tuple[str, ...]:
     return (*(field.name for field in record.entries), *map(_beside_entries, own))
 
 
-def _last_state(row: Row, states: Mapping[tuple[str, str | None], str]) -> str | None:
+def _last_state(row: Document, states: Mapping[tuple[str, str | None], str]) -> str | None:
     message = str(row.get("id"))
     return states.get((message, row.get("phone"))) or states.get((message, None))
 
 
-def rows_of(response: Response) -> Iterator[Row]:
+def rows_of(response: Response) -> Iterator[Document]:
     """Return the rows of a response: one for each entry or metric, or one for a record without ``data``.
 
     An entry's row includes the fields of its dispatch: ``dispatch.id`` and ``dispatch.status``, and the others under
@@ -109,7 +107,7 @@ def _short(value: Any) -> Any:
     return value if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
 
 
-def of_document(record: Record, document: Row) -> tuple[str, ...]:
+def of_document(record: Record, document: Document) -> tuple[str, ...]:
     """Return the fields of a record without entries: the documented ones, then those that the service adds."""
     known = of_record(record)
     others = (name for name in document if name not in known and name not in ("data", "metrics"))
@@ -118,7 +116,7 @@ def of_document(record: Record, document: Row) -> tuple[str, ...]:
 
 def table(
     responses: Sequence[Response], chosen: Sequence[str] = (), states: Mapping[tuple[str, str | None], str] = {}
-) -> tuple[Sequence[str], list[Row]]:
+) -> tuple[Sequence[str], list[Document]]:
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
 
     The columns are the documented fields, so that they are the same whatever a service adds. A message that has one of
@@ -135,7 +133,7 @@ def table(
     return columns, rows
 
 
-def metrics_of(document: Row) -> Iterator[tuple[str, Row]]:
+def metrics_of(document: Document) -> Iterator[tuple[str, Document]]:
     """Return the metrics of click statistics, each with its category."""
     for metric in document.get("metrics") or ():
         for category, values in metric.items():
@@ -164,7 +162,12 @@ def check_names(fields: Sequence[str], columns: Iterable[str]) -> None:
 
 
 def lines(
-    as_line: Callable[..., str], columns: Sequence[str], rows: Iterable[Row], *, header: bool, is_terminal: bool = False
+    as_line: Callable[..., str],
+    columns: Sequence[str],
+    rows: Iterable[Document],
+    *,
+    header: bool,
+    is_terminal: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a table; ``as_line`` is `csv_line` or `tsv_line`."""
     if header:

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 from msgctl import files
 from msgctl.errors import ConfigurationError, UsageError, install_hint
 from msgctl.output import fields
-from msgctl.output.fields import Row, text_of
+from msgctl.output.fields import text_of
+from msgctl.output.result import Document
 from msgctl.text import shorten
 
 MAX_ROWS = 2**20
@@ -57,7 +58,7 @@ def is_workbook(path: Path) -> bool:
 
 
 def save(
-    path: Path, columns: Sequence[str], rows: Iterable[Row], *, header: bool = True, zone: tzinfo | None = None
+    path: Path, columns: Sequence[str], rows: Iterable[Document], *, header: bool = True, zone: tzinfo | None = None
 ) -> int:
     """Write these columns of rows to a file, completely or not at all; return the number of rows.
 
@@ -99,7 +100,9 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], header: bool, zone: tzinfo | None) -> int:
+def _workbook(
+    file: BinaryIO, columns: Sequence[str], rows: Iterable[Document], header: bool, zone: tzinfo | None
+) -> int:
     """Write a workbook with one sheet, row by row. Raises UsageError for more than Excel can read, and OSError."""
     from xlsxwriter import Workbook
     from xlsxwriter.exceptions import FileCreateError, FileSizeError
@@ -119,7 +122,7 @@ def _workbook(file: BinaryIO, columns: Sequence[str], rows: Iterable[Row], heade
         raise UsageError("The rows are too large for a workbook", USE_CSV) from None
 
 
-def _fill(book: Any, columns: Sequence[str], rows: Iterable[Row], header: bool, zone: tzinfo | None) -> int:
+def _fill(book: Any, columns: Sequence[str], rows: Iterable[Document], header: bool, zone: tzinfo | None) -> int:
     sheet = book.add_worksheet()
     sheet.set_column(0, len(columns) - 1, 18)
     sheet.ignore_errors({"number_stored_as_text": f"A1:XFD{MAX_ROWS}"})

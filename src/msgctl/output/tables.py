@@ -23,7 +23,8 @@ from rich.theme import Theme
 from msgctl.jsontext import Number
 from msgctl.outcomes.delivery import Delivery, classify
 from msgctl.outcomes.words import NO_WORDS, AddedWords
-from msgctl.output.fields import Row, cell
+from msgctl.output.fields import cell
+from msgctl.output.result import Document
 from msgctl.text import clean, plural
 
 THEME = Theme(
@@ -201,17 +202,17 @@ class Column(NamedTuple):
     title: str | None = None
     kind: str = ""
     drop_order: int = 0
-    value: Callable[[Row], Any] | None = None
+    value: Callable[[Document], Any] | None = None
 
     @property
     def heading(self) -> str:
         return title(self.name) if self.title is None else self.title
 
-    def of(self, row: Row) -> Any:
+    def of(self, row: Document) -> Any:
         """Return the value of a row."""
         return self.value(row) if self.value else row.get(self.name)
 
-    def typed(self, rows: Sequence[Row]) -> Column:
+    def typed(self, rows: Sequence[Document]) -> Column:
         """Return the column with the kind of its values."""
         return self._replace(kind=self.kind or kind_of_field(self.name, *map(self.of, rows)))
 
@@ -232,7 +233,7 @@ def kind_of_field(name: str, *values: Any) -> str:
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
-def listing(columns: Iterable[Column], rows: Iterable[Row], viewer: Viewer) -> Iterator[RenderableType]:
+def listing(columns: Iterable[Column], rows: Iterable[Document], viewer: Viewer) -> Iterator[RenderableType]:
     """Return rows as a table; a text that all rows share is printed once, below the table."""
     rows = list(rows) if isinstance(rows, Iterator) else rows
     first = list(islice(rows, TYPED))
@@ -272,7 +273,7 @@ class _Size:
         self._value = value
         if _is_filled(value):
             self.is_filled = True
-            self.widest = max(self.widest, shown(value, column.kind, viewer).cell_len)
+            self.widest = max(self.widest, as_text(value, column.kind, viewer).cell_len)
 
 
 def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
@@ -302,7 +303,7 @@ def _total(widths: Mapping[Column, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
-def _table(widths: Mapping[Column, int], rows: Iterable[Row], viewer: Viewer, *, header: bool) -> Table:
+def _table(widths: Mapping[Column, int], rows: Iterable[Document], viewer: Viewer, *, header: bool) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
     made = _empty_table(header=header)
     for column, width in widths.items():
@@ -311,7 +312,7 @@ def _table(widths: Mapping[Column, int], rows: Iterable[Row], viewer: Viewer, *,
             side = "right"
         made.add_column(column.heading, justify=side, width=width, overflow="fold")
     for row in rows:
-        made.add_row(*(shown(column.of(row), column.kind, viewer) for column in widths))
+        made.add_row(*(as_text(column.of(row), column.kind, viewer) for column in widths))
     return made
 
 
@@ -345,7 +346,7 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     return made
 
 
-def shown(value: Any, kind: str, viewer: Viewer) -> Text:
+def as_text(value: Any, kind: str, viewer: Viewer) -> Text:
     """Return a value as a cell of a kind."""
     if isinstance(value, Text):
         return value

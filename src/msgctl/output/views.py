@@ -16,20 +16,20 @@ from rich.text import Text
 from msgctl import operations as ops
 from msgctl.operations import Effect, Shape
 from msgctl.outcomes.outcome import ACCEPTED
-from msgctl.output import fields, jobs
-from msgctl.output.fields import Row, cell
+from msgctl.output import fields, job_views
+from msgctl.output.fields import cell
 from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
 from msgctl.output.tables import (
     Column,
     FieldList,
     Flow,
     Viewer,
+    as_text,
     bars,
     kind_of,
     kind_of_field,
     listing,
     number,
-    shown,
     signed,
     state,
     title,
@@ -54,7 +54,7 @@ class View(NamedTuple):
     hints: Sequence[str] = ()
 
 
-def _newest(row: Row) -> Any:
+def _newest(row: Document) -> Any:
     """Return the newest state of a history entry."""
     outcome = row.get("outcome")
     if outcome == ACCEPTED and row.get("command") == ops.BLOCK_PHONE.name:
@@ -135,11 +135,11 @@ def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     """Return the view of msgctl's own results."""
     content, layout = result.content, result.layout
     if layout is Layout.PLAN:
-        return View(jobs.plan_parts(cast("Plan", content), viewer.now))
+        return View(job_views.plan_parts(cast("Plan", content), viewer.now))
     if layout in (Layout.JOB, Layout.JOB_POLLED, Layout.JOB_RUN):
         return _job(result, viewer, with_verdict=with_verdict)
     if layout is Layout.JOBS:
-        return View(jobs.jobs_table(cast("Sequence[Summary]", content), viewer))
+        return View(job_views.jobs_table(cast("Sequence[Summary]", content), viewer))
     if isinstance(content, Mapping):
         if layout is Layout.BALANCE:
             return View([_balance(content)])
@@ -165,10 +165,10 @@ def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
 def _job(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     job = cast("Summary", result.content)
     if result.failures or not with_verdict:
-        return View(jobs.parts(job, viewer))
+        return View(job_views.parts(job, viewer))
     if result.layout is Layout.JOB_RUN:
-        return View(jobs.result_parts(job, viewer.width), jobs.verdict(job, viewer.now), result.hints)
-    return View(jobs.parts(job, viewer), (), result.hints)
+        return View(job_views.result_parts(job, viewer.width), job_views.verdict(job, viewer.now), result.hints)
+    return View(job_views.parts(job, viewer), (), result.hints)
 
 
 def _report_columns(names: Iterable[str]) -> list[Column]:
@@ -247,7 +247,7 @@ def _responses(result: ServiceResult, viewer: Viewer, *, with_verdict: bool) -> 
                 yield _record(document, remaining, viewer)
 
 
-def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableType]:
+def _statistics(document: Document, period: str, width: int) -> Iterator[RenderableType]:
     """Return click statistics: the URL, the total, and one table per category with a bar beside each count."""
     yield Text(cell(document.get("urlShort")), "bold")
     yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
@@ -255,7 +255,7 @@ def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableTy
     total = cell(document.get("clicksNumber"))
     clicks = f"{number(total)} {'click' if total == '1' else 'clicks'}"
     yield Text.assemble((clicks, "bold"), (f"  {period}", "dim"))
-    categories: dict[str, list[Row]] = {}
+    categories: dict[str, list[Document]] = {}
     for category, metric in fields.metrics_of(document):
         categories.setdefault(category, []).append(metric)
     for category, metrics in categories.items():
@@ -264,12 +264,12 @@ def _statistics(document: Row, period: str, width: int) -> Iterator[RenderableTy
         yield bars(category, counts, min(width, MAX_BARS))
 
 
-def _label(metric: Row) -> str:
+def _label(metric: Document) -> str:
     parts = [cell(metric.get(name)) for name in ("date", "property", "region", "countryIsoCode")]
     return ", ".join(dict.fromkeys(filter(None, parts)))
 
 
-def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
+def _shortened(rows: Sequence[Document]) -> Iterator[Document]:
     """Yield rows with the beginnings of texts that are too long for a terminal. Rich wraps a megabyte in seconds."""
     most = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
     for row in rows:
@@ -279,7 +279,7 @@ def _shortened(rows: Sequence[Row]) -> Iterator[Row]:
         }
 
 
-def _balance(document: Row) -> Text:
+def _balance(document: Document) -> Text:
     left = cell(document.get("status"))
     return Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
 
@@ -290,20 +290,20 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
     return sorted(names, key=lambda name: places.get(name, len(order)))
 
 
-def _record(document: Row, names: Iterable[str], viewer: Viewer) -> RenderableType:
+def _record(document: Document, names: Iterable[str], viewer: Viewer) -> RenderableType:
     """Return the non-empty fields of a document, one per line."""
     values = {name: document.get(name) for name in names}
     shortened = next(_shortened([values]))
     return FieldList(
         [
-            (title(name), shown(value, kind_of_field(name, value), viewer))
+            (title(name), as_text(value, kind_of_field(name, value), viewer))
             for name, value in shortened.items()
             if value not in ("", [])
         ]
     )
 
 
-def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
+def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
     """Return doctor's findings as they arrive; skipped checks are listed last, grouped by reason."""
     skipped: dict[str, list[str]] = {}
     counts = {"bad": 0, "warn": 0, "ok": 0}
@@ -339,14 +339,14 @@ def _is_in_verdict(record: ops.Record, name: str) -> bool:
     return name == "status" and record.shape is Shape.RECORD
 
 
-def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
+def _charged(rows: Sequence[Document]) -> tuple[str, ...]:
     """Return the credits of all rows together; empty if any row has no whole number."""
     charged = [whole(str(row["credits"])) for row in rows if row.get("credits") is not None]
     known = [number for number in charged if number is not None]
     return (plural(sum(known), "credit"),) if known and len(known) == len(charged) else ()
 
 
-def _validity(document: Row, now: datetime) -> tuple[str, ...]:
+def _validity(document: Document, now: datetime) -> tuple[str, ...]:
     minutes = whole(str(document.get("minutes_to_expire")))
     if minutes is None or minutes >= MAX_MINUTES:
         return ()

@@ -57,7 +57,7 @@ _ADVANCE = re.compile(r"\+(?:[0-9]{1,7}[smhd])+")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _KEPT_IN_LOCATION = "%/:=&?~#+!$,;'@()*[]"
 
-Document = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class Endpoint(NamedTuple):
@@ -66,14 +66,14 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     summary: str
-    handle: Callable[..., Document | SandboxResponse]
+    handle: Callable[..., JsonObject | SandboxResponse]
     fields: tuple[Field, ...]
     returns: Mapping[str, Any]
 
 
 ENDPOINTS: list[Endpoint] = []
 
-_Handler = TypeVar("_Handler", bound=Callable[..., Document | SandboxResponse])
+_Handler = TypeVar("_Handler", bound=Callable[..., JsonObject | SandboxResponse])
 
 
 def _endpoint(method: str, path: str, summary: str, *fields: Field, **returns: Any) -> Callable[[_Handler], _Handler]:
@@ -95,7 +95,7 @@ _WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=K
 
 
 @_endpoint("GET", "", "List these endpoints.", sandbox=str)
-def about(_emulator: Emulator) -> Document:
+def about(_emulator: Emulator) -> JsonObject:
     listed = [
         {
             "method": endpoint.method,
@@ -115,7 +115,7 @@ def about(_emulator: Emulator) -> Document:
     _optional("phone", help="only this number, in any format"),
     _optional("after", help="only messages after this one: its ID, or a time"),
     _WAIT,
-    messages=list[Document],
+    messages=list[JsonObject],
 )
 def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float = 0) -> SandboxResponse:
     messages = received(emulator, phone, after)
@@ -123,7 +123,7 @@ def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float =
     return response if messages else response._replace(wait=wait)
 
 
-def received(emulator: Emulator, phone: str = "", after: str = "") -> list[Document]:
+def received(emulator: Emulator, phone: str = "", after: str = "") -> list[JsonObject]:
     """Return the messages that phones received or will receive. Raises UsageError."""
     pattern = _pattern(phone) if phone else "%"
     with emulator.reading() as db:
@@ -153,7 +153,7 @@ def _after(db: Connection, after: str) -> tuple[str, float]:
     name=str,
     clicks=int,
 )
-def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None = None) -> Document:
+def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None = None) -> JsonObject:
     """Simulate visits now; the other fields of the visitors are random."""
     if country is not None:
         country = country.upper()
@@ -177,7 +177,7 @@ def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None 
     _number("add", help="or the amount to add", least=-MAX_NUMBER),
     status=int,
 )
-def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = None) -> Document:
+def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = None) -> JsonObject:
     if (credits is None) == (add is None):
         raise UsageError("Send either credits or add")
     with emulator.writing() as db:
@@ -196,14 +196,14 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
     _field("faults", help="each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; empty to clear", kind=Kind.ARRAY),
     faults=list[str],
 )
-def fault(emulator: Emulator, *, faults: list[str] | None = None) -> Document:
+def fault(emulator: Emulator, *, faults: list[str] | None = None) -> JsonObject:
     if faults is not None:
         replace_all(emulator, *faults)
     return {"faults": active_faults(emulator)}
 
 
 @_endpoint("GET", "/clock", "Return the time of the sandbox.", time=str, stopped=bool)
-def clock(emulator: Emulator) -> Document:
+def clock(emulator: Emulator) -> JsonObject:
     with emulator.reading() as db:
         now = emulator.now(db)
     return {"time": timestamp(now), "stopped": emulator.account.stopped is not None}
@@ -217,7 +217,7 @@ def clock(emulator: Emulator) -> Document:
     time=str,
     stopped=bool,
 )
-def set_clock(emulator: Emulator, *, change: str) -> Document:
+def set_clock(emulator: Emulator, *, change: str) -> JsonObject:
     """Change the clock (see `CLOCK_SYNTAX`)."""
     with emulator.writing() as db:
         now = emulator.now(db)
@@ -245,7 +245,7 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
     _field("responses", help=" or ".join(NAMES), choices=NAMES),
     responses=str,
 )
-def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Document:
+def choose_responses(emulator: Emulator, *, responses: str | None = None) -> JsonObject:
     if responses is not None:
         if responses not in NAMES:
             raise UsageError(f"responses must be {' or '.join(NAMES)}, not {quoted(responses)}")
@@ -256,7 +256,7 @@ def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Doc
 
 
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
-def reset(emulator: Emulator) -> Document:
+def reset(emulator: Emulator) -> JsonObject:
     emulator.reset()
     begin(emulator, is_new=True)
     if emulator.settings.store is not None:
@@ -283,7 +283,7 @@ def begin(emulator: Emulator, *, is_new: bool) -> None:
     _WAIT,
     version=str,
 )
-def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Document | SandboxResponse:
+def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObject | SandboxResponse:
     version = emulator.version()
     if version == since:
         return json_response({"version": version})._replace(wait=wait)
@@ -304,13 +304,13 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
     }
 
 
-def _with_links(message: Document, origin: str) -> Document:
+def _with_links(message: JsonObject, origin: str) -> JsonObject:
     """Return a message with the parts of its text and values: strings, and links to this sandbox's short URLs."""
     short_url = re.compile(rf"({re.escape(origin + VISITS)}[A-Za-z0-9_-]+)")
 
-    def parts(text: str) -> list[str | Document]:
+    def parts(text: str) -> list[str | JsonObject]:
         texts = short_url.split(text)  # every second one is a short URL
-        pieces: list[str | Document] = list(texts)
+        pieces: list[str | JsonObject] = list(texts)
         for index in range(1, len(texts), 2):
             pieces[index] = {"text": texts[index], "path": texts[index].removeprefix(origin)}
         return pieces
@@ -318,7 +318,7 @@ def _with_links(message: Document, origin: str) -> Document:
     return {**message, "parts": parts(message["text"]), "value_parts": [*map(parts, message.get("values", ()))]}
 
 
-def _message(message: SentMessage, now: float) -> Document:
+def _message(message: SentMessage, now: float) -> JsonObject:
     """Return a message as a JSON object, with the states that it has reached."""
     states = message.reached(now)
     document = {
@@ -344,7 +344,7 @@ def _message(message: SentMessage, now: float) -> Document:
     return document
 
 
-def _url(db: Connection, row: Row) -> Document:
+def _url(db: Connection, row: Row) -> JsonObject:
     query = "SELECT date, count(*) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
     days = [{"date": date, "clicks": count} for date, count in db.execute(query, (row["number"],))]
     return {

@@ -36,7 +36,7 @@ class Limits:
     over_limit: str = "reached the limit of --at-most"
 
 
-class Waiting(NamedTuple):
+class PendingRecipient(NamedTuple):
     """A recipient who is pending."""
 
     content: int
@@ -51,16 +51,16 @@ class Exclusion(NamedTuple):
     repeats: int | None = None
 
 
-Recipient = TypeVar("Recipient", Waiting, Planned)
+Pending = TypeVar("Pending", PendingRecipient, Planned)
 
 
-def left_out(
+def exclusions(
     store: Store,
     job: int,
     account: str,
     limits: Limits,
-    recipients: Sequence[Recipient],
-    digest_of: Callable[[Recipient], bytes | None],
+    recipients: Sequence[Pending],
+    digest_of: Callable[[Pending], bytes | None],
 ) -> tuple[dict[int, Exclusion], float]:
     """Return the recipients of a job who must not get the message now, by line.
 
@@ -118,7 +118,7 @@ class Queue:
             self._limits, self.attempt = replace(limits, again=True), job.attempt
         self.checked = float("inf")
         self.changes: Counter[str] = Counter()
-        self._page: list[tuple[Waiting, Exclusion | None]] = []
+        self._page: list[tuple[PendingRecipient, Exclusion | None]] = []
         self._read_to = self._position
         # At least one recipient for each request, or as many as the last batch used. One more shows whether the next
         # recipient gets the same message.
@@ -128,10 +128,10 @@ class Queue:
         """Continue from an earlier recipient, who is pending again. Called before `next`."""
         self._read_to = self._position = min(self._position, (content, line - 1))
 
-    def next(self, size: int) -> list[Waiting]:
+    def next(self, size: int) -> list[PendingRecipient]:
         """Return the next recipients of one message, at most ``size``; empty if no recipient is pending."""
         while True:
-            group: list[Waiting] = []
+            group: list[PendingRecipient] = []
             for row, left_out in self._page:
                 if left_out:
                     continue
@@ -145,7 +145,7 @@ class Queue:
                     self._pass(len(self._page))
                 return group
 
-    def take(self, row: Waiting) -> None:
+    def take(self, row: PendingRecipient) -> None:
         """Continue after a recipient of `next`. People before this recipient who must get nothing are left out now."""
         self._pass(self._page.index((row, None)) + 1)
 
@@ -169,18 +169,20 @@ class Queue:
                     WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = ?) IS NULL
                 AND (content, line) > (?, ?) ORDER BY content, line LIMIT ?"""
         size = min(self._size, MAX_PAGE)
-        rows = [*map(Waiting._make, self._db.rows(query, (self._job.number, self.attempt, *self._read_to, size)))]
+        rows = [
+            *map(PendingRecipient._make, self._db.rows(query, (self._job.number, self.attempt, *self._read_to, size)))
+        ]
         if not rows:
             return False
         self._size *= 2
         self._read_to = rows[-1][:2]
         job = self._job
-        reasons, checked = left_out(self._store, job.number, job.account, self._limits, rows, self._digest)
+        reasons, checked = exclusions(self._store, job.number, job.account, self._limits, rows, self._digest)
         self.checked = min(self.checked, checked)
         self._page += [(row, reasons.get(row.line)) for row in rows]
         return True
 
-    def _digest(self, row: Waiting) -> bytes | None:
+    def _digest(self, row: PendingRecipient) -> bytes | None:
         return self.content(row.content).digest
 
     def _pass(self, number: int) -> None:

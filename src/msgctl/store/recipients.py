@@ -184,7 +184,7 @@ class LeftOut(NamedTuple):
         return [{"line": line, "phone": phone, "reason": reason} for line, phone, reason in self.rows]
 
 
-def left_out(store: Store, job: int, outcome: str, limit: int) -> LeftOut:
+def rows_left_out(store: Store, job: int, outcome: str, limit: int) -> LeftOut:
     """Return the rows of a file that are left out with an outcome, ``limit`` of them with their reason."""
     condition = "FROM recipient WHERE job = ? AND outcome = ?"
     number = store.db.value(f"SELECT count(*) {condition}", (job, outcome))

@@ -12,7 +12,7 @@ from msgctl.cli.shell.completion import country_codes, file_names
 from msgctl.cli.shell.context import Context, location_of
 from msgctl.cli.shell.options import ACCOUNT, PREFERENCES, Choice, OptionGroup, choice_option, parser, text_option
 from msgctl.config import profiles
-from msgctl.config.file import Document
+from msgctl.config.file import TomlTable
 from msgctl.config.profiles import WORDS
 from msgctl.config.urls import base_url_fault, is_store_url, without_secrets
 from msgctl.errors import UsageError
@@ -80,11 +80,11 @@ class AccountOptions(OptionGroup):
         text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
     ] = None
 
-    def given(self, *, allow_http: bool) -> Document:
+    def given(self, *, allow_http: bool) -> TomlTable:
         """Return the base URL and the client in the options. Raises UsageError."""
         if self.key_command is not None and self.key_stdin:
             raise UsageError("Use either --key-command or --key-stdin, not both")
-        settings: Document = {}
+        settings: TomlTable = {}
         if self.base_url is not None:
             settings["base_url"] = checked_base_url(self.base_url, allow_http=allow_http)
         if self.client is not None:
@@ -95,7 +95,7 @@ class AccountOptions(OptionGroup):
     def has_key(self) -> bool:
         return self.key_stdin or self.key_command is not None
 
-    def key(self, context: Context) -> Document:
+    def key(self, context: Context) -> TomlTable:
         """Read the key or prompt for it, and return its setting. Raises UsageError and Cancelled."""
         if self.key_command is not None:
             return {"key_command": self.key_command}
@@ -159,11 +159,11 @@ class Preferences(OptionGroup):
         ),
     ] = None
 
-    def given(self) -> Document:
+    def given(self) -> TomlTable:
         """Return the settings in the options, except ``words``."""
         return {setting: value for setting, value in vars(self).items() if setting != "word" and value is not None}
 
-    def words(self, before: Mapping[str, Any]) -> Document:
+    def words(self, before: Mapping[str, Any]) -> TomlTable:
         """Return the changed setting ``words``."""
         words = {kind: [*texts] for kind, texts in before.items()}
         for kind, text in self.word or ():

@@ -17,7 +17,7 @@ from msgctl import values
 from msgctl.cli.options.bulk import JobOptions, JobRules, Source
 from msgctl.cli.options.message import note_of_left_out
 from msgctl.cli.options.send import Numbers
-from msgctl.cli.runs import job as running
+from msgctl.cli.runs import running
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
@@ -34,7 +34,7 @@ from msgctl.jobs.tally import Tally
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
 from msgctl.lists.reader import name_of, opened
-from msgctl.lists.rows import Row
+from msgctl.lists.rows import Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
@@ -227,7 +227,7 @@ class Bulk:
         context, asked = self._context, self._source.phone_column
         reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
         with opened(file, context.stdin.buffer, reading, note=context.note) as listed:
-            numbers = (row.phone for row in listed.counted() if isinstance(row, Row))
+            numbers = (row.phone for row in listed.counted() if isinstance(row, Recipient))
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
         faults = listed.faults
         if faults.number:
@@ -265,7 +265,7 @@ class Bulk:
         message = None
         with self._opened() as (recipients, renderer):
             for row in recipients.rows:  # all of them, because a fault may be anywhere in the file
-                if message is None and isinstance(row, Row):
+                if message is None and isinstance(row, Recipient):
                     message = renderer(row)
         if message is None:
             raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
@@ -284,7 +284,7 @@ class Bulk:
         limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
         left_out = {
-            outcome: recipients.left_out(context.store, number, outcome, MAX_EXAMPLES)
+            outcome: recipients.rows_left_out(context.store, number, outcome, MAX_EXAMPLES)
             for outcome in ("invalid", "duplicate", "excluded")
         }
         without_country, header_row = self._cells.without_country, importer.header_row
@@ -318,10 +318,10 @@ class Bulk:
         return OwnResult(rows, rows.columns, failures=[fault] if fault else [], save=save)
 
     def _explain(self, plan: Plan) -> None:
-        from msgctl.output import jobs as views  # Rich
+        from msgctl.output import job_views  # Rich
 
         host = urlsplit(self._context.profile.base_url).hostname or ""
-        self._context.printer.explain(views.plan_parts(plan, self._context.now(), host))
+        self._context.printer.explain(job_views.plan_parts(plan, self._context.now(), host))
 
     @property
     def _file(self) -> str:

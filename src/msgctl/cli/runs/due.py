@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgctl import files, jsontext
-from msgctl.cli.runs import job as running
+from msgctl.cli.runs import running
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import with_word
 from msgctl.config import profiles
