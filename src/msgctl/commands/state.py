@@ -7,12 +7,13 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.runs.single import dry_run, printed_beside
-from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Target, Tracker, learn, targets_of
+from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Tracker, learn, messages_of
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
+from msgctl.jobs.states import Message
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import timestamp
@@ -36,13 +37,13 @@ class MessageIds(OptionGroup):
         False
     )
 
-    def targets(self, context: Context) -> list[Target]:
+    def messages(self, context: Context) -> list[Message]:
         """Return the messages, each ID once."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        return [*map(Target, dict.fromkeys(self.id or ()))] or _last_targets(context)
+        return [*map(Message, dict.fromkeys(self.id or ()))] or _last_messages(context)
 
 
 @command(
@@ -54,29 +55,30 @@ class MessageIds(OptionGroup):
     performs=ops.MESSAGES_STATE,
     json="responses",
 )
-def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
+def get(context: Context, ids: MessageIds) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
-    targets = messages.targets(context)
+    messages = ids.messages(context)
     if context.options.dry_run:
-        return dry_run(context, *(target.request for target in targets))
-    received: list[tuple[Target, Response]] = []
+        return dry_run(context, *(message.request for message in messages))
+    responses: list[Response] = []
     failures: list[MsgctlError] = []
-    for target in targets:
+    for message in messages:
         try:
-            response = context.client.send(target.request)
+            response = context.client.send(message.request)
         except NOT_OF_ONE_MESSAGE as error:
             failures.append(error)
             break
         except MsgctlError as error:
-            failures.append(_named(target.id, error))
-            received += [(target, response) for response in printed_beside(context, error)]
+            failures.append(_named(message.id, error))
+            responses += printed_beside(context, error)
             continue
-        if response.document.get("data") == []:
-            failures.append(_without_state(target.id, response))
+        message.receive(response, context.words)
+        if response.document["data"] == []:
+            failures.append(_without_state(message.id, response))
         if context.is_json or response.document["data"]:
-            received.append((target, response))
-    learn(context, received)
-    return ServiceResult([response for _, response in received], failures=failures)
+            responses.append(response)
+    learn(context, messages)
+    return ServiceResult(responses, failures=failures)
 
 
 @command(
@@ -90,7 +92,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
 )
 def watch(
     context: Context,
-    messages: MessageIds,
+    ids: MessageIds,
     until: Annotated[
         str | None,
         until_option("State to wait for, sent or delivered; any final state if omitted."),
@@ -101,21 +103,26 @@ def watch(
     ] = 300,
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit with 6 if one does not."""
-    targets = messages.targets(context)
+    messages = ids.messages(context)
     if context.options.dry_run:
-        return dry_run(context, *(target.request for target in targets))
-    tracker = Tracker(context, targets, max_wait, until)
+        return dry_run(context, *(message.request for message in messages))
+    tracker = Tracker(context, messages, max_wait, until)
     failures: list[MsgctlError] = []
+    ended = messages
     try:
         tracker.follow()
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
+        ended = [*filter(tracker.is_done, messages)]
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [_named(message.target.id, message.failure) for message in tracker.messages if message.failure]
+        ended = [*filter(tracker.is_done, messages)]
+    for message in ended:
+        if failure := tracker.failure(message):
+            failures.append(_named(message.id, failure))
     responses = tracker.documents
     if not context.is_json:
-        latest = [message.response for message in tracker.messages if message.response]
+        latest = [message.response for message in messages if message.response]
         responses = [response for response in latest if response.document["data"]]
     return ServiceResult(responses, failures=failures)
 
@@ -129,15 +136,15 @@ def _without_state(id: str, response: Response) -> UnreadableError:
     return UnreadableError(what, "Check the ID, or try again a little later.", details=response.details)
 
 
-def _last_targets(context: Context) -> list[Target]:
+def _last_messages(context: Context) -> list[Message]:
     """Return the messages of the profile's last send, without refused recipients."""
     from msgctl.store import history
 
     profile = context.profile
     entries = history.last(context.store, profile.account)
     accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
-    if targets := targets_of((entry.id, entry.phone) for entry in accepted):
-        return targets
+    if messages := messages_of((entry.id, entry.phone) for entry in accepted):
+        return messages
     why = f"profile {profile.name} has sent no single message from this machine"
     for last in entries[:1]:
         time = timestamp(last.time // 1000)

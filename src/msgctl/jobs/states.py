@@ -1,95 +1,234 @@
-"""Poll the delivery states of a job's messages."""
+"""Check the delivery states of messages: of single messages for `state` and --wait, and of a job's for `job states`."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations
-from msgctl.errors import MsgctlError, of_thread
-from msgctl.http.client import Client
-from msgctl.http.request import build
+from msgctl.errors import ConditionError, Interrupted, MsgctlError, ResponseDetails, of_thread
+from msgctl.http.request import Request, build
+from msgctl.http.response import Response
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
-from msgctl.jobs.limits import RateLimiter
-from msgctl.jobs.settings import Settings
-from msgctl.outcomes.delivery import is_final, reaches, states
+from msgctl.outcomes import delivery
+from msgctl.outcomes.delivery import is_final, reaches
 from msgctl.outcomes.words import AddedWords
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.results import Sent
 from msgctl.store.store import Store
+from msgctl.text import shorten
 
+if TYPE_CHECKING:
+    from msgctl.http.client import Client
+    from msgctl.jobs.limits import RateLimiter
+
+LAST_CHECK = 1.0
+"""Seconds that the last check may take after the deadline."""
 TOGETHER = 100
-"""Messages whose states are stored together."""
+"""Messages that are checked, and whose states are stored, together."""
 READ_AHEAD = 10_000
 """Recipients that are read at a time, to check those who share an ID together."""
 
 
-class _Polled(NamedTuple):
-    """The states of the recipients who share an ID, with the texts of the service; or an error."""
+class Goal(NamedTuple):
+    """The state to wait for, "sent" or "delivered" (None: any final state), and the words that the profile adds."""
 
-    recipients: Sequence[Sent]
+    until: str | None
+    added: AddedWords
+
+    def __str__(self) -> str:
+        return self.until or "a final state"
+
+    def is_reached(self, state: str | None) -> bool:
+        if state is None:
+            return False
+        return reaches(state, self.until, self.added) if self.until else is_final(state, self.added)
+
+    def is_over(self, state: str | None) -> bool:
+        """Return whether a message in a state needs no more checks."""
+        return self.is_reached(state) or (state is not None and is_final(state, self.added))
+
+
+@dataclass
+class Message:
+    """A message ID, the phones that share it, if they are known, and the results of its checks.
+
+    ``response`` is the latest response about the message, with the ``states`` of its phones, or of each message in the
+    response if they are not known. ``texts`` are those states that are a text of the service: a state that another
+    field contradicts is not. ``error`` is the error of the last check if it failed. ``known`` are the states that
+    `changes` has reported, by phone.
+    """
+
+    id: str
+    phones: Sequence[str | None] = ()
+    response: Response | None = None
     states: Sequence[str | None] = ()
-    texts: Collection[str] = ()
+    texts: set[str] = field(default_factory=set)
     error: MsgctlError | None = None
+    known: dict[str | None, str] = field(default_factory=dict)
+
+    @property
+    def request(self) -> Request:
+        return build(operations.MESSAGES_STATE, {"id": self.id})
+
+    @property
+    def label(self) -> str:
+        """The ID, shortened for a note."""
+        return shorten(self.id, 60)
+
+    @property
+    def in_words(self) -> str:
+        """The states in words; empty before the first response."""
+        return ", ".join(dict.fromkeys(state or "missing" for state in self.states))
+
+    def receive(self, response: Response, added: AddedWords) -> None:
+        messages = response.document.get("data", ())
+        self.response, self.error = response, None
+        if self.phones:
+            self.states = delivery.states(messages, [phone or "" for phone in self.phones], added)
+        else:
+            self.states = [delivery.state_of(message, added) for message in messages] or [None]
+        texts = {str(message.get("state")) for message in messages}
+        self.texts = {state for state in self.states if state and state in texts}
+
+    def changes(self) -> dict[str | None, str]:
+        """Return the states that are new since the last call, by phone (None if it is not known)."""
+        phones = self.phones
+        if not phones and self.response:
+            messages = self.response.document.get("data", ())
+            phones = [message.get("phone") and str(message["phone"]) for message in messages]
+        states = {phone: state for phone, state in zip(phones, self.states, strict=False) if state}
+        changed = {phone: state for phone, state in states.items() if self.known.get(phone) != state}
+        self.known |= states
+        return changed
+
+    def learned(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
+        """Yield the ID, the phone (None: all that share the ID) and the state of each message in the response."""
+        known = {state for state in self.states if state}
+        for phone, state in zip(self.phones, self.states, strict=False):
+            if state:
+                yield self.id, phone, state
+        if not self.phones and len(known) == 1:
+            yield self.id, None, known.pop()
+        for message in self.response.document.get("data", ()) if self.response else ():
+            state = delivery.state_of(message, added)
+            if state is not None and str(message["id"]) != self.id:
+                yield str(message["id"]), None, state
 
 
 class Poller:
-    """Polls each message without a final state. States that reach ``until`` count as final.
+    """Checks messages, one after the other or in ``threads``, no faster than ``limiter`` allows, until a deadline.
 
-    ``checked`` and ``failed`` count messages among ``due``. ``first_error`` is the error of the first message that
-    failed. ``is_stopped`` means that too many in a row have failed, that the time is over, or that it was interrupted.
+    ``connect`` returns the client of a thread. `LAST_CHECK` after the ``deadline``, on the clock ``monotonic``, no
+    request begins or is in flight.
     """
 
     def __init__(
         self,
-        store: Store,
-        job: Job,
         connect: Callable[[], Client],
         added: AddedWords,
-        until: str | None,
         monotonic: Callable[[], float],
         deadline: float | None = None,
+        *,
+        limiter: RateLimiter | None = None,
+        threads: int = 0,
     ) -> None:
-        """``connect`` creates a client with its own connection. ``added`` are the words of the profile.
-
-        After the ``deadline``, on the clock ``monotonic``, no request begins or is in flight.
-        """
-        self._store = store
-        self._job = job
-        self._settings = Settings.shown(job.settings)
         self._connect = connect
         self._added = added
-        self.until = until
         self._monotonic = monotonic
-        self._deadline = deadline
-        self._limiter = RateLimiter(self._settings.rate)
+        self._end = None if deadline is None else deadline + LAST_CHECK
+        self._limiter = limiter
+        self._threads = threads
         self._clients: SimpleQueue[Client] = SimpleQueue()
         self._lock = Lock()
-        self._errors_in_a_row = 0
         self.is_stopped = False
-        self.due = self.missing
+        """Whether messages were not checked, because the time is over, or because the caller has stopped it."""
+
+    @property
+    def is_late(self) -> bool:
+        return self._end is not None and self._monotonic() >= self._end
+
+    def run(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Check each message once, and yield it."""
+        self.is_stopped = False
+        waiting = iter(messages)
+        if not self._threads:
+            while not self.is_stopped and (message := next(waiting, None)):
+                if self._check(message):
+                    yield message
+            return
+        from concurrent.futures import ThreadPoolExecutor  # only jobs need it
+
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="poller") as pool:
+            try:
+                while not self.is_stopped and (some := [*islice(waiting, TOGETHER)]):
+                    yield from filter(None, pool.map(self._check, some))
+            except BaseException:
+                self.is_stopped = True  # the pool waits for its threads
+                raise
+
+    def _check(self, message: Message) -> Message | None:
+        """Check a message; return None if the poller is stopped."""
+        timeout, delay = None, 0.0
+        with self._lock:
+            now = self._monotonic()
+            if self._limiter:
+                delay = self._limiter.delay(now)
+            if self._end is not None:
+                timeout = self._end - now - delay
+                self.is_stopped = self.is_stopped or timeout <= 0
+            if self.is_stopped:
+                return None
+            if self._limiter:
+                self._limiter.sent(1, now)
+        time.sleep(delay)
+        try:
+            client = self._clients.get_nowait()
+        except Empty:
+            client = self._connect()
+        try:
+            message.receive(client.send(message.request, timeout=timeout), self._added)
+            if self._threads:
+                message.response = None  # so that memory is bounded while many messages wait for the caller
+        except Interrupted:
+            raise
+        except Exception as error:  # noqa: BLE001 (one message must not end the others)
+            message.error = of_thread(error)
+        finally:
+            self._clients.put(client)
+        return message
+
+
+class JobStates:
+    """The delivery states of a job's messages that have an ID, in the store.
+
+    ``due`` messages needed a check at the beginning of the last `check`; ``checked`` and ``failed`` count those that it
+    checked, and those whose state could not be read. ``first_error`` is the error of the first one.
+    """
+
+    def __init__(self, store: Store, job: Job, goal: Goal, poller: Poller) -> None:
+        self._store = store
+        self._job = job
+        self._goal = goal
+        self._poller = poller
+        self.due = self.unfinished().total()
         self.checked = 0
         self.failed = 0
         self.first_error: MsgctlError | None = None
-        self.of_service: set[str] = set()
-        """The states that are a text of the service. A state that another field contradicts is not among them."""
-
-    @property
-    def missing(self) -> int:
-        """How many messages with an ID have no final state yet."""
-        return self.unfinished().total()
+        self.texts: set[str] = set()
+        """The states that are texts of the service."""
 
     def unfinished(self) -> Counter[str | None]:
-        """Count the messages with an ID and without a final state by their last state; None is not known."""
+        """Count the messages that need another check, by their last state; None is not known."""
         states = results.states(self._store, self._job.number)
-        counts = Counter({state: number for state, number in states.items() if not (state and self.is_final(state))})
+        counts = Counter({state: number for state, number in states.items() if not self._goal.is_over(state)})
         counts[None] -= self.without_id
         return +counts
 
@@ -100,105 +239,97 @@ class Poller:
 
     @property
     def ended_otherwise(self) -> int:
-        """How many messages are in a final state other than ``until``."""
-        if self.until is None:
-            return 0
+        """How many messages are in a final state other than the goal."""
         states = results.states(self._store, self._job.number)
         return sum(
-            number
-            for state, number in states.items()
-            if state is not None and is_final(state, self._added) and not reaches(state, self.until, self._added)
+            number for state, number in states.items() if self._goal.is_over(state) and not self._goal.is_reached(state)
         )
 
-    def is_final(self, state: str) -> bool:
-        """Return whether a message in a state needs no more checks."""
-        return is_final(state, self._added) or (self.until is not None and reaches(state, self.until, self._added))
-
-    def run(self) -> Iterator[list[tuple[str, str]]]:
-        """Poll all messages and store their states; yield new ones, each after its phone, from time to time.
+    def check(self) -> Iterator[list[tuple[str, str]]]:
+        """Check the messages and store their states; yield new ones, each after its phone, from time to time.
 
         Raises the errors of the store.
         """
-        if self._deadline is not None and self._monotonic() >= self._deadline:
+        if self._poller.is_late:
             return  # the errors of the last time remain
-        self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.missing
-        self.is_stopped, self._errors_in_a_row = False, 0
-        groups = self._groups()
-        with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="poller") as pool:
-            try:
-                while not self.is_stopped and (some := [*islice(groups, TOGETHER)]):
-                    yield self._store_states(pool.map(self._poll, some))
-            except KeyboardInterrupt:
-                self.is_stopped = True  # the pool waits for its threads
-                raise
-        while not self._clients.empty():
-            self._clients.get().close()
+        self.checked, self.failed, self.first_error, self.due = 0, 0, None, self.unfinished().total()
+        checked = self._counted(self._poller.run(self._messages()))
+        while some := [*islice(checked, TOGETHER)]:
+            changes = [(message.id, phone, state) for message in some for phone, state in message.changes().items()]
+            results.learn_states(self._store, self._job.account, changes)
+            yield [(phone or id_, state) for id_, phone, state in changes]
 
-    def _groups(self) -> Iterator[list[Sent]]:
-        """Yield the recipients of each message that shares an ID, in the order of first lines.
+    @property
+    def is_over(self) -> bool:
+        """Return whether another check would not help: all are in a final state, or the service refuses to check."""
+        is_refused = self._poller.is_stopped and not (self.first_error and self.first_error.retryable)
+        return is_refused or not self.unfinished()
+
+    def _messages(self) -> Iterator[Message]:
+        """Yield the messages that need a check, in the order of their first lines.
 
         If texts alternate, recipients who share an ID are not on consecutive lines.
         """
         accepted = results.accepted(self._store, self._job.number)
-        due = (sent for sent in accepted if sent.state is None or not self.is_final(sent.state))
+        due = (sent for sent in accepted if not self._goal.is_over(sent.state))
         while some := [*islice(due, READ_AHEAD)]:
             groups: dict[str, list[Sent]] = {}
             for sent in some:
                 groups.setdefault(sent.id, []).append(sent)
-            yield from groups.values()
+            for id_, group in groups.items():
+                known = {sent.phone: sent.state for sent in group if sent.state}
+                yield Message(id_, [sent.phone for sent in group], known=known)
 
-    def _poll(self, group: Sequence[Sent]) -> _Polled | None:
-        """Return the states of a group; None if this was stopped."""
-        if self.is_stopped:
-            return None
-        timeout = None
-        with self._lock:
-            now = self._monotonic()
-            delay = self._limiter.delay(now)
-            if self._deadline is not None:
-                timeout = self._deadline - now - delay
-                if timeout <= 0:
-                    self.is_stopped = True
-                    return None
-            self._limiter.sent(1, now)
-        time.sleep(delay)
-        try:
-            client = self._clients.get_nowait()
-        except Empty:
-            client = self._connect()
-        try:
-            response = client.send(build(operations.MESSAGES_STATE, {"id": group[0].id}), timeout=timeout)
-            messages = response.document["data"]
-            return _Polled(
-                group,
-                states(messages, [sent.phone or "" for sent in group], self._added),
-                {str(message.get("state")) for message in messages},
-            )
-        except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return _Polled(group, error=of_thread(error))
-        finally:
-            self._clients.put(client)
-
-    def _store_states(self, polled: Iterator[_Polled | None]) -> list[tuple[str, str]]:
-        learned: list[tuple[str, str | None, str]] = []
-        for message in polled:
-            if message is None:
-                continue
-            self.checked += len(message.recipients)
-            if message.error:
-                self.failed += len(message.recipients)
+    def _counted(self, checked: Iterator[Message]) -> Iterator[Message]:
+        """Count messages that were checked; stop after too many failures in a row."""
+        failures_in_a_row = 0
+        for message in checked:
+            self.checked += len(message.phones)
+            failures_in_a_row += 1
+            if message.error is None:
+                failures_in_a_row = 0
+                self.texts |= message.texts
+            else:
+                self.failed += len(message.phones)
                 self.first_error = self.first_error or message.error
-                self._errors_in_a_row += 1
-                if self._errors_in_a_row == FAILURES_IN_A_ROW:
-                    self.is_stopped = True
-                continue
-            self._errors_in_a_row = 0
-            for sent, state in zip(message.recipients, message.states, strict=True):
-                if state is None:
-                    continue
-                if state in message.texts:
-                    self.of_service.add(state)
-                if state != sent.state:
-                    learned.append((sent.id, sent.phone, state))
-        results.learn_states(self._store, self._job.account, learned)
-        return [(phone or id_, state) for id_, phone, state in learned]
+            if failures_in_a_row == FAILURES_IN_A_ROW:
+                self._poller.is_stopped = True
+            yield message
+
+
+def not_reached(
+    goal: Goal,
+    hint: str | None,
+    *,
+    ended: str = "",
+    is_undelivered: bool = False,
+    late: str = "",
+    when: str = "in time",
+    unread: str = "",
+    without_id: str = "",
+    failure: MsgctlError | None = None,
+    details: ResponseDetails | None = None,
+    states: Sequence[str] = (),
+) -> ConditionError | None:
+    """Return the error about messages that did not reach a goal; None if all of them did.
+
+    ``ended`` and ``unread`` are the beginning of a sentence about messages that ended in another state, or whose state
+    could not be read because of ``failure``; ``late`` and ``without_id`` are messages. ``states`` are the states that
+    the words of a profile could make final.
+    """
+    parts = [ended] if ended else []
+    if late:
+        parts.append(f"{late} did not reach {goal} {when}")
+    if unread:
+        parts.append(f"{unread}: {failure.message}" if failure else unread)
+    if without_id:
+        parts.append(f"The state of {without_id} cannot be checked: the service returned no ID")
+    if not parts:
+        return None
+    return ConditionError(
+        "; ".join(parts),
+        hint,
+        reason="not_delivered" if is_undelivered else "state_not_reached",
+        word=("delivered", states[:1]),
+        details=failure.details if failure else details,
+    )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
-from msgctl.cli.runs.tracking import LAST_CHECK, poll, show_state
+from msgctl.cli.runs.tracking import poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles, urls
@@ -25,10 +25,11 @@ from msgctl.errors import (
 )
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
+from msgctl.jobs.limits import RateLimiter
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.states import Poller
+from msgctl.jobs.states import Goal, JobStates, Poller, not_reached
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
@@ -283,69 +284,69 @@ def poll_states(
     state or in ``until``. Ctrl-C only ends the reading.
     """
     hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
-    deadline = context.monotonic() + max_wait + LAST_CHECK if follow else None
+    goal = Goal(until, context.words)
+    settings = Settings.shown(job.settings)
     poller = Poller(
-        context.store, job, context.client.sibling, context.words, until, context.monotonic, deadline=deadline
+        lambda: context.stack.enter_context(closing(context.client.sibling())),
+        context.words,
+        context.monotonic,
+        context.monotonic() + max_wait if follow else None,
+        limiter=RateLimiter(settings.rate),
+        threads=settings.concurrency,
     )
+    states = JobStates(context.store, job, goal, poller)
     bar = None if follow else _bar(context)
 
     def check() -> bool:
-        for changes in poller.run():
+        for changes in states.check():
             if bar:
-                failed = [("failed", poller.failed)] if poller.failed else []
-                bar.show(poller.checked, poller.due, failed)
-            for phone, state in changes:
+                failed = [("failed", states.failed)] if states.failed else []
+                bar.show(states.checked, states.due, failed)
+            for name, state in changes:
                 if follow:
-                    show_state(context, phone, state)
-        is_hopeless = poller.is_stopped and not (poller.first_error and poller.first_error.retryable)
-        return poller.missing > 0 and not is_hopeless
+                    show_state(context, name, state)
+        return not states.is_over
 
     error: MsgctlError | None
     try:
         if follow:
-            goal = f"for {plural(poller.missing, 'message')} to reach {until or 'a final state'}"
-            poll(context, check, max_wait, STATES_INTERVAL, goal)
+            awaited = f"for {plural(states.due, 'message')} to reach {goal}"
+            poll(context, check, max_wait, STATES_INTERVAL, awaited)
         else:
             check()
-        error = _states_error(poller, hint, follow=follow)
+        error = _states_error(states, goal, hint, follow=follow)
     except KeyboardInterrupt:
-        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
+        error = Interrupted(f"Interrupted after checking {plural(states.checked, 'message')}", hint)
     finally:
         if bar:
             bar.stop()
     return result(context, job, error, Layout.JOB_POLLED)
 
 
-def _states_error(poller: Poller, hint: str, *, follow: bool) -> MsgctlError | None:
+def _states_error(states: JobStates, goal: Goal, hint: str, *, follow: bool) -> MsgctlError | None:
     """Return the error about states that could not be read, or that are not the wanted ones."""
-    failure = poller.first_error
-    what = ""
-    if failure:
-        what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first"
-        if not (follow and failure.retryable):
-            return failure.within(what)
-        what += f": {failure.message}"
-    parts = []
-    if follow and poller.ended_otherwise:
-        parts.append(f"{plural(poller.ended_otherwise, 'message')} ended in another state than {poller.until}")
-    unfinished = poller.unfinished()
-    states = unfinished.most_common()
-    if follow and states:
-        now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in states])
-        late = plural(unfinished.total(), "message")
-        parts.append(f"{late} did not reach {poller.until or 'a final state'} in time (now: {now})")
-    if follow and poller.without_id:
-        messages = plural(poller.without_id, "message")
-        parts.append(f"The state of {messages} cannot be checked: the service returned no ID")
-    if not parts:
-        return None
-    if what:
-        parts.append(what)
-    reason = "not_delivered" if poller.ended_otherwise else "state_not_reached"
-    details = failure.details if failure else None
-    next_step = hint if states else None
-    word = ("delivered", [state for state, _ in states if state in poller.of_service][:1])
-    return ConditionError("; ".join(parts), next_step, reason=reason, word=word, details=details)
+    failure = states.first_error
+    unread = f"{plural(states.failed, 'delivery state')} could not be checked. The first"
+    if not follow:
+        return failure and failure.within(unread)
+    if failure and not failure.retryable:
+        return failure.within(unread)
+    unfinished = states.unfinished()
+    open_states = unfinished.most_common()
+    now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in open_states])
+    ended, late, without_id = states.ended_otherwise, unfinished.total(), states.without_id
+    return not_reached(
+        goal,
+        hint if open_states else None,
+        ended=f"{plural(ended, 'message')} ended in another state than {goal}" if ended else "",
+        is_undelivered=ended > 0,
+        late=plural(late, "message") if late else "",
+        when=f"in time (now: {now})",
+        unread=unread if failure else "",
+        without_id=plural(without_id, "message") if without_id else "",
+        failure=failure,
+        states=[state for state, _ in open_states if state in states.texts and state],
+    )
 
 
 # --- the account of a job

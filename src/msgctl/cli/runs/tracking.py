@@ -1,10 +1,8 @@
 """Track messages until their delivery state is final, for `state watch` and --wait, and poll for `job states`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from msgctl import operations as ops
 from msgctl.cli.shell.context import Context
 from msgctl.errors import (
     STORE_ERRORS,
@@ -14,12 +12,10 @@ from msgctl.errors import (
     MsgctlError,
     UsageError,
 )
-from msgctl.http.request import Request, build
 from msgctl.http.response import Response
-from msgctl.outcomes import delivery
-from msgctl.outcomes.delivery import Delivery, classify, is_final, reaches
+from msgctl.jobs.states import Goal, Message, Poller, not_reached
+from msgctl.outcomes.delivery import Delivery, classify, reaches
 from msgctl.outcomes.outcome import ACCEPTED
-from msgctl.outcomes.words import AddedWords
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
 from msgctl.values import quote
@@ -28,29 +24,9 @@ NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
 """Errors that affect every message."""
 INTERVAL = 2.0
 """Seconds between two checks."""
-LAST_CHECK = 1.0
-"""Seconds that the last check may take after the deadline."""
 
 
-class Target(NamedTuple):
-    """A message id and the recipients who share it, if they are known."""
-
-    id: str
-    phones: Sequence[str] = ()
-
-    @property
-    def request(self) -> Request:
-        return build(ops.MESSAGES_STATE, {"id": self.id})
-
-    def states(self, response: Response, added: AddedWords) -> list[str | None]:
-        """Return the state of each recipient, or of each message in the response if the recipients are not known."""
-        messages = response.document.get("data", ())
-        if self.phones:
-            return delivery.states(messages, self.phones, added)
-        return [delivery.state_of(message, added) for message in messages] or [None]
-
-
-def targets_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Target]:
+def messages_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Message]:
     """Return the messages that have an ID, each with its recipients. ``sent`` are their IDs and phones."""
     phones: dict[str, list[str]] = {}
     for message_id, phone in sent:
@@ -58,62 +34,19 @@ def targets_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Target]:
             of_message = phones.setdefault(message_id, [])
             if phone:
                 of_message.append(phone)
-    return [Target(*target) for target in phones.items()]
-
-
-@dataclass
-class Tracked:
-    """A message and the results of its checks.
-
-    ``response`` is the latest response about the message, with the ``states`` of its recipients. ``error`` is the error
-    of the last check if it failed, and ``failure`` is the error of a message that did not reach the state.
-    """
-
-    target: Target
-    response: Response | None = None
-    states: Sequence[str | None] = ()
-    error: MsgctlError | None = None
-    failure: MsgctlError | None = None
-    _notified: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        """The ID, shortened for a note."""
-        return shorten(self.target.id, 60)
-
-    @property
-    def in_words(self) -> str:
-        """The states in words; empty before the first response."""
-        return ", ".join(dict.fromkeys(state or "missing" for state in self.states))
-
-    def changes(self) -> list[tuple[str, str]]:
-        """Return the states that are new since the last call, each after its phone, or else the ID of the message."""
-        names: Sequence[str] = self.target.phones
-        if not names and self.response:
-            messages = self.response.document.get("data", ())
-            names = [str(message.get("phone") or self.target.id) for message in messages]
-        states = {name: state for name, state in zip(names, self.states, strict=False) if state}
-        changed = [(name, state) for name, state in states.items() if self._notified.get(name) != state]
-        self._notified |= states
-        return changed
+    return [Message(*message) for message in phones.items()]
 
 
 class Tracker:
     """Polls messages until each is in the state ``until`` (None: in any final state), or until the time is over."""
 
-    def __init__(self, context: Context, targets: Sequence[Target], max_wait: float, until: str | None = None) -> None:
-        self.messages = [Tracked(target) for target in targets]
-        self._waiting = self.messages
+    def __init__(self, context: Context, messages: Sequence[Message], max_wait: float, until: str | None) -> None:
+        self.messages = messages
         self.context = context
         self.max_wait = max_wait
-        self.until = until
-        self._words = context.words
-        self._deadline = context.monotonic() + max_wait
-
-    @property
-    def goal(self) -> str:
-        """The state to wait for, in words."""
-        return self.until or "a final state"
+        self.goal = Goal(until, context.words)
+        deadline = context.monotonic() + max_wait
+        self._poller = Poller(lambda: context.client, context.words, context.monotonic, deadline)
 
     @property
     def documents(self) -> list[Response]:
@@ -127,77 +60,58 @@ class Tracker:
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
         try:
-            poll(self.context, self._check_all, self.max_wait, INTERVAL)
+            poll(self.context, self._check, self.max_wait, INTERVAL)
         finally:
-            learn(self.context, [(message.target, message.response) for message in self.messages if message.response])
-        for message in self._waiting:
-            message.failure = self._late(message)
+            learn(self.context, self.messages)
 
-    def _check_all(self) -> bool:
-        """Check each message that has not reached the state, and show changes. Return whether any needs more time."""
-        waiting = list(self._waiting)
-        for message in self._waiting:
-            reason = message.error and message.error.message
-            if self._check(message):
-                waiting.remove(message)
-            for name, state in message.changes():
-                show_state(self.context, name, state)
-            late = self.context.monotonic() - self._deadline
-            if message.error and message in waiting:
-                if message.error.message != reason:
-                    self.context.note(f"{message.label}: {message.error.message}; trying again")
-                late += LAST_CHECK  # no more requests to a service that did not respond
-            if late >= LAST_CHECK:
-                break
-        self._waiting = waiting
-        return bool(waiting)
+    def _check(self) -> bool:
+        """Check each message that has not reached the goal, and show changes. Return whether any needs more time."""
+        waiting = [message for message in self.messages if not self.is_done(message)]
+        noted = {message.id: message.error.message for message in waiting if message.error}
+        for message in self._poller.run(waiting):
+            if isinstance(message.error, NOT_OF_ONE_MESSAGE):
+                raise message.error
+            for phone, state in message.changes().items():
+                show_state(self.context, phone or message.id, state)
+            if message.error and message.error.retryable and message.error.message != noted.get(message.id):
+                self.context.note(f"{message.label}: {message.error.message}; trying again")
+        return not all(map(self.is_done, self.messages))
 
-    def _check(self, message: Tracked) -> bool:
-        """Check a message once. Return whether it needs no more checks."""
-        timeout = max(self._deadline - self.context.monotonic(), LAST_CHECK)
-        try:
-            response = self.context.client.send(message.target.request, timeout=timeout)
-        except NOT_OF_ONE_MESSAGE:
-            raise
-        except MsgctlError as error:
-            message.error = error
-            if not error.retryable:
-                message.failure = error
-            return not error.retryable
-        message.error = None
-        message.response, message.states = response, message.target.states(response, self._words)
-        is_wanted = [self._is_wanted(state) for state in message.states]
-        if all(is_wanted):
-            return True
-        for state, wanted in zip(message.states, is_wanted, strict=True):
-            if not wanted and not (state and is_final(state, self._words)):
-                return False
-        what = f"Message {quote(message.target.id)} ended as {quote(message.in_words)}, not {self.goal}"
-        message.failure = ConditionError(what, reason="not_delivered", details=response.details)
-        return True
+    def is_done(self, message: Message) -> bool:
+        """Return whether a message needs no more checks."""
+        if message.error:
+            return not (message.error.retryable or isinstance(message.error, NOT_OF_ONE_MESSAGE))
+        return bool(message.states) and all(map(self.goal.is_over, message.states))
 
-    def _is_wanted(self, state: str | None) -> bool:
-        if state is None:
-            return False
-        return reaches(state, self.until, self._words) if self.until else is_final(state, self._words)
-
-    def _late(self, message: Tracked) -> ConditionError:
-        """Return the error for a message that is not in a wanted state at the deadline."""
-        name, now = quote(message.target.id), shorten(message.in_words, 60)
-        hint = f"Check again later: msgctl state get {message.label}"
-        late: list[str] = []
-        details = None
-        if message.response is not None:
-            # A state that another field contradicts is not a text of the service, so it cannot be added.
-            of_service = {str(row.get("state")) for row in message.response.document["data"]}
-            late = [state for state in message.states if state in of_service and not is_final(state, self._words)]
-            details = message.response.details
-        what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
-        if failed := message.error:
+    def failure(self, message: Message) -> MsgctlError | None:
+        """Return the error of a message that did not reach the goal; None if it did."""
+        if message.error and not message.error.retryable:
+            return message.error
+        name, now = quote(message.id), shorten(message.in_words, 60)
+        details = message.response.details if message.response else None
+        if self.is_done(message):
+            if all(map(self.goal.is_reached, message.states)):
+                return None
+            ended = f"Message {name} ended as {quote(message.in_words)}, not {self.goal}"
+            return not_reached(self.goal, None, ended=ended, is_undelivered=True, details=details)
+        late, unread = f"Message {name}", ""
+        if message.error:
             last = f" (last: {now})" if now else ""
-            what = f"The state of message {name} could not be read{last}: {failed.message}"
-            details = failed.details
-        return ConditionError(what, hint, reason="state_not_reached", word=("delivered", late[:1]), details=details)
+            late, unread = "", f"The state of message {name} could not be read{last}"
+        return not_reached(
+            self.goal,
+            f"Check again later: msgctl state get {message.label}",
+            late=late,
+            when=f"in time (now: {now or 'unknown'})",
+            unread=unread,
+            failure=message.error,
+            details=details,
+            states=self.open_states(message),
+        )
+
+    def open_states(self, message: Message) -> list[str]:
+        """Return the states that are not final, and that a word of the profile could make final."""
+        return [state for state in message.states if state in message.texts and not self.goal.is_over(state)]
 
 
 def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float, goal: str = "") -> None:
@@ -237,11 +151,9 @@ def show_state(context: Context, name: str, state: str) -> None:
         context.printer.explain([Text.assemble(name, "  ", delivery(word, context.words))])
 
 
-def learn(context: Context, responses: Iterable[tuple[Target, Response]]) -> None:
+def learn(context: Context, messages: Iterable[Message]) -> None:
     """Store the delivery states. If the store cannot be used, the command continues with a warning."""
-    learned: list[tuple[str, str | None, str]] = []
-    for target, response in responses:
-        learned += _learned(target, response, context.words)
+    learned = [state for message in messages for state in message.learned(context.words)]
     if not learned:
         return
     if store := context.optional_store:
@@ -253,21 +165,6 @@ def learn(context: Context, responses: Iterable[tuple[Target, Response]]) -> Non
             context.warn(f"{error.what}. The states are not stored.")
 
 
-def _learned(target: Target, response: Response, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
-    """Yield the message id, the phone (None: all that share the id) and the state of each message in a response."""
-    states = target.states(response, added)
-    known = {state for state in states if state}
-    for phone, state in zip(target.phones, states, strict=False):
-        if state:
-            yield target.id, phone, state
-    if not target.phones and len(known) == 1:
-        yield target.id, None, known.pop()
-    for message in response.document.get("data", ()):
-        state = delivery.state_of(message, added)
-        if state is not None and str(message["id"]) != target.id:
-            yield str(message["id"]), None, state
-
-
 # --- the option --wait
 
 
@@ -276,14 +173,14 @@ class _Recipient(NamedTuple):
 
     name: str
     phone: str | None
-    message: Tracked | None
+    message: Message | None
 
     @property
     def state(self) -> str | None:
         """The last state, if any is known."""
         if self.message is None:
             return None
-        states = zip(self.message.target.phones or (None,), self.message.states, strict=False)
+        states = zip(self.message.phones or (None,), self.message.states, strict=False)
         return dict(states).get(self.phone)
 
 
@@ -297,8 +194,8 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     if context.operation and context.operation.channel == "call":
         noun = "call"
     accepted = [outcome for outcome in result.outcomes if outcome.outcome == ACCEPTED]
-    tracker = Tracker(context, targets_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
-    of_id = {message.target.id: message for message in tracker.messages}
+    tracker = Tracker(context, messages_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
+    of_id = {message.id: message for message in tracker.messages}
     recipients = [
         _Recipient(outcome.phone or f"the {noun}", outcome.phone, of_id.get(outcome.id or "")) for outcome in accepted
     ]
@@ -333,51 +230,47 @@ def _last_states(recipients: Sequence[_Recipient]) -> dict[tuple[str, str | None
     states: dict[tuple[str, str | None], str] = {}
     for recipient in recipients:
         if recipient.message and recipient.message.response:
-            states[recipient.message.target.id, None] = recipient.message.in_words
+            states[recipient.message.id, None] = recipient.message.in_words
         if recipient.message and recipient.state:
-            states[recipient.message.target.id, recipient.phone] = recipient.state
+            states[recipient.message.id, recipient.phone] = recipient.state
     return states
 
 
 def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> ConditionError | None:
     """Return the error about recipients who did not get the message in time; None if all of them did."""
-    words = tracker.context.words
-    missing, late, unread, without_id, parts = [], [], [], [], []
+    missing, unread, without_id = [], [], []
+    late: list[Message] = []
+    not_read: list[Message] = []
+    goal = tracker.goal._replace(until=tracker.goal.until or "delivered")
     for recipient in recipients:
         message, state = recipient.message, recipient.state
+        shown = f"{recipient.name} [{shorten(state, 60)}]" if state else recipient.name
         if message is None:
             without_id.append(recipient.name)
         elif state is None or message.error:
-            unread.append(recipient)
-        elif not reaches(state, tracker.until or "delivered", words):
-            missing.append(f"{recipient.name} [{shorten(state, 60)}]")
-            if not is_final(state, words):
+            unread.append(shown)
+            not_read.append(message)
+        elif not goal.is_reached(state):
+            missing.append(shown)
+            if not goal.is_over(state):
                 late.append(message)
+    ended = ""
     if missing:
         done = "answered by" if noun == "call" else "delivered to"
         accepted = plural(len(recipients), f"accepted {noun}")
-        parts.append(f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})")
-    if late:
-        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {tracker.max_wait:g} s")
-    not_read = [recipient.message for recipient in unread if recipient.message]
-    errors = [message.error for message in not_read if message.error]
-    if unread:
-        reason = f": {errors[0].message}" if errors else ""
-        names = []
-        for recipient in unread:
-            last = f" [{shorten(recipient.state, 60)}]" if recipient.state else ""
-            names.append(recipient.name + last)
-        parts.append(f"The state of {some_of(names)} could not be read{reason}")
-    if without_id:
-        parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
-    if not parts:
-        return None
-    hint = "To check again: msgctl state get --last" if missing or unread else None
-    reason = "not_delivered" if len(missing) > len(late) else "state_not_reached"
-    failures = [message.failure for message in (*late, *not_read) if message.failure]
-    word = next((failure.word for failure in failures if failure.word and failure.word[1]), None)
-    details = errors[0].details if errors else None
-    return ConditionError("; ".join(parts), hint, reason=reason, word=word, details=details)
+        ended = f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})"
+    return not_reached(
+        tracker.goal,
+        "To check again: msgctl state get --last" if missing or unread else None,
+        ended=ended,
+        is_undelivered=len(missing) > len(late),
+        late=plural(len(late), noun) if late else "",
+        when=f"in {tracker.max_wait:g} s",
+        unread=f"The state of {some_of(unread)} could not be read" if unread else "",
+        without_id=some_of(without_id) if without_id else "",
+        failure=next((message.error for message in not_read if message.error), None),
+        states=[state for message in (*late, *not_read) for state in tracker.open_states(message)],
+    )
 
 
 def _show_last(context: Context, recipients: Sequence[_Recipient]) -> None:
