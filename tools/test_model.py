@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
-
-pytestmark = pytest.mark.slow  # no fault in msgctl can change them
+from model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
 
 
 def test_no_sequence_of_steps_breaks_a_promise() -> None:
