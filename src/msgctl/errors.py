@@ -131,8 +131,8 @@ class MsgctlError(Exception):
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a kind of
-    words in a profile, and texts: if the profile had them, the outcome would be certain. ``job`` is the ID of the job
-    that the error is about, if the run is not about a single job.
+    words, and the texts that make the outcome certain if the profile adds them. ``job`` is the ID of the job that the
+    error is about, if the run is not about a single job.
     """
 
     kind: ClassVar[str] = "error"

@@ -60,7 +60,7 @@ _FAILURES = tuple(EXCEPTIONS)
 
 
 class TooLateError(Exception):
-    """A request was not sent, because it became too late while the connection was opened. The next one gets it."""
+    """A request was not sent, because it became too late while the connection was opened. The connection is kept."""
 
 
 class NoResponseError(Exception):

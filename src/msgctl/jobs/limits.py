@@ -19,12 +19,12 @@ from msgctl.store.store import Store
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Minimum requests per second with a --rate of at least this, so that one more or less is 2% of ten seconds.
+"""Minimum requests per second with --rate: one request more or less is then 2% of the requests in ten seconds.
 
-With a lower rate, each request has one recipient.
+With a --rate below this number, each request has one recipient.
 """
 CATCH_UP = 0.1
-"""Seconds of the rate that may be sent at once after a delay: 1% of ten seconds."""
+"""After a delay, the recipients of this many seconds are sent at once: 1% of those in ten seconds."""
 
 MAX_WAITS = 5
 """Maximum waits without an accepted request between them."""

@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def numbers_left_out(self) -> dict[str, int]:
-        """The numbers of invalid, duplicate and excluded rows. Excluded are opt-outs, repeats and --at-most, too."""
+        """The numbers of invalid, duplicate and excluded rows; opt-outs, repeats and --at-most exclude rows, too."""
         numbers = {outcome: rows.number for outcome, rows in self.left_out.items()}
         numbers["excluded"] += self.tally.excluded.total()
         return numbers

@@ -22,7 +22,7 @@ _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
 _NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
 _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
 MAX_YEAR = 9000
-"""The last year of --at: the next opening of a window is still a date."""
+"""The last year of --at, so that Python has a date for the next opening of a window."""
 MAX_MESSAGES = 1000
 """The highest number of --at-most."""
 COLOMBIA = "America/Bogota"
@@ -79,7 +79,7 @@ class Window:
         return None
 
     def open_seconds(self, since: datetime, until: datetime, zone: tzinfo | None) -> float:
-        """Return how many seconds of the time between two instants the window is open."""
+        """Return for how many seconds the window is open between two instants."""
         seconds, day = 0.0, since.astimezone(zone).date()
         while day <= until.astimezone(zone).date():
             hours = self.week[day.weekday()]
@@ -119,7 +119,7 @@ class SendingHours:
         return None if opens is None or opens == moment else opens.timestamp()
 
     def open_seconds(self, since: float, until: float) -> float:
-        """Return how many seconds of the time between two times the job may send."""
+        """Return for how many seconds the job may send between two times."""
         if self._window is None:
             return until - since
         first = datetime.fromtimestamp(max(since, until - HORIZON.total_seconds()), UTC)

@@ -5,20 +5,21 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 1. **Own** (`owners.take`): one transaction makes this process the owner and increases the epoch of the job. Requests
    that a dead owner left in flight become unknown, and only a person resends them (`owners.resend`).
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
-   the disk. It begins with the fence: the epoch is still the same. It stores the outcomes of earlier requests, makes
-   requests that were certainly not sent pending again, reads the next recipients, leaves out people who must not get
-   the message, and stores an intent for each sender that waits. In a slow store, it stores a few more, which
-   the senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
-3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends it once, less than a second after the
-   opt-outs and the epoch were read: so an opt-out, a take-over, a suspended machine or a slow disk never causes a
-   wrong message. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent back
-   if it has expired, also while a connection was opened, if the window is closed, or if the job waits or stops.
+   the disk. The transaction fails if the epoch has changed. It stores the outcomes of earlier requests, makes requests
+   that were certainly not sent pending again, reads the next recipients, leaves out people who must not get the
+   message, and stores an intent for each sender that waits. In a slow store, it stores a few more intents, which the
+   senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
+3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends the request once, less than a second
+   after the opt-outs and the epoch were read. So nothing wrong is sent after an opt-out, a take-over, or a delay of the
+   machine or the disk. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent
+   back if it has expired, even while the connection was opened. It does the same if the window is closed, or if the job
+   waits or stops.
 4. **Record**: an outcome is stored with the next batch. It is unknown unless the response makes it certain. If the
    store is lost, outcomes are kept, and stored after a reconnect (`finish`). If another process has taken the job over,
    each is stored only where its row still has the same request.
 5. **End** (`finish`): the job is done if every recipient has a result; otherwise it is paused, or stays scheduled.
 
-A process that dies at any moment leaves intents that were perhaps sent, and nothing else: step 1 makes them unknown.
+A process that dies at any moment leaves only intents that were perhaps sent. Step 1 makes them unknown.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ CHECK = 0.5
 KEEP_ALIVE = 10.0
 """Maximum seconds between two checks of the store while requests are in flight."""
 SLOW = 0.1
-"""Seconds of a commit that is slow: the writer waits a little for more senders, and stores more intents in the next."""
+"""A commit that takes this many seconds is slow. The writer then waits for more senders, and stores more intents."""
 QUICK = 0.1
-"""Seconds that a request is expected to take if it takes less. So a slow commit stores at most four more intents for
-each sender: after a kill, all of them are unknown, even if they were not sent.
+"""Minimum seconds that a request is expected to take, so that a slow commit stores at most four more intents for each
+sender. After a kill, all of them are unknown, even if they were not sent.
 """
 MAX_LATE = 4
-"""Maximum batches in a row whose intents expired before any was sent; then the store is too slow."""
+"""Maximum consecutive batches of which every intent expired before it was sent. After that, the store is too slow."""
 
 
 class _Message(NamedTuple):
@@ -234,7 +235,7 @@ class Sender:
     def _received(self) -> list[RequestOutcome]:
         """Wait for outcomes, or until waiting senders may get work, and hand out intents that are ready.
 
-        Return the outcomes. An intent that is ready and cannot be sent any more is one of them.
+        Return the outcomes. They include intents that were ready, but are too late to be sent.
         """
         outcomes: list[RequestOutcome] = []
         timeout, end, number = self._timeout, None, 0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LAST_CHECK = 1.0
 """Seconds that the last check may take after the deadline."""
 TOGETHER = 100
-"""Messages that are checked, and whose states are stored, together."""
+"""Maximum messages that are checked together; their states are then stored together."""
 READ_AHEAD = 10_000
 """Recipients that are read at a time, to check those who share an ID together."""
 
@@ -126,8 +126,8 @@ class Message:
 class Poller:
     """Checks messages, one after the other or in ``threads``, no faster than ``limiter`` allows, until a deadline.
 
-    ``connect`` returns the client of a thread. `LAST_CHECK` after the ``deadline``, on the clock ``monotonic``, no
-    request begins or is in flight.
+    ``connect`` returns the client of a thread. Every request has ended when `LAST_CHECK` has passed since the
+    ``deadline``, a time of the clock ``monotonic``.
     """
 
     def __init__(
@@ -209,8 +209,8 @@ class Poller:
 class JobStates:
     """The delivery states of a job's messages that have an ID, in the store.
 
-    ``due`` messages needed a check at the beginning of the last `check`; ``checked`` and ``failed`` count those that it
-    checked, and those whose state could not be read. ``first_error`` is the error of the first one.
+    ``due`` counts the messages that needed a check at the beginning of the last `check`. ``checked`` counts the
+    messages that it checked, and ``failed`` the messages with an error, of which ``first_error`` is the first.
     """
 
     def __init__(self, store: Store, job: Job, goal: Goal, poller: Poller) -> None:

@@ -254,7 +254,7 @@ def _parse(
     start: Callable[[str, dict[str, str]], None],
     text: Callable[[str], None] | None = None,
 ) -> None:
-    """Parse XML. Call ``start`` with the name, without its prefix, and the attributes of each element, and ``text``."""
+    """Parse XML: call ``start`` with the name (without prefix) and attributes of an element, and ``text`` with text."""
     parser = expat.ParserCreate()
 
     def start_element(name: str, attributes: dict[str, str]) -> None:

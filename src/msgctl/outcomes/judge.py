@@ -58,7 +58,7 @@ EXPLAINED = frozenset({400, 520})
 PARTIAL_CONTENT = 206
 """The HTTP status of a part of a response."""
 MAX_READ = 250_000
-"""Maximum characters of the texts in a response to a send, and two for each value. A longer one is unknown."""
+"""Maximum size of a response to a send: the characters of its texts, plus two per value. A longer one is unknown."""
 MAX_READ_EACH = 200
 """Characters of a response that each recipient adds to `MAX_READ`."""
 
@@ -366,7 +366,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
 
 
 def _joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of a recipient from the outcomes of its entries; those with different IDs are charged each."""
+    """Return the outcome of a recipient from its entries. Entries with different IDs are charged separately."""
     first = outcomes[0]
     if len(outcomes) == 1:
         return first

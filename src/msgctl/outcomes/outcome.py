@@ -53,7 +53,7 @@ class Doubt(NamedTuple):
 
     @property
     def text_to_add(self) -> str | None:
-        """The value, if a profile may add it as good: not if it describes a failure, or is a number of any field."""
+        """The value, unless a profile must not add it as good: a description of a failure, or a number."""
         text = tokenize(self.value).words
         both = (*text, *tokenize(self.field).words)
         is_bad = any(bad.among(both) for bad in (words.FAILED, words.ERROR, words.NEGATION))

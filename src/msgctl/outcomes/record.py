@@ -42,8 +42,9 @@ ERROR_TEXTS = ("error", "msg", "message", "detail", "errors")
 def convert(operation: Operation, document: Any, phones: Sequence[str] = (), requested: str | None = None) -> Object:
     """Return the record in a document, in the documented form. Raises ShapeError if a read gets no record.
 
-    ``data`` of a dispatch is a list of entries (the record itself if it has none), and of messages-state a list of
-    messages; ``requested`` is their id. ``metrics`` is a list of objects with one category each.
+    ``data`` of a dispatch is a list of entries; if it has none, the record itself is the entry. ``data`` of
+    messages-state is a list of messages; ``requested`` is their id. ``metrics`` is a list of objects with one category
+    each.
     """
     record, limit = operation.record, _Limit()
     if record.shape is Shape.STATES:

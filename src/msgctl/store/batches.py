@@ -178,7 +178,7 @@ class OwnedJob:
     def reconnect(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Connect again after StoreNotReachedError.
 
-        ``outcomes`` are not stored for certain: the outcomes and the unsent intents of batches whose commit was lost.
+        ``outcomes`` are the outcomes and the unsent intents of batches whose commit was lost: they may not be stored.
         Raises LostJobError if another process has taken the job over; the outcomes are stored nevertheless.
         """
         self._db.reconnect()

@@ -109,7 +109,7 @@ class Database(ABC):
 
     @abstractmethod
     def limit_idle(self, is_limited: bool) -> None:
-        """Set whether the locks are released if this process is silent for most of a minute, as a sender never is."""
+        """Set whether the locks are released if this process, unlike a sender, is silent for most of a minute."""
 
     @abstractmethod
     def alive(self, owners: Collection[int]) -> set[int]:

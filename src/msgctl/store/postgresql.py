@@ -35,9 +35,9 @@ MIN_VERSION = 14
 MIN_PASSWORD = 4
 """Minimum characters of a password for it to be masked in errors."""
 MAX_IDLE = 45
-"""Seconds after which PostgreSQL ends an idle session and frees its locks, so that any machine can resume the job
-within a minute, or 10 seconds after a longer --timeout. This frees the jobs of a machine without power whose
-connection a proxy keeps open. Owners commit a batch more often.
+"""Seconds after which PostgreSQL ends an idle session and frees its locks. With a longer --timeout, it is 10 seconds
+more than that. Then any machine can resume the job of a machine without power, even if a proxy keeps the connection
+open. Owners commit a batch more often.
 """
 
 _TYPES = {

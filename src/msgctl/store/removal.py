@@ -94,7 +94,7 @@ def _delete(store: Store, jobs: Sequence[int], *, everything: bool = False) -> N
 
 
 def _groups(store: Store, jobs: Sequence[int]) -> Iterator[tuple[list[int], bool]]:
-    """Yield jobs to delete together, with at most 1,000 recipients in all; a larger job comes by itself, with True."""
+    """Yield jobs to delete together, with at most 1,000 recipients, and False; or one larger job, and True."""
     sizes = store.db.rows(
         f"""SELECT number, CASE WHEN state = 'importing' THEN {SLICE + 1} ELSE invalid + duplicate + excluded + pending
         + sending + accepted + refused + unknown END FROM job WHERE number {any_of(jobs)} ORDER BY number""",

@@ -266,10 +266,9 @@ def command(
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, and ``panel`` is its help heading.
 
-    With ``runs_another``, its arguments are another command, and all that follows the first one belongs to that.
-
-    Without a ``name``, the function runs if the group is given no command: `msgctl history`. It returns None if there
-    is one. The function may take the `Context` of the run, and groups of options (see `expanded`).
+    With ``runs_another``, its arguments are another command, and the options after the first argument belong to that
+    command. A function without a ``name`` runs if the group is used without a command, such as `msgctl history`. With
+    a command, it returns None. The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
     effect = performs.effect if performs else effect
     has_dry_run = has_dry_run and (effect is not None or bool(dry_run_help))
