@@ -1,4 +1,4 @@
-"""Ctrl-C at any line of a single send: what is reported and stored is true, and a key is freed only if nothing left."""
+"""Ctrl-C at any line: what is reported and stored is true, a key is freed only if nothing left, a new job is named."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from itertools import count
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,8 +18,11 @@ from support.service import Service, respond
 from support.tool import Tool
 
 SEND = ("sms", "send", "573001234567", "-m", "Hola", "--json", "--once")
-MODULES = ("cli/runs/single.py", "store/sends.py", "store/database.py", "http/client.py", "http/transport.py")
-"""The modules that make a request and store its intent and outcome."""
+MODULES = (
+    *("cli/runs/single.py", "store/sends.py", "store/database.py", "http/client.py", "http/transport.py"),
+    "store/jobs.py",
+)
+"""The modules that make a request and store its intent and outcome, and create a job."""
 START, STEP = int(os.environ.get("FIRST_LINE", "2")), int(os.environ.get("EACH_LINE", "11"))
 """Every eleventh line is interrupted, because all of them take a minute; EACH_LINE=1 tests all."""
 COUNTING = "_counted"
@@ -47,14 +51,14 @@ class Interruption:
         return self
 
 
-def interrupted(tool: Tool, line: int, function: str, key: str) -> tuple[str, int, str]:
-    """Run a send in a child process, and interrupt it. Return the place, the exit code and standard error."""
+def interrupted(tool: Tool, line: int, function: str, *command: str) -> tuple[str, int, str]:
+    """Run a command in a child process, and interrupt it. Return the place, the exit code and standard error."""
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         signal.alarm(int(PATIENCE))  # a lock whose release was interrupted
         interruption = Interruption(line, function)
         sys.settrace(interruption)
-        done = tool(*SEND, key)
+        done = tool(*command)
         sys.settrace(None)
         os.write(writing, json.dumps([interruption.place, done.code, done.err]).encode())
         os._exit(0)
@@ -74,7 +78,7 @@ def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(
     )
     for line in count(start, step):
         before = len(service.received)
-        place, code, error = interrupted(tool, line, function, f"key-{line}")
+        place, code, error = interrupted(tool, line, function, *SEND, f"key-{line}")
         if not place:
             break
         arrived = len(service.received) - before
@@ -85,3 +89,13 @@ def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(
         assert again.code == 0 or (again.code == 5 and arrived), (place, again.err)
         assert len(service.received) - before == 1, place
     assert line > (3 if function else 200)
+
+
+def test_ctrl_c_after_a_job_was_created_names_the_job(service: Service, tool: Tool, tmp_path: Path) -> None:
+    service.always(respond({"status": 10}))
+    (tmp_path / "people.csv").write_text("phone\n573001234567\n", encoding="utf-8")
+    command = "sms", "bulk", str(tmp_path / "people.csv"), "-m", "Hola", "--yes", "--json"
+    for function in ("get", "_job"):  # read it after the commit
+        place, _, error = interrupted(tool, 0, function, *command)
+        jobs = tool("job", "list", "--json").document
+        assert json.loads(error).get("job") == jobs[-1]["job"], (place, error)

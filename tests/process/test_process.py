@@ -12,6 +12,7 @@ import sys
 import termios
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote_plus
 
@@ -22,7 +23,7 @@ from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Behaviour, Service, respond, running, silent, then
 from support.terminal import Terminal, in_a_terminal
-from support.tool import Outcome, process, started
+from support.tool import Outcome, Tool, process, started
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
 RECORD = SENDS["sms send"].record
@@ -109,6 +110,25 @@ def test_a_job_whose_result_cannot_be_written_can_be_shown(service: Service) -> 
     done = shell("msgctl sms bulk - -m Hola --yes <<< $'phone\\n573001234567' >/dev/full")
     printed = done.stderr.decode()
     assert (done.returncode, "See: msgctl job show 2" in printed, "second message" in printed) == (5, True, False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_run_of_several_requests_whose_result_cannot_be_written_says_what_to_do(
+    service: Service, tool: Tool, tmp_path: Path
+) -> None:
+    (tmp_path / "p.csv").write_text(f"phone\n{PHONE}\n", encoding="utf-8")
+    service.always(respond(RECORD))
+    tool.clock.now = time.time() - 60
+    soon = datetime.fromtimestamp(tool.clock.now + 30, UTC).isoformat()
+    assert tool("sms", "bulk", str(tmp_path / "p.csv"), "-m", "Hola", "--yes", "--at", soon).code == 0
+    shorten = f"url bulk {tmp_path}/p.csv --name a --to https://example.com"
+    for line, responses, hint in (
+        ("job run-due", [], "See: msgctl job list"),
+        (shorten, [respond({}), CREATED], "it creates no short URL twice"),
+    ):
+        service.will(*responses)
+        printed = shell(f"msgctl {line} >/dev/full").stderr.decode()
+        assert (hint in printed, "second message" in printed) == (True, False), printed
 
 
 def test_a_non_blocking_pipe_gets_the_whole_output(service: Service) -> None:

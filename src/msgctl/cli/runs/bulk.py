@@ -21,7 +21,7 @@ from msgctl.cli.runs import running
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
@@ -147,15 +147,23 @@ class Bulk:
         state, due = "active", None
         if self._due is not None:
             state, due = "scheduled", int(self._due * 1000)
-        return jobs.publish(
-            self._context.store,
-            number,
-            state=state,
-            digest=importer.digest,
-            name=self._rules.name,
-            due=due,
-            settings=self._settings.dump(),
-        )
+        try:
+            return jobs.publish(
+                self._context.store,
+                number,
+                state=state,
+                digest=importer.digest,
+                name=self._rules.name,
+                due=due,
+                settings=self._settings.dump(),
+            )
+        except KeyboardInterrupt:
+            job = jobs.get(self._context.store, number)
+            if job.state == "importing":
+                raise
+            self._context.job = job.id
+            see = f"See: msgctl job show {job.typed}"
+            raise Interrupted(f"Interrupted after job {job.id} was created", see) from None
 
     # --- the file
 

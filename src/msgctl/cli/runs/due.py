@@ -47,11 +47,11 @@ def _run_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
     for store_context, job in due:
         errors = _run(store_context, job)
         failures += errors
+        if any(isinstance(error, Interrupted) for error in errors):
+            break  # the user knows why, and after a second Ctrl-C, a thread may still use the connection
         if errors:
             with suppress(*STORE_ERRORS):
                 jobs.note_failure(store_context.store, errors[0])
-        if any(isinstance(error, Interrupted) for error in errors):
-            break
     return failures
 
 

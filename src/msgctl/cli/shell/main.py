@@ -125,5 +125,8 @@ def _not_again(context: Context) -> str | None:
     """Return the advice for a request or a job whose result could not be printed."""
     if context.job is not None:
         return f"See: msgctl job show {context.job}"
-    effect = context.operation.effect if context.operation else Effect.SENDS
-    return NOT_AGAIN.get(effect)
+    if context.operation is None and context.effect is Effect.SENDS:
+        return "See: msgctl job list"
+    if context.operation is None:
+        return "Run the command again: it creates no short URL twice."
+    return NOT_AGAIN.get(context.operation.effect)
