@@ -321,7 +321,7 @@ class History:
 
     def _clear(self, store: Store) -> None:
         """Remove all single sends, and all jobs that have ended."""
-        _, numbers = entries.clearable(store, ACCOUNT)
+        numbers = entries.clearable(store, ACCOUNT).numbers
         removal.remove(store, numbers)
         for number in numbers:
             if jobs.get(store, number).removed is not None:

@@ -181,15 +181,20 @@ def clear(
     """
     profile = context.profile
     start = None if before is None else context.start_of(before)
-    count, numbers = entries.clearable(context.store, profile.account, start)
-    if not numbers:
+    old = entries.clearable(context.store, profile.account, start)
+    if not old.numbers:
         context.note("There is nothing to delete.")
         return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": 0})
-    sends = plural(count, "entry", "entries")
+    parts = []
+    if old.entries:
+        parts.append(plural(old.entries, "entry", "entries"))
+    if old.jobs:
+        parts.append(plural(old.jobs, "job"))
+    records = " and ".join(parts)
     when = "" if before is None else f", before {before}"
     effect = "`msgctl usage` will no longer count the messages."
-    prompts.confirm(context, f"Delete {sends} of {prompts.account(profile)}{when}? {effect}")
-    removal.remove(context.store, numbers)
+    prompts.confirm(context, f"Delete {records} of {prompts.account(profile)}{when}? {effect}")
+    removal.remove(context.store, old.numbers)
     removal.tidy(context.store)
-    context.note(f"Deleted {sends} of profile {values.quote(profile.name)}. {effect}")
-    return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": count})
+    context.note(f"Deleted {records} of profile {values.quote(profile.name)}. {effect}")
+    return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": old.entries})

@@ -123,6 +123,7 @@ def click(
             metavar="CC",
             help="Country of the visitors, for example CO.",
             autocompletion=country_codes,
+            parser=parser(values.country_code),
         ),
     ] = None,
     base_url: BaseUrl = None,

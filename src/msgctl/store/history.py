@@ -171,15 +171,21 @@ def usage(
     return sorted(groups, key=lambda total: (total.group is None, total.group or ""))
 
 
-def clearable(store: Store, account: str, before: int | None = None) -> tuple[int, list[int]]:
-    """Return how many entries of an account `clear` would delete, and the numbers of their sends and jobs.
+class Clearable(NamedTuple):
+    """How many entries and jobs can be deleted, and the numbers of their single sends and jobs."""
 
-    Jobs that are not done or cancelled stay.
-    """
+    entries: int
+    jobs: int
+    numbers: list[int]
+
+
+def clearable(store: Store, account: str, before: int | None = None) -> Clearable:
+    """Return what can be deleted of an account. Jobs that are not done or cancelled stay."""
     sends.settle_dead(store, account)
     rows = store.db.rows(
-        f"""SELECT number, accepted + refused + unknown FROM job WHERE account = ? AND removed IS NULL
+        f"""SELECT number, id, accepted + refused + unknown FROM job WHERE account = ? AND removed IS NULL
         AND owner IS NULL AND state {any_of(ENDED)} AND created < ?""",
         (account, *ENDED, 2**62 if before is None else before),
     )
-    return sum(count for _, count in rows), [number for number, _ in rows]
+    job_count = sum(id_ is not None for _, id_, _ in rows)
+    return Clearable(sum(count for *_, count in rows), job_count, [number for number, *_ in rows])
