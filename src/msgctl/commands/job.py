@@ -134,9 +134,10 @@ def run_due(context: Context) -> RawResult | None:
 
     Only `msgctl -p sandbox job run-due` sends the jobs of the sandbox.
 
-    Run it from cron: it prints nothing if no job is due, and overlapping runs never send a job twice. A job stays
-    scheduled if its window is closed, the service cannot be reached, or the process is killed. Ctrl-C pauses it. A job
-    that is more than 12 hours late, and has sent nothing, is paused.
+    Run it from cron: `msgctl help recipes` has the line of the crontab. It prints nothing if no job is due, and
+    overlapping runs never send a job twice. A job stays scheduled if its window is closed, the service cannot be
+    reached, or the process is killed. Ctrl-C pauses it. A job that is more than 12 hours late, and has sent nothing, is
+    paused.
     """
     from msgctl.cli.runs import due
 

@@ -183,12 +183,11 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
         return resume
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
+        hints.append(f"See why they were refused: msgctl job report {job.typed} --only refused")
         resend = f"msgctl job resend {job.typed} --only refused"
-        if is_refused_again:
-            hints.append(f"List refused recipients and the reasons: msgctl job report {job.typed} --only refused")
-        elif has_refused_request:
+        if has_refused_request and not is_refused_again:
             hints.append(f"The service refused whole requests, perhaps for one number. Resend one by one: {resend}")
-        else:
+        elif not is_refused_again:
             hints.append(f"Resend to refused recipients: {resend}")
     if job.unknown:
         hints.append(f"List recipients with unknown outcome: msgctl job report {job.typed} --only unknown")
@@ -224,7 +223,7 @@ def next_steps(
             now = f"To send it now: msgctl job resume {name}"
             return [now, f"To send such jobs in time, run from cron every minute: {command}"]
         return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
-    steps = [resume_hint(job)] if job.shown_state == "paused" else []
+    steps = []
     if job.unknown:
         steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
     if job.command in ("sms bulk", "call bulk"):
@@ -237,4 +236,10 @@ def next_steps(
             steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
         if undelivered and job.shown_state != "cancelled":
             steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
+    if job.shown_state == "paused":
+        ending = Ending.load(job.ending)
+        if ending is not None and ending.why is Why.CANARY:  # first, see whether these people got it
+            steps.append(resume_hint(job))
+        else:
+            steps.insert(0, resume_hint(job))
     return steps or [f"List the recipients: msgctl job report {name}"]
