@@ -19,6 +19,8 @@ from msgctl.text import plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
+_FOREIGN = re.compile(r"\[\[?([^][{}]+)\]|<<?([^<>{}]+)>|«([^«»{}]+)»|%([^%{}]+)%")
+"""A placeholder as mail merges write it: ``[name]``, ``<<name>>``, ``«name»`` or ``%name%``."""
 
 Parameters = Mapping[str, str | list[str]]
 """Request parameters that come from a row, by wire name."""
@@ -136,6 +138,8 @@ class Renderer:
                 self._arrays.add(name)
                 parsed = [Template.parse(element, columns, header_row=header_row) for element in text]
                 self._templates[name] = parsed or _other_columns(recipients)
+        self.not_filled = [name for template in templates.values() for name in _foreign("".join(template), columns)]
+        """Columns that a template has as placeholders of other programs, which stay as they are."""
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None
@@ -181,6 +185,12 @@ def _other_columns(recipients: Recipients) -> list[Template]:
         for index, name in enumerate(recipients.columns)
         if name and name != recipients.source.column
     ]
+
+
+def _foreign(text: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns in a text that are written as placeholders of other programs."""
+    names = (match[match.lastindex or 0].strip() for match in _FOREIGN.finditer(text))
+    return [name for name in names if find_column(name, columns) is not None]
 
 
 def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:

@@ -222,6 +222,11 @@ class Bulk:
             phones=str(recipients.source),
             blank=importer.blank,
         )
+        for name in renderer.not_filled:
+            context.warn(
+                f'"{shorten(name, 40)}" in the message is not a placeholder: everybody would get it as it is. '
+                f"For the value in the row, write {{{shorten(name, 40)}}}."
+            )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
         files = [recipients.columns, *(self._exclude(number, file) for file in self._rules.exclude or ())]
