@@ -73,8 +73,10 @@ def jobs_table(summaries: Sequence[Summary], viewer: Viewer) -> Iterator[Rendera
     return listing(columns, rows, viewer)
 
 
-def parts(summary: Summary, viewer: Viewer) -> Iterator[RenderableType]:
-    """Return one job: its state, its progress, and the outcomes of its recipients."""
+def parts(summary: Summary, viewer: Viewer, *, is_explained: bool = False) -> Iterator[RenderableType]:
+    """Return one job: its state, its progress, the outcomes of its recipients, and unless ``is_explained``, why it is
+    paused.
+    """
     job, created = summary.job, timestamp(summary.job.created / 1000)
     titles = [Text(cell(title), "bold") for title in (job.id, job.name) if title]
     yield Flow([*titles, _state(summary, viewer.now)])
@@ -87,7 +89,7 @@ def parts(summary: Summary, viewer: Viewer) -> Iterator[RenderableType]:
     numbers = {name: getattr(job, name) for name in ("invalid", "duplicate", "excluded")}
     recipients = _recipients(job.sendable, numbers, summary.exclusions, summary.settings.blank)
     pairs = [*_facts(summary.settings, recipients, summary.due, viewer.now), ("Machine", Text(cell(job.machine)))]
-    if summary.paused:
+    if summary.paused and not is_explained:
         pairs.insert(0, ("Paused", Text(cell(summary.paused))))
     if summary.states:
         counts = {**summary.states, "not checked": job.accepted - sum(summary.states.values())}

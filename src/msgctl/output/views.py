@@ -165,7 +165,8 @@ def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
 def _job(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     job = cast("Summary", result.content)
     if result.failures or not with_verdict:
-        return View(job_views.parts(job, viewer))
+        is_explained = bool(result.failures) and result.layout is Layout.JOB_RUN  # the error says why it paused
+        return View(job_views.parts(job, viewer, is_explained=is_explained))
     if result.layout is Layout.JOB_RUN:
         return View(job_views.result_parts(job, viewer.width), job_views.verdict(job, viewer.now), result.hints)
     return View(job_views.parts(job, viewer), (), result.hints)

@@ -162,11 +162,7 @@ def result(
         is_overdue=(job.due or 0) <= context.store.now(),
         is_polled=layout is Layout.JOB_POLLED,
     )
-    failures = []
-    if failure:
-        failures.append(failure)
-        if layout is Layout.JOB_RUN:
-            summary = replace(summary, paused="")  # the error says it
+    failures = [failure] if failure else []
     return OwnResult(replace(summary, is_replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
 
