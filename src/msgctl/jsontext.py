@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
@@ -71,13 +72,28 @@ def _all_values(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: different if len(different) > 1 else fields[name] for name, different in by_name.items()}
 
 
-Repeated = Literal["last", "refuse", "all"]
-"""How a field that is repeated in an object is read: as its last value, as an error, or as an array of all values."""
+class Fields(dict[str, Any]):
+    """The fields of an object, and the name of a repeated one, if any."""
+
+    repeated = ""
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> Fields:
+    fields = Fields(pairs)
+    if len(fields) < len(pairs):
+        fields.repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
+    return fields
+
+
+Repeated = Literal["last", "refuse", "all", "mark"]
+"""How a field that is repeated in an object is read: as its last value, as an error, as an array of all values, or as
+its last value in `Fields`.
+"""
 _DECODERS = {
     kind: json.JSONDecoder(
         object_pairs_hook=hook, parse_int=_number, parse_float=Number, parse_constant=_refuse_constant
     )
-    for kind, hook in (("last", None), ("refuse", _unique), ("all", _all_values))
+    for kind, hook in (("last", None), ("refuse", _unique), ("all", _all_values), ("mark", _marked))
 }
 
 
@@ -90,9 +106,15 @@ def load_json(body: bytes, *, repeated: Repeated = "last") -> Any:
         raise ShapeError("it contains too many values")
     try:
         text = body.decode("utf-8-sig")
-        return _DECODERS[repeated].decode(text)
     except UnicodeDecodeError:  # "from None": the exceptions contain the body
         raise ShapeError("it is not UTF-8 text") from None
+    return load_text(text, repeated)
+
+
+def load_text(text: str, repeated: Repeated) -> Any:
+    """Read the text of JSON as `load_json` does."""
+    try:
+        return _DECODERS[repeated].decode(text)
     except RecursionError:
         raise ShapeError("its JSON is nested too deeply") from None
     except ShapeError:

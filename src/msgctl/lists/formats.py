@@ -9,15 +9,14 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from msgctl.errors import UsageError
-from msgctl.jsontext import Number, Raw, dump
+from msgctl.jsontext import Fields, Raw, dump, load_text
 from msgctl.values import quote
 
 RawRow = tuple[int, "list[str] | str"]
@@ -217,37 +216,15 @@ def json_rows(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[RawRow
             yield lines.begin, cells
 
 
-class _Object(dict[str, Any]):
-    """The fields of an object, and the repeated name, if any."""
-
-    repeated = ""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    fields = _Object(pairs)
-    if len(fields) < len(pairs):
-        fields.repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
-    return fields
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant
-)
-
-
-def _object_in(line: str) -> _Object | None:
+def _object_in(line: str) -> Fields | None:
     """Return the object in a line of JSON Lines, if it is one."""
     try:
-        value = _DECODER.decode(line)
+        value = load_text(line, "mark")
         if "\\u" in line:  # it may be half of a surrogate pair, which cannot be encoded
-            json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+            dump(value).encode()
+    except ValueError:
         return None
-    return value if isinstance(value, _Object) else None
+    return value if isinstance(value, Fields) else None
 
 
 def _json_text(value: Any) -> str:
