@@ -7,6 +7,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -20,7 +21,39 @@ MAX_VALUES = 500
 
 
 MOVE = "SELECT value FROM meta WHERE name = 'move'"
-"""The mark of a store that takes part in a move (JSON, see `msgctl.store.move`)."""
+"""The query for the `Mark` of a store (JSON)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of a store that takes part in a move.
+
+    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it; a file is on
+    ``machine``. ``store`` is the ID of the other store. A store that is arriving has the ``owner`` that copies,
+    and the ``table`` and the key of the last row that has arrived.
+    """
+
+    state: str
+    place: str
+    machine: str
+    store: str
+    owner: int | None = None
+    table: str = ""
+    after: Sequence[Any] = ()
+
+    def dump(self) -> str:
+        """Return the mark as JSON, always the same text for the same mark."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> Mark:
+        """Return the mark in JSON of `dump`."""
+        return cls(**json.loads(text))
+
+    @property
+    def place_and_machine(self) -> str:
+        """The new store, with its machine if it is a file."""
+        return f"{self.place} on {clean(self.machine)}" if self.machine else self.place
 
 
 class Database(ABC):
@@ -177,17 +210,15 @@ class Database(ABC):
         text = text or self.value(MOVE)
         if text is None:
             return
-        mark = json.loads(text)
-        place, there = mark["place"], ""
-        if mark["machine"]:
-            place, there = f"{place} on {clean(mark['machine'])}", " there"
-        if mark["state"] == "moved":
+        mark = Mark.load(text)
+        if mark.state == "moved":
+            there = " there" if mark.machine else ""
             fix = f"Use the new store{there}, in the profile or in MSGCTL_STORE."
-            raise StoreMovedError(f"The store {self.place} was moved to {place}", fix, mark["place"])
-        what = f"The store {self.place} is being moved to {place}"
-        if mark["state"] == "arriving":
+            raise StoreMovedError(f"The store {self.place} was moved to {mark.place_and_machine}", fix, mark.place)
+        what = f"The store {self.place} is being moved to {mark.place_and_machine}"
+        if mark.state == "arriving":
             what = f"Not everything has arrived in the store {self.place}"
-        new = shlex.quote(mark["place"])
+        new = shlex.quote(mark.place)
         raise unusable(what, f"Finish the move, with the old store in use: msgctl store move --to {new}")
 
     def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:

@@ -12,14 +12,13 @@ Each step is a commit, and the same move continues after a crash at any moment:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 from msgctl.config.urls import is_store_url
 from msgctl.errors import ConditionError, UsageError
-from msgctl.store.database import MOVE, Database, any_of
+from msgctl.store.database import MOVE, Database, Mark, any_of
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 from msgctl.text import clean
@@ -47,32 +46,10 @@ class Contents(NamedTuple):
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The mark of a store that takes part in a move.
-
-    ``state`` is ``arriving``, ``moving`` or ``moved``. ``place`` is the new store as people write it; a file is on
-    ``machine``. ``store`` is the ID of the other store. A store that is arriving has the ``owner`` that copies,
-    and the ``table`` and the key of the last row that has arrived.
-    """
-
-    state: str
-    place: str
-    machine: str
-    store: str
-    owner: int | None = None
-    table: str = ""
-    after: Sequence[Any] = ()
-
-    def dump(self) -> str:
-        """Return the mark as JSON, always the same text for the same mark."""
-        return json.dumps(asdict(self))
-
-
 def mark_of(db: Database) -> Mark | None:
     """Return the mark of a store; None if no move has begun."""
-    value = db.value(MOVE)
-    return None if value is None else Mark(**json.loads(value))
+    text = db.value(MOVE)
+    return None if text is None else Mark.load(text)
 
 
 def contents(store: Store, *, unfinished: bool = False) -> Contents:
@@ -143,9 +120,8 @@ def _check_empty(db: Database) -> None:
 
 def _not_empty(db: Database, mark: Mark | None = None) -> UsageError:
     if mark is not None and mark.state == "moved":
-        place = " on ".join(filter(None, (mark.place, clean(mark.machine))))
         return UsageError(
-            f"The store {db.place} is not empty: it is a closed store, which was moved to {place}",
+            f"The store {db.place} is not empty: it is a closed store, which was moved to {mark.place_and_machine}",
             f"If you no longer need it, delete it. Then repeat the move.\n{db.removal}",
         )
     return UsageError(f"The store {db.place} is not empty", "Choose a path or a database that has no store yet.")
