@@ -129,6 +129,7 @@ def import_(
     "channel", it contains the channel of each number: sms, call, chatapp or all. --channel applies to empty cells, and
     to files without this column.
     """
+    from msgctl.lists.faults import rows_left_out
     from msgctl.lists.reader import name_of
     from msgctl.lists.rows import Recipient
     from msgctl.store import people as stored
@@ -154,9 +155,9 @@ def import_(
         given, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers of {name}: {people.source}")
     if faults.number:
-        context.note(f"{plural(faults.number, 'invalid row')} left out")
+        context.note(rows_left_out(faults.number, "invalid", name))
     if faults.blank:
-        context.note(f"{plural(faults.blank, 'blank row')} left out")
+        context.note(rows_left_out(faults.blank, "blank", name))
     _tell_added(context, given, new)
     return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
 

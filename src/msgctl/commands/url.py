@@ -19,7 +19,6 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
-from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.http.client import Client
@@ -201,6 +200,7 @@ class Table(NamedTuple):
 def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
     """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
     from msgctl.jobs.links import LinkTemplate
+    from msgctl.lists.faults import rows_left_out
     from msgctl.lists.formats import FileError
     from msgctl.lists.header import find_column
     from msgctl.lists.reader import name_of
@@ -233,7 +233,7 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
     if faults.number:
         raise faults.error(hint, list_all="")
     if faults.blank:
-        context.note(f"Left out {plural(faults.blank, 'blank row')}.")
+        context.note(rows_left_out(faults.blank, "blank", faults.file))
     if is_cut:
         context.note("Left out the cells of columns without a heading.")
     context.check_fields(table.columns)

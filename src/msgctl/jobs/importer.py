@@ -24,8 +24,8 @@ requests.
 class Importer:
     """Writes the rows of a file to a job that is not published yet.
 
-    ``digest`` covers the message, its options and all rows in order. ``blank`` counts rows without text, and
-    ``left_out`` lists the symbols that --gsm7 left out.
+    ``digest`` covers the message, its options and all rows in order. ``left_out`` lists the symbols that --gsm7 left
+    out.
     """
 
     def __init__(self, store: Store, job: int, settings: Settings, content: str) -> None:
@@ -39,8 +39,6 @@ class Importer:
         self._last: tuple[Message, int] | None = None
         self._contents: list[NewContent] = []
         self._rows: list[NewRecipient] = []
-        self.blank = 0
-        self.header_row: int | None = None
         self.left_out: dict[str, None] = {}
 
     @property
@@ -49,13 +47,12 @@ class Importer:
         return self._digest.digest()
 
     def read(self, listed: Recipients, render: Render) -> list[str]:
-        """Write every row, and return the file's own columns. Raises UsageError and the errors of the store."""
-        self.header_row = listed.source.header_row
+        """Write every row, and return the file's own columns.
+
+        Rows that cannot have a message are added to its faults. Raises UsageError and the errors of the store.
+        """
         own = [index for index, name in enumerate(listed.columns) if name and name != listed.source.column]
-        for row in listed.rows:
-            if row is None:
-                self.blank += 1
-                continue
+        for row in listed.counted():
             cells = [row.values[index] for index in own] if row.values else []
             columns = json.dumps(cells) if cells else None
             self._digest.update(f"{columns} {row.phone}\n".encode("utf-8", "surrogatepass"))
@@ -63,22 +60,23 @@ class Importer:
                 while cells and not cells[-1]:  # of a thousand columns, most may be empty
                     del cells[-1]
                 columns = json.dumps(cells)
-            self._add(row, columns, render)
+            self._add(listed, row, columns, render)
             if len(self._rows) == SLICE:
                 self._flush()
         self._flush()
         return [listed.columns[index] for index in own]
 
-    def _add(self, row: Recipient | InvalidRow, columns: str | None, render: Render) -> None:
-        if isinstance(row, InvalidRow):
-            self._rows.append(NewRecipient(row.line, row.phone, None, columns, "invalid", row.reason))
-            return
-        try:
-            message = render(row)
-        except UsageError as error:
-            self._rows.append(NewRecipient(row.line, row.phone, None, columns, "invalid", error.message))
-            return
-        self._rows.append(NewRecipient(row.line, row.phone, self._number(message), columns))
+    def _add(self, listed: Recipients, row: Recipient | InvalidRow, columns: str | None, render: Render) -> None:
+        if isinstance(row, Recipient):
+            try:
+                message = render(row)
+            except UsageError as error:
+                row = InvalidRow(row.line, row.phone, error.message)
+                listed.faults.add(row)
+            else:
+                self._rows.append(NewRecipient(row.line, row.phone, self._number(message), columns))
+                return
+        self._rows.append(NewRecipient(row.line, row.phone, None, columns, "invalid", row.reason))
 
     def _number(self, message: Message) -> int:
         """Return the number of a message; equal messages share a number."""

@@ -13,7 +13,6 @@ from msgctl.jobs.settings import Settings
 from msgctl.jobs.tally import Tally
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
-from msgctl.lists.rows import InvalidRow
 from msgctl.store import queue, recipients
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
@@ -38,16 +37,13 @@ _OPTIONAL = {
 class Plan:
     """A job before it is sent: its settings, its messages, and the rows of its file that are left out, by outcome.
 
-    ``file`` is its name in messages. ``without_country`` rows are invalid only because no country is known. ``due`` is
-    in seconds since 1970. ``balance`` is None if it was not checked.
+    ``due`` is in seconds since 1970. ``balance`` is None if it was not checked.
     """
 
     settings: Settings
-    file: str
+    faults: Faults
     tally: Tally
     left_out: Mapping[str, LeftOut]
-    without_country: int
-    header_row: int | None
     due: float | None
     balance: int | float | None = None
 
@@ -62,11 +58,6 @@ class Plan:
     def number(self) -> int:
         """The number of rows."""
         return self.tally.messages + sum(self.numbers_left_out.values())
-
-    @property
-    def need_of_country(self) -> str:
-        """The description of rows that need a country, if most rows do; otherwise empty."""
-        return self._faults.need_of_country
 
     @property
     def columns(self) -> list[str]:
@@ -111,22 +102,16 @@ class Plan:
         ``repeated`` are the jobs that sent the same message. ``is_listed`` means that a dry run lists every row.
         """
         if not self.number:
-            return FileError(f"{self.file} has no recipients, only a header", "Add one line per recipient.")
-        is_invalid = self.left_out["invalid"].number > 0 and not skip_invalid
-        if is_invalid or (not self.tally.messages and self.need_of_country):
-            them = "it" if self.left_out["invalid"].number == 1 else "them"
+            return FileError(f"{self.faults.file} has no recipients, only a header", "Add one line per recipient.")
+        is_invalid = self.faults.number > 0 and not skip_invalid
+        if is_invalid or (not self.tally.messages and self.faults.need_of_country):
+            them = "it" if self.faults.number == 1 else "them"
             list_all = "" if is_listed else LIST_ALL
             hint = f"Fix {them}, or skip {them} with --skip-invalid."
-            return self._faults.error(hint, list_all, consequence="nothing was sent")
+            return self.faults.error(hint, list_all, consequence="nothing was sent")
         if self.tally.messages:
             return None
         return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left()
-
-    @property
-    def _faults(self) -> Faults:
-        invalid = self.left_out["invalid"]
-        first = [InvalidRow(line, phone or "", reason) for line, phone, reason in invalid.rows]
-        return Faults(self.file, self.number, invalid.number, first, self.without_country, header_row=self.header_row)
 
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
         named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]
@@ -141,9 +126,9 @@ class Plan:
 
     def _none_left(self) -> UsageError:
         excluded, consequence = self.tally.excluded, "nothing was sent"
-        all_of_them = f"All recipients in {self.file}"
-        if self.left_out["invalid"].number:
-            all_of_them = f"All valid recipients in {self.file}"
+        all_of_them = f"All recipients in {self.faults.file}"
+        if self.faults.number:
+            all_of_them = f"All valid recipients in {self.faults.file}"
         if self.left_out["excluded"].number or (excluded["opted_out"] and excluded["over_limit"]):
             what = f"{all_of_them} are excluded"
         elif excluded["opted_out"]:
@@ -152,8 +137,8 @@ class Plan:
         elif excluded["over_limit"]:
             what = f"{all_of_them} have reached the limit of {self.settings.at_most}"
         else:
-            line, _, reason = self.left_out["invalid"].rows[0]
-            what = f"{self.file} has no valid rows: line {line}: {reason}"
+            first = self.faults.first[0]
+            what = f"{self.faults.file} has no valid rows: line {first.line}: {first.reason}"
         return FileError(what, consequence=consequence)
 
 

@@ -14,6 +14,11 @@ LIST_ALL = "To list all of them, add --dry-run -o csv."
 GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same."
 
 
+def rows_left_out(number: int, kind: str, file: str) -> str:
+    """Return the note about rows that are left out: ``2 blank rows of people.csv left out``."""
+    return f"{plural(number, f'{kind} row')} of {file} left out"
+
+
 @dataclass
 class Faults:
     """The invalid rows of ``file``: their number, the number of all ``rows``, and the first invalid ones.

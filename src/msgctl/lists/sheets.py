@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgctl.lists.faults import rows_left_out
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import NoTableError, Reading, find_column
 from msgctl.lists.rows import InvalidRow, Recipient
@@ -79,7 +80,7 @@ class Sheets:
         if not sheet.hidden:
             return
         if self._reading.skip_hidden:
-            self._note(f"Left out {plural(len(sheet.hidden), 'hidden row')} of {self._name}")
+            self._note(rows_left_out(len(sheet.hidden), "hidden", self._name))
             return
         hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
         if self._reading.skip_hidden is None:

@@ -31,6 +31,7 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
+from msgctl.lists.faults import Faults, rows_left_out
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
 from msgctl.lists.reader import name_of, opened
@@ -113,7 +114,7 @@ class Bulk:
         number = jobs.create(store, account, settings.profile, settings.command, settings.dump())
         is_new = is_listed = False
         try:
-            importer = self._import(number)
+            importer, faults = self._import(number)
             job = None
             if rules.name is not None and not context.options.dry_run:
                 job = jobs.named(store, account, rules.name, importer.digest)
@@ -121,7 +122,7 @@ class Bulk:
                 for note in self._exclusions:
                     context.note(note)
                 self._check_time()
-                if (shown := self._approve(number, importer)) is not None:
+                if (shown := self._approve(number, importer, faults)) is not None:
                     is_listed = self._lists_rows
                     return shown
                 job = self._publish(number, importer)
@@ -207,7 +208,7 @@ class Bulk:
                 raise
             yield recipients, renderer
 
-    def _import(self, number: int) -> Importer:
+    def _import(self, number: int) -> tuple[Importer, Faults]:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
         context, settings = self._context, self._settings
         fixed = {name: value for name, value in settings.fixed.items() if name != "country-code"}
@@ -220,7 +221,7 @@ class Bulk:
             columns=columns,
             phone_column=recipients.source.column,
             phones=str(recipients.source),
-            blank=importer.blank,
+            blank=recipients.faults.blank,
         )
         for name in renderer.not_filled:
             context.warn(
@@ -233,7 +234,7 @@ class Bulk:
         chosen = self._source.phone_column
         if chosen is not None and all(find_column(chosen, names) is None for names in files):
             raise FileError(f"No file has a column {values.quote(chosen)}", "Check --phone-column.")
-        return importer
+        return importer, replace(recipients.faults, file=self._file)
 
     def _exclude(self, number: int, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
@@ -253,7 +254,7 @@ class Bulk:
             )
         self._exclusions.append(f"Excluded by {name_of(file)}: {listed.source}")
         if faults.blank:
-            self._exclusions.append(f"{plural(faults.blank, 'blank row')} of {name_of(file)} left out")
+            self._exclusions.append(rows_left_out(faults.blank, "blank", name_of(file)))
         return listed.columns
 
     def _check_exclusions(self, number: int, earlier: Job) -> None:
@@ -291,7 +292,7 @@ class Bulk:
 
     # --- before the job is sent
 
-    def _approve(self, number: int, importer: Importer) -> OwnResult | None:
+    def _approve(self, number: int, importer: Importer, faults: Faults) -> OwnResult | None:
         """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
         context, settings, options = self._context, self._settings, self._context.options
         limits = limits_of(settings, self._due or context.store.clock())
@@ -300,8 +301,7 @@ class Bulk:
             outcome: recipients.rows_left_out(context.store, number, outcome, MAX_EXAMPLES)
             for outcome in ("invalid", "duplicate", "excluded")
         }
-        without_country, header_row = self._cells.without_country, importer.header_row
-        plan = Plan(settings, self._file, tally, left_out, without_country, header_row, self._due)
+        plan = Plan(settings, faults, tally, left_out, self._due)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = plan.fault(repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
         if not fault:
@@ -353,7 +353,7 @@ class Bulk:
 
     def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
         """Print notes about rows that are left out, and about likely mistakes."""
-        context, tally, need_of_country = self._context, plan.tally, plan.need_of_country
+        context, tally, need_of_country = self._context, plan.tally, plan.faults.need_of_country
         if need_of_country and not is_refused:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome in ("invalid", "duplicate", "excluded"):
@@ -365,7 +365,7 @@ class Bulk:
             if (more := plan.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_EXAMPLES:
                 context.note(f"… and {more:,} more")
         if plan.settings.blank:
-            context.note(f"{plural(plan.settings.blank, 'blank row')} left out")
+            context.note(rows_left_out(plan.settings.blank, "blank", name_of(self._source.file)))
         if importer.left_out:
             context.note(note_of_left_out([*importer.left_out]))
         repeats = tally.excluded["repeats"]
