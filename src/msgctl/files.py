@@ -60,33 +60,45 @@ def _make_directory(path: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, so that processes change it one after the other.
+def locked(lock: Path, max_wait: float = 0.0, consequence: str = "") -> Iterator[bool]:
+    """Hold the lock of a lock file, and yield whether it is held: another process may hold it for ``max_wait`` seconds.
 
-    The lock is a separate file, ``.NAME.lock``, because the file itself is replaced. It is beside the target of a
-    symbolic link, so that all processes use the same lock. Raises ConfigurationError.
+    The system also releases the lock at any other end of the process. Raises ConfigurationError.
     """
-    lock = _beside(_target(path), "lock")
-    with explained("lock", lock, "nothing was changed"):
-        make_folder(path.parent)
+    with explained("lock", lock, consequence):
+        make_folder(lock.parent)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with explained("lock", lock, "nothing was changed"):
-            _take(descriptor, lock)
-        yield
+        with explained("lock", lock, consequence):
+            is_held = _take(descriptor, time.monotonic() + max_wait)
+        yield is_held
     finally:
-        os.close(descriptor)  # the system also releases the lock at any other end of the process
+        os.close(descriptor)
 
 
-def _take(descriptor: int, lock: Path) -> None:
-    deadline = time.monotonic() + MAX_WAIT
-    while time.monotonic() < deadline:
+def _take(descriptor: int, deadline: float) -> bool:
+    while True:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            return True
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(PAUSE)
-    what = f"Another program has locked {shown(lock)}"
-    raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Change a file while no other process changes it. Raises ConfigurationError.
+
+    The lock is a separate file, ``.NAME.lock``, because the file itself is replaced. It is beside the target of a
+    symbolic link, so that all processes use the same lock.
+    """
+    lock = _beside(_target(path), "lock")
+    with locked(lock, MAX_WAIT, "nothing was changed") as is_held:
+        if not is_held:
+            what = f"Another program has locked {shown(lock)}"
+            raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
+        yield
 
 
 def write(path: Path, content: bytes) -> None:

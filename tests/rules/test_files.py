@@ -40,7 +40,7 @@ def test_a_new_file_is_private_with_any_umask(tmp_path: Path, mask: int) -> None
     path = tmp_path / "one" / "two" / "file.toml"
     before = os.umask(mask)
     try:
-        with files.locked(path):
+        with files.changing(path):
             files.write(path, b"new")
     finally:
         os.umask(before)
@@ -95,7 +95,7 @@ def test_a_link_is_kept_and_the_file_that_it_points_to_is_replaced(file: Path, t
 def test_a_file_that_its_group_can_read_stays_readable(file: Path) -> None:
     os.chown(file, 0, OTHER)
     file.chmod(0o640)
-    with files.locked(file):
+    with files.changing(file):
         files.write(file, b"new")
     status = file.stat()
     assert (file.read_bytes(), stat.S_IMODE(status.st_mode), status.st_gid) == (b"new", 0o640, OTHER)
@@ -129,7 +129,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
 def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fcntl.flock", failing(OSError(37, "No locks available")))
-    with pytest.raises(ConfigurationError, match="No locks available"), files.locked(file):
+    with pytest.raises(ConfigurationError, match="No locks available"), files.changing(file):
         pytest.fail("it was locked")
 
 
@@ -137,7 +137,7 @@ def test_a_lock_that_is_held_for_too_long_is_an_error(file: Path, monkeypatch: p
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", clock)
     monkeypatch.setattr(time, "sleep", clock.sleep)
-    with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
+    with files.changing(file), pytest.raises(ConfigurationError, match="Another program"), files.changing(file):
         pytest.fail("both have it")
     assert sum(clock.slept) == pytest.approx(10, abs=0.2)
 

@@ -146,7 +146,7 @@ def changed(path: Path) -> Iterator[ConfigFile]:
     """
     import tomli_w
 
-    with files.locked(path):
+    with files.changing(path):
         config = load(path)
         yield config
         files.write(path, tomli_w.dumps(config.document).encode())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from msgctl import files, jsontext
@@ -35,7 +33,7 @@ def run(context: Context) -> RawResult | None:
     """
     failures: list[MsgctlError] = []
     if due := _all_due(context, failures):
-        with _only_one(context) as is_alone:
+        with files.locked(_lock(context)) as is_alone:
             if is_alone:
                 failures += _run_all(due)
     return RawResult(b"", failures) if failures else None
@@ -134,20 +132,7 @@ def _print(context: Context, job: Job) -> None:
     context.printer.print(RawResult(f"{line}\n".encode()))
 
 
-@contextmanager
-def _only_one(context: Context) -> Iterator[bool]:
-    """Yield whether this is the only run-due on this machine. The lock is beside the store, in any directory."""
+def _lock(context: Context) -> Path:
+    """Return the lock file of run-due on this machine. It is beside the store, in any directory."""
     place = context.store_place
-    path = place.with_name("run-due.lock") if isinstance(place, Path) else files.state("run-due.lock")
-    with files.explained("lock", path):
-        files.make_folder(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
+    return place.with_name("run-due.lock") if isinstance(place, Path) else files.state("run-due.lock")
