@@ -179,7 +179,7 @@ def check_run_due(machine: Machine) -> Finding | None:
     if any(job.is_running for job in scheduled):  # a run-due is at work, and sends the others next
         return None
     now = machine.store.now()
-    overdue = [job for job in scheduled if job.shown_state == "scheduled" and (job.due or now + 1) <= now]
+    overdue = [job for job in scheduled if (job.due or now + 1) <= now]
     if not overdue:
         return None
     failure = jobs.failure_of_run_due(machine.store)

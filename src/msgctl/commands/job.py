@@ -108,7 +108,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if opens is not None and job.pending:
         return running.keep_scheduled(context, job, settings, opens)
-    if job.shown_state == "scheduled" and (job.due or 0) > context.store.now():
+    if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f"The job {clean(job.reference)} is scheduled for {when}")
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
@@ -304,7 +304,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     context.job = named.id
     if named.state == "done":
         raise UsageError(f"The job {clean(named.reference)} is done: there is nothing to cancel")
-    if named.state != "cancelled":
+    if named.state != "cancelled" or named.stopping:
         left = plural(named.pending, "pending message")
         prompts.confirm(context, f"Cancel job {clean(named.reference)} and never send its {left}?")
         named = owners.ask_to_stop(context.store, named.number, "cancelled")
@@ -380,6 +380,6 @@ def _check_removable(job: Job, account: str) -> None:
         if job.profile == profiles.ENVIRONMENT:
             hint = f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
         raise UsageError(f"The job {clean(job.reference)} belongs to another account", hint)
-    if job.is_running or job.state not in ENDED:
+    if job.is_running or job.state not in ENDED or job.stopping:
         hint = f"Cancel it first: msgctl job cancel {job.typed}"
         raise UsageError(f"The job {clean(job.reference)} is not finished", hint)

@@ -126,7 +126,7 @@ def paused_because(job: Job) -> str:
         return ""
     if ending := Ending.load(job.ending):
         return ending.stopped_by
-    if "paused" in (job.state, job.stopping):  # by the second Ctrl-C, which leaves no ending
+    if job.state == "paused":  # by the second Ctrl-C, which leaves no ending
         return "Interrupted"
     return "Its process ended before the job was done"
 
@@ -216,7 +216,7 @@ def next_steps(
     name = job.typed
     if job.is_running:
         return [f"Check it again: msgctl job show {name}"]
-    if job.shown_state == "scheduled":
+    if job.state == "scheduled":
         profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
         command = f"msgctl {profile}job run-due"
         if is_overdue:
@@ -234,7 +234,7 @@ def next_steps(
             steps.append(check)
         if undelivered and is_polled:
             steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
-        if undelivered and job.shown_state != "cancelled":
+        if undelivered and job.state != "cancelled":
             steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
     if job.shown_state == "paused":
         ending = Ending.load(job.ending)

@@ -21,7 +21,8 @@ class Job:
     """A job as it is in the store. Times are milliseconds since 1970, credits and prices millionths.
 
     The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_running`` is true
-    if its owner is alive.
+    if its owner is alive. ``stopping`` is the state that another process has asked the owner to end in; if the owner
+    died first, it is the ``state``, too.
     """
 
     number: int
@@ -59,16 +60,17 @@ class Job:
     removed: int | None
     is_running: bool = False
 
+    def settle(self, *, is_running: bool) -> None:
+        """Set whether the owner is alive, and the state that it was asked to end in if it died first."""
+        self.is_running = is_running
+        if self.stopping and not is_running:
+            self.state = self.stopping
+
     @property
     def shown_state(self) -> str:
-        """The state for people: ``running``, or ``paused`` for a job whose owner has died.
-
-        If its owner was asked to end in another state, but died first, it is the other state.
-        """
+        """The state for people: ``running``, or ``paused`` for a job whose owner has died."""
         if self.is_running:
             return "running"
-        if self.stopping:
-            return self.stopping
         return "paused" if self.state == "active" else self.state
 
     @property
@@ -99,7 +101,7 @@ _VISIBLE = "id IS NOT NULL AND state <> 'importing' AND removed IS NULL"
 def _job(store: Store, row: Row) -> Job:
     """Return the job in a row of `COLUMNS`, with whether its owner is alive."""
     job = Job(*row)
-    job.is_running = store.is_owned(job.owner)
+    job.settle(is_running=store.is_owned(job.owner))
     return job
 
 
@@ -246,7 +248,7 @@ def listed(
     jobs = [Job(*row) for row in rows]
     alive = store.db.alive({job.owner for job in jobs if job.owner is not None})
     for job in jobs:
-        job.is_running = job.owner in alive
+        job.settle(is_running=job.owner in alive)
     return jobs
 
 

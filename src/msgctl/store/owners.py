@@ -110,7 +110,7 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     with _changing(store, number) as job:
         if job.removed is not None:
             raise _removed(job)
-        if job.state in ENDED:
+        if job.state in ENDED and not job.stopping:
             return job
         if job.stopping == "cancelled":
             state = "cancelled"  # a pause does not take a cancel back

@@ -259,7 +259,7 @@ class Bulk:
 
     def _check_exclusions(self, number: int, earlier: Job) -> None:
         """Raise UsageError if the earlier job with this name will send to people whom --exclude leaves out."""
-        if not self._rules.exclude or earlier.is_running or earlier.shown_state in ENDED:
+        if not self._rules.exclude or earlier.is_running or earlier.state in ENDED:
             return
         store = self._context.store
         pending = recipients.excluded_later(store, number, earlier.number)

@@ -57,7 +57,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     """
     context.job = job.id
     connect = context.client.sibling  # first, because it fails without a credential
-    state = "scheduled" if job.shown_state == "scheduled" else "active"
+    state = "scheduled" if job.state == "scheduled" else "active"
     owned = owners.take(context.store, job.number, state=state)
     is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
@@ -169,9 +169,8 @@ def result(
 def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
     """Return the result of an earlier run of a job, which ended in this way, with its error."""
     error = None
-    if job.shown_state != "scheduled":
-        # its owner may have died before it stored the state that it was asked to end in
-        error = _error(context, replace(job, state=job.shown_state), how)
+    if job.state != "scheduled":
+        error = _error(context, job, how)
     context.is_replayed = True
     if job.accepted or job.unknown or job.sending:
         context.sent.add(1)
