@@ -34,43 +34,6 @@ JSONShape = Literal["response", "responses", "object", "list", "lines"]
 """The shape of --json: one document of the service or several, an object, a list, or one object per line."""
 
 
-class CommandFacts(NamedTuple):
-    """The facts about a command, from the decorator `command`.
-
-    ``performs`` is the service's operation; None for a command that has several.
-    ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
-    a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
-    has the columns of csv and tsv; None for the columns of the operation or of a job. ``has_more_columns`` means that
-    others depend on the options or a file, so that the command itself checks --fields. ``json`` is the shape of --json.
-    """
-
-    examples: tuple[str, ...] = ()
-    performs: Operation | None = None
-    effect: Effect | None = None
-    in_bulk: bool = False
-    asks: bool = False
-    has_dry_run: bool = False
-    dry_run_help: str = ""
-    output: Sequence[str] | None = None
-    has_more_columns: bool = False
-    json: JSONShape = "object"
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns of csv and tsv, in their order."""
-        if self.output is not None:
-            return self.output
-        if self.in_bulk:
-            from msgctl.jobs.report import JOB_FIELDS
-
-            return JOB_FIELDS
-        if self.performs is None:
-            return ()
-        from msgctl.output.fields import of_record
-
-        return of_record(self.performs.record)
-
-
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
     """Return the commands of a group with their names; empty for a command."""
     for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
@@ -82,7 +45,7 @@ class _WithGlobalOptions:
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
         own = params or []
-        self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", CommandFacts())
+        self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", NO_FACTS)
         shared = [self._shown(option, own) for option in global_options()]
         # Typer shows the panels in the order of their first options.
         order = {panel: place for place, panel in enumerate(PANELS)}
@@ -248,62 +211,90 @@ def _show_help(ctx: typer.Context) -> None:
         show(ctx)
 
 
-def command(
-    owner: typer.Typer,
-    name: str | None,
-    *examples: str,
-    performs: Operation | None = None,
-    effect: Effect | None = None,
-    in_bulk: bool = False,
-    asks: bool = False,
-    has_dry_run: bool = True,
-    dry_run_help: str = "",
-    output: Sequence[str] | None = None,
-    has_more_columns: bool = False,
-    json: JSONShape | None = None,
-    panel: str | None = None,
-    runs_another: bool = False,
-) -> Callable[[Function], Function]:
-    """Add a function to a group as a command; ``examples`` are whole command lines, and ``panel`` is its help heading.
+class CommandFacts:
+    """The facts about a command, as the decorator `command`: it adds a function to a group as a command.
+
+    ``examples`` are whole command lines. ``performs`` is the service's operation; None for a command that has several.
+    ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
+    a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
+    has the columns of csv and tsv; None for the columns of the operation or of a job. ``has_more_columns`` means that
+    others depend on the options or a file, so that the command itself checks --fields. ``json`` is the shape of --json.
+    ``panel`` is the heading of the command in the help of its group.
 
     With ``runs_another``, its arguments are another command, and the options after the first argument belong to that
     command. A function without a ``name`` runs if the group is used without a command, such as `msgctl history`. With
     a command, it returns None. The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
-    effect = performs.effect if performs else effect
-    has_dry_run = has_dry_run and (effect is not None or bool(dry_run_help))
-    if json is None:
-        json = "response" if performs and not in_bulk else "object"
-    if in_bulk:
-        dry_run_help = "Print the summary and send nothing."
-    facts = CommandFacts(
-        examples=examples,
-        performs=performs,
-        effect=effect,
-        in_bulk=in_bulk,
-        asks=asks or in_bulk,
-        has_dry_run=has_dry_run,
-        dry_run_help=dry_run_help,
-        output=output,
-        has_more_columns=has_more_columns or in_bulk,
-        json=json,
-    )
 
-    def decorate(function: Function) -> Function:
+    def __init__(
+        self,
+        owner: typer.Typer,
+        name: str | None,
+        *examples: str,
+        performs: Operation | None = None,
+        effect: Effect | None = None,
+        in_bulk: bool = False,
+        asks: bool = False,
+        has_dry_run: bool = True,
+        dry_run_help: str = "",
+        output: Sequence[str] | None = None,
+        has_more_columns: bool = False,
+        json: JSONShape | None = None,
+        panel: str | None = None,
+        runs_another: bool = False,
+    ) -> None:
+        self._owner = owner
+        self._name = name
+        self._panel = panel
+        self._runs_another = runs_another
+        self.examples = examples
+        self.performs = performs
+        self.effect = performs.effect if performs else effect
+        self.in_bulk = in_bulk
+        self.asks = asks or in_bulk
+        self.has_dry_run = has_dry_run and (self.effect is not None or bool(dry_run_help))
+        self.dry_run_help = "Print the summary and send nothing." if in_bulk else dry_run_help
+        self.output = output
+        self.has_more_columns = has_more_columns or in_bulk
+        self.json = json or ("response" if performs and not in_bulk else "object")
+
+    def __call__(self, function: Function) -> Function:
         callback = expanded(function)
-        vars(callback)["facts"] = facts
-        epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
-        if name is None:
-            owner.callback(invoke_without_command=True, epilog=epilog)(callback)
-        else:
-            about = _filled(function.__doc__ or "")
-            settings = {"allow_interspersed_args": not runs_another}
-            owner.command(
-                name, cls=Command, help=about, epilog=epilog, rich_help_panel=panel, context_settings=settings
-            )(callback)
+        vars(callback)["facts"] = self
+        epilog = "\n".join(["Examples:", *(f"  {example}" for example in self.examples)])
+        if self._name is None:
+            self._owner.callback(invoke_without_command=True, epilog=epilog)(callback)
+            return function
+        add = self._owner.command(
+            self._name,
+            cls=Command,
+            help=_filled(function.__doc__ or ""),
+            epilog=epilog,
+            rich_help_panel=self._panel,
+            context_settings={"allow_interspersed_args": not self._runs_another},
+        )
+        add(callback)
         return function
 
-    return decorate
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of csv and tsv, in their order."""
+        if self.output is not None:
+            return self.output
+        if self.in_bulk:
+            from msgctl.jobs.report import JOB_FIELDS
+
+            return JOB_FIELDS
+        if self.performs is None:
+            return ()
+        from msgctl.output.fields import of_record
+
+        return of_record(self.performs.record)
+
+
+command = CommandFacts
+NO_FACTS = CommandFacts(typer.Typer(), None)
+"""The facts about a group that only has commands."""
 
 
 def _filled(text: str) -> str:
