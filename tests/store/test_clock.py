@@ -34,6 +34,9 @@ def test_a_machine_two_days_ahead_sends_no_job_of_tomorrow_and_gets_a_warning(
     ahead = process("job", "run-due", env={"CLOCK_OFFSET": str(DAYS)})
     assert (ahead.code, ahead.out) == (0, "")
     assert "seconds ahead of the clock of the store" in ahead.err
+    checks = process("doctor", "--json", env={"CLOCK_OFFSET": "-300"}).document
+    clock = next(check for check in checks if check["check"] == "clock")
+    assert (clock["status"], "s behind the clock of the database" in clock["found"]) == ("warning", True), clock
     assert process(*bulk, env={"CLOCK_OFFSET": str(DAYS)}).code == 0, "a time of tomorrow is not in the past"
     assert sends(service) == []
 

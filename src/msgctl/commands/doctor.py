@@ -200,12 +200,7 @@ def _overdue(overdue: list[Job]) -> str:
 
 def check_clock(machine: Machine) -> Finding | None:
     """Compare this machine's clock with the clock of the database."""
-    time = None
-    if machine.store is not None:
-        time = machine.store.db.time()
-    if time is None:
-        return None
-    difference = machine.context.clock() - time / 1000
+    difference = machine.store.machine_error if machine.store else 0.0
     if abs(difference) <= MAX_CLOCK_ERROR:
         return None
     direction = "ahead of" if difference > 0 else "behind"

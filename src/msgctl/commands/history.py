@@ -20,7 +20,7 @@ from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
 from msgctl.phones import with_country
 from msgctl.store import history as entries
-from msgctl.store import people, removal
+from msgctl.store import people
 from msgctl.store.history import Entry
 from msgctl.text import plural, timestamp
 
@@ -192,9 +192,7 @@ def clear(
         parts.append(plural(old.jobs, "job"))
     records = " and ".join(parts)
     when = "" if before is None else f", before {before}"
-    effect = "`msgctl usage` will no longer count the messages."
-    prompts.confirm(context, f"Delete {records} of {prompts.account(profile)}{when}? {effect}")
-    removal.remove(context.store, old.numbers)
-    removal.tidy(context.store)
-    context.note(f"Deleted {records} of profile {values.quote(profile.name)}. {effect}")
+    question = f"Delete {records} of {prompts.account(profile)}{when}?"
+    done = f"Deleted {records} of profile {values.quote(profile.name)}."
+    prompts.delete_sent(context, old.numbers, question, done)
     return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": old.entries})

@@ -42,7 +42,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
-from msgctl.store import jobs, owners, removal
+from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
@@ -345,12 +345,9 @@ def remove(
         context.note("There is nothing to delete.")
         return OwnResult([], LIST_FIELDS, Layout.JOBS)
     count = plural(len(removed), "job")
-    effect = "`msgctl usage` will no longer count the messages."
-    prompts.confirm(context, f"Delete {count} of {prompts.account(context.profile)}, with all recipients? {effect}")
+    question = f"Delete {count} of {prompts.account(context.profile)}, with all recipients?"
     summaries = [summary(ended) for ended in removed]
-    removal.remove(context.store, [ended.number for ended in removed])
-    removal.tidy(context.store)
-    context.note(f"Deleted {count}. {effect}")
+    prompts.delete_sent(context, [ended.number for ended in removed], question, f"Deleted {count}.")
     if len(summaries) == 1:
         return OwnResult(summaries[0], LIST_FIELDS, Layout.JOB)
     return OwnResult(summaries, LIST_FIELDS, Layout.JOBS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from msgctl import operations, values
@@ -39,16 +40,8 @@ class Option(NamedTuple):
     is_changeable: bool = False
 
 
-def _whole(name: str, least: int, most: int) -> Callable[[str], int]:
-    return lambda text: values.whole_number(text, name, least, most)
-
-
 def _limit(text: str) -> str:
     return str(Frequency.parse(text))
-
-
-def _rate(text: str) -> float:
-    return values.decimal(text, "--rate", MIN_RATE, MAX_RATE)
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class Settings:
             "Pause before the job costs more than N credits. Sends one message at a time until it knows the price.",
             "Safety",
             "N",
-            _whole("--max-credits", 0, MAX_CREDITS),
+            partial(values.whole_number, name="--max-credits", most=MAX_CREDITS),
             is_changeable=True,
         ),
     ] = None
@@ -106,7 +99,7 @@ class Settings:
             "Pause after N recipients, whatever happens; only `msgctl job resume` continues.",
             "Safety",
             "N",
-            _whole("--canary", 1, MAX_CANARY),
+            partial(values.whole_number, name="--canary", least=1, most=MAX_CANARY),
         ),
     ] = None
     window: Annotated[
@@ -141,7 +134,7 @@ class Settings:
             "Maximum recipients per request; only recipients of the same message share one.",
             "Speed",
             "N",
-            _whole("--batch-size", 1, MAX_BATCH),
+            partial(values.whole_number, name="--batch-size", least=1, most=MAX_BATCH),
         ),
     ] = 100
     concurrency: Annotated[
@@ -151,7 +144,7 @@ class Settings:
             "Maximum simultaneous requests.",
             "Speed",
             "N",
-            _whole("--concurrency", 1, MAX_CONCURRENCY),
+            partial(values.whole_number, name="--concurrency", least=1, most=MAX_CONCURRENCY),
             is_changeable=True,
         ),
     ] = 8
@@ -162,7 +155,7 @@ class Settings:
             "Maximum recipients per second.",
             "Speed",
             "RATE",
-            _rate,
+            partial(values.decimal, name="--rate", least=MIN_RATE, most=MAX_RATE),
             is_changeable=True,
         ),
     ] = None

@@ -9,7 +9,7 @@ from msgctl.lists.rows import InvalidRow
 from msgctl.text import plural
 
 MAX_LISTED = 20
-"""The first invalid rows, which the error lists."""
+"""Maximum rows, columns or sheets that an error or a question lists."""
 LIST_ALL = "To list all of them, add --dry-run -o csv."
 GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same."
 

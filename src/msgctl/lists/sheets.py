@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgctl.lists.faults import rows_left_out
+from msgctl.lists.faults import MAX_LISTED, rows_left_out
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import NoTableError, Reading, find_column
 from msgctl.lists.rows import InvalidRow, Recipient
-from msgctl.lists.table import MAX_LISTED, Recipients, below_header
+from msgctl.lists.table import Recipients, below_header
 from msgctl.text import plural, some_of
 from msgctl.values import quote
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from msgctl.lists import header
 from msgctl.lists.damage import Damage
-from msgctl.lists.faults import Faults
+from msgctl.lists.faults import MAX_LISTED, Faults
 from msgctl.lists.formats import FileError, RawRow, unmarked
 from msgctl.lists.header import NoTableError, PhoneSource, Reading, has_text
 from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Recipient
@@ -17,9 +17,6 @@ from msgctl.text import shorten
 from msgctl.values import quote
 
 MAX_COLUMNS = 1000
-
-MAX_LISTED = 20
-"""Maximum sheets, columns or rows that an error lists."""
 
 
 def below_header(raw_rows: Iterator[RawRow], name: str, sheet: str, reading: Reading) -> Recipients:

@@ -31,7 +31,7 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
-from msgctl.lists.faults import Faults, rows_left_out
+from msgctl.lists.faults import MAX_LISTED, Faults, rows_left_out
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import Reading, find_column
 from msgctl.lists.reader import name_of, opened
@@ -44,9 +44,6 @@ from msgctl.store import jobs, owners, people, recipients, removal
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural, shorten
-
-MAX_EXAMPLES = 20
-"""Maximum rows that are listed for each reason; the report lists all."""
 
 
 class Bulk:
@@ -298,7 +295,7 @@ class Bulk:
         limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
         left_out = {
-            outcome: recipients.rows_left_out(context.store, number, outcome, MAX_EXAMPLES)
+            outcome: recipients.rows_left_out(context.store, number, outcome, MAX_LISTED)
             for outcome in ("invalid", "duplicate", "excluded")
         }
         plan = Plan(settings, faults, tally, left_out, self._due)
@@ -362,7 +359,7 @@ class Bulk:
             rows = plan.left_out[outcome].rows
             for line, phone, reason in rows:
                 context.note(f"Line {line}: {f'{phone}: ' if phone else ''}{reason}")
-            if (more := plan.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_EXAMPLES:
+            if (more := plan.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
                 context.note(f"… and {more:,} more")
         if plan.settings.blank:
             context.note(rows_left_out(plan.settings.blank, "blank", name_of(self._source.file)))

@@ -182,14 +182,14 @@ class Context:
 
     @cached_property
     def optional_store(self) -> "Store | None":
-        """The store for a command that can do without it; None, with a warning, if it cannot be used."""
-        if "store" in vars(self):
-            return self.store
-        try:
-            return self._open_store(min(self.options.timeout, MAX_CHECK))
-        except STORE_ERRORS as error:
-            self.warn(f"{error.what}. This command continues without it.")
-            return None
+        """The `store` for a command that can do without it; None, with a warning, if it cannot be used."""
+        if "store" not in vars(self):
+            try:
+                self.store = self._open_store(min(self.options.timeout, MAX_CHECK))
+            except STORE_ERRORS as error:
+                self.warn(f"{error.what}. This command continues without it.")
+                return None
+        return self.store
 
     def _open_store(self, timeout: float) -> "Store":
         from msgctl.store.store import open_store

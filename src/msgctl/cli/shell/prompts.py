@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import signal
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgctl.config import profiles
@@ -42,6 +43,17 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
         raise Interrupted("Interrupted", consequence=otherwise) from None
     if normalized(answer.strip().casefold()) not in YES:
         raise Cancelled("Cancelled", consequence=otherwise)
+
+
+def delete_sent(context: Context, numbers: Sequence[int], question: str, done: str) -> None:
+    """Delete jobs and single sends by their numbers, after the question. ``done`` reports it."""
+    from msgctl.store import removal
+
+    effect = "`msgctl usage` will no longer count the messages."
+    confirm(context, f"{question} {effect}")
+    removal.remove(context.store, numbers)
+    removal.tidy(context.store)
+    context.note(f"{done} {effect}")
 
 
 def account(profile: profiles.Profile) -> str:
