@@ -1,13 +1,17 @@
-"""`msgctl commands --json` describes every command, and the examples in it work."""
+"""`msgctl commands --json` describes every command so that a program can use it, and the examples in it work."""
 
 from __future__ import annotations
 
 import getpass
+import json
+import os
 import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +25,14 @@ PHONE = "573001234567"
 
 EXAMPLES = [(name, line) for name, each in ALL.items() for line in each["examples"] if not goes_on(line)]
 
+FIRST = {name: line for name, line in reversed(EXAMPLES) if not re.search("-o |--json|--dry-run|--before", line)} | {
+    "call bulk": "msgctl call bulk patients.csv --audio-code A-1029",
+    "job remove": "msgctl job remove 20261121-3f9a2c",
+    "job resend": "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run",
+    "profile add": "msgctl profile add main --base-url https://sms.example/api/v1 --client 12345 --key-stdin < key.txt",
+}
+"""A line for each command that leaves the output format open."""
+
 LINKS = ("--to", "https://shop.example/?c={name}", "--name", "sale-{name}")
 
 
@@ -33,6 +45,7 @@ class Program:
 
     def run(self, example: str, *more: str) -> Outcome:
         """Run the msgctl part of a line of shell, at a terminal unless its input is redirected."""
+        example = example.replace("postgresql://msgctl@db.example/msgctl", "another.sqlite3")
         for stands_for, known in self.known.items():
             example = re.sub(rf"\b{stands_for}\b", known, example)
         match = re.search(r"msgctl( [^|<>)]*)", example)
@@ -140,10 +153,58 @@ def test_every_command_that_takes_a_number_takes_its_country() -> None:
 def test_every_example_works(name: str, example: str, program: Program, home: Path) -> None:
     """Only a local command makes no request."""
     remove_what_is_made(name, home)
-    example = example.replace("postgresql://msgctl@db.example/msgctl", "another.sqlite3")
     done = program.run(example.replace("msgctl ", "msgctl -v ", 1))
     assert (done.code, done.err.count("Error")) == (0, 0), done.err
     assert ALL[name]["effect"] != "local" or "\n> " not in f"\n{done.err}"
+
+
+def test_the_options_of_every_example_are_described() -> None:
+    for name, line in EXAMPLES:
+        described = [*DESCRIPTION["global_options"], *ALL[name]["options"]]
+        options = {each: option for option in described for each in (*option["names"], *option["off"])}
+        words = shlex.split(re.split(r"msgctl|[|<>)]", line)[1 + line.partition("msgctl")[0].count("|")])
+        used = [(options[word], value) for word, value in pairwise([*words, ""]) if re.match("--?[a-z]", word)]
+        for option, value in used:
+            assert option["type"] != "integer" or value.isdecimal(), line
+            assert not option["choices"] or value in option["choices"], line
+        required = [option for option in ALL[name]["options"] if option["required"]]
+        assert [option for option in required if option not in [each for each, _ in used]] == [], line
+
+
+def decoded(shape: str, text: str) -> Any:
+    """Return what --json printed, which must have this shape."""
+    if shape == "lines":
+        return [json.loads(line) for line in text.splitlines()]
+    decoder, documents = json.JSONDecoder(), []
+    while text := text.lstrip():
+        document, end = decoder.raw_decode(text)
+        documents.append(document)
+        text = text[end:]
+    if shape == "responses":
+        return documents
+    (document,) = documents
+    assert isinstance(document, list if shape == "list" else dict)
+    return document
+
+
+def test_a_program_gets_the_shape_of_json_and_the_columns_that_are_described(program: Program, home: Path) -> None:
+    assert ALL.keys() - FIRST.keys() == {"sandbox serve", "sandbox exec"}
+    kept = Path(shutil.copytree(home, home.with_name("kept")))
+    for name, example in FIRST.items():
+        for options in (["--json"], ["-o", "tsv"]):
+            if (name, options) == ("api", ["-o", "tsv"]):
+                continue  # it prints every response unchanged
+            shutil.rmtree(home)
+            os.chdir(shutil.copytree(kept, home) / "work")
+            remove_what_is_made(name, home)
+            if name == "job remove":
+                program.run("msgctl job cancel 20261121-3f9a2c --yes")
+            done = program.run(example, "--yes", *options)
+            assert done.code == 0, (name, done.err)
+            if options == ["--json"]:
+                decoded(ALL[name]["json"], done.out)
+            elif columns := ALL[name]["output"]:  # the columns of a file come before or after them
+                assert set(columns) <= {*done.out.partition("\n")[0].split("\t")}, name
 
 
 def test_an_unknown_field_is_refused_before_a_request(program: Program) -> None:
