@@ -46,10 +46,8 @@ class Recorder:
     def run(self, *arguments: str, about: str = "", is_whole: bool = False, typed: str = "") -> None:
         """Run a command line; ``is_whole`` keeps its standard output too."""
         done = self._tool(*arguments)
-        typed = typed or " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
-        self.printed.append(
-            f"$ msgctl {ascii(typed)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
-        )
+        typed = typed or ascii(" ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments))[1:-1]
+        self.printed.append(f"$ msgctl {typed}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}")
 
 
 Script = Callable[[Recorder, Service], None]

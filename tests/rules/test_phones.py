@@ -63,45 +63,12 @@ def test_a_number_of_another_country_is_read_with_the_name_of_that_country() -> 
     assert phones.parse_number("12025550123") == ("12025550123", "")
 
 
-@pytest.mark.parametrize(
-    ("text", "country", "reason"),
-    [
-        ("+57 300 123 456", None, "too short for Colombia"),
-        ("+57 300 123 45678", None, "too long for Colombia"),
-        ("+383 44", None, "too short for XK"),
-        ("5550123", "US", "too short for the United States"),
-        ("5550123", "CA", "too short for Canada"),
-        ("9" * 20, "CO", "it has too few or too many digits"),
-        ("300X1234567", "CO", 'it contains "X"'),
-        ("", None, "it has no digits"),
-        ("+", None, "it has no digits"),
-        ("57+3001234567", None, 'it contains "+"'),
-        ("3001234567\x1b[2J", "CO", 'it contains "\\x1b"'),
-    ],
-)
-def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:
-    with pytest.raises(InvalidPhoneError) as caught:
-        phones.parse_number(text, country)
-    assert caught.value.problem == reason
-
-
 def test_a_number_of_7_to_11_digits_may_only_lack_its_country() -> None:
     for length, is_shown, needs_country in ((6, True, False), (7, True, True), (11, True, True), (12, False, False)):
         with pytest.raises(InvalidPhoneError) as caught:
             phones.parse_number("9" * length)
         shown = f"{caught.value.message} {caught.value.hint}"
         assert ("--country-code" in shown, caught.value.needs_country) == (is_shown, needs_country)
-
-
-def test_only_an_sms_cannot_be_sent_to_a_fixed_line() -> None:
-    assert (
-        phones.parse_number("+57 601 2345678").digits
-        == phones.Reader("CO").read("601 2345678").digits
-        == "576012345678"
-    )
-    with pytest.raises(InvalidPhoneError, match="fixed line") as caught:
-        phones.parse_number("601 2345678", "CO", sms=True, unchecked="--any")
-    assert caught.value.hint == "To send to 576012345678 anyway, give it in full with --any."
 
 
 def test_an_sms_cannot_be_sent_to_a_number_that_is_not_a_mobile() -> None:
@@ -121,45 +88,6 @@ def test_an_sms_cannot_be_sent_to_a_number_that_is_not_a_mobile() -> None:
             for _ in range(2):
                 with pytest.raises(InvalidPhoneError, match=f"it is {name}, which cannot receive an SMS"):
                     reader.read(f"+{number}")
-
-
-@pytest.mark.parametrize(
-    ("country", "old", "today"),
-    [
-        ("AR", "11 6677 3399", "a mobile has 9: +54 9 11 6677 3399"),
-        ("AR", "+54 351 555 1234", "a mobile has 9: +54 9 351 555 1234"),
-        ("BR", "(11) 8765-4321", "a mobile has nine digits: +55 11 98765 4321"),
-        *[("MX", old, "+52 55 4163 7145") for old in ("5215541637145", "+52 1 55 4163 7145", "1 55 4163 7145")],
-        *[("MX", f"{old} 55 4163 7145", "+52 55 4163 7145") for old in ("01", "044", "045", "0052 1")],
-    ],
-)
-def test_the_error_for_a_mobile_in_its_old_form_shows_the_number_of_today(country: str, old: str, today: str) -> None:
-    with pytest.raises(InvalidPhoneError) as caught:
-        phones.parse_number(old, country, sms=True, unchecked="--any")
-    assert caught.value.problem.endswith(today)
-    assert not caught.value.hint
-    assert phones.parse_number(today[today.index("+") :], sms=True).digits
-
-
-def test_no_number_is_suggested_if_it_is_not_certain() -> None:
-    for country, text in (
-        ("BR", "11 3765 4321"),
-        ("MX", "1 55 4163 714"),
-        ("CL", "8765 4321"),
-        ("CI", "+225 07123456"),
-    ):
-        with pytest.raises(InvalidPhoneError) as caught:
-            phones.parse_number(text, country, sms=True)
-        assert "+" not in caught.value.problem
-
-
-def test_a_hint_shows_the_option_without_a_check_only_with_the_full_number() -> None:
-    for text, shown in (("300 123 45", ""), ("+57 300 123 45", "5730012345"), ("87654", "87654"), ("0057300", "57300")):
-        with pytest.raises(InvalidPhoneError) as caught:
-            phones.parse_number(text, "CO", unchecked="--any")
-        hint = caught.value.hint or ""
-        assert ("--any" in hint) == bool(shown)
-        assert shown in hint
 
 
 def test_without_the_check_any_3_to_15_digits_are_a_number() -> None:

@@ -101,12 +101,6 @@ def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
     assert [name for name, hours in zip(schedule.DAYS, week, strict=True) if hours is None] == closed.split()
 
 
-@pytest.mark.parametrize("line", ["08:00-24:01", "08:60-19:00", "8-19 monday", "8-19 mon-", "8-19 ,", "us"])
-def test_an_invalid_window_is_a_usage_error(line: str) -> None:
-    with pytest.raises(UsageError):
-        Window.parse(*line.split())
-
-
 def test_hours_need_no_minutes() -> None:
     for short, whole in (("8-19", "08:00-19:00"), ("8:30-19", "08:30-19:00"), ("0 - 24", "00:00-24:00")):
         assert Window.parse(short).week == Window.parse(whole).week
@@ -194,16 +188,6 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "25:00", "tomorrow 09:00", "9"],
-)
-def test_at_refuses_other_values(text: str) -> None:
-    """New York skips the second of them."""
-    with pytest.raises(UsageError, match="must be a date and time"):
-        parse_at(text, NEW_YORK, NOW)
-
-
-@pytest.mark.parametrize(
     ("hours", "days", "expected"),
     [
         ("08:00-19:00", None, "08:00-19:00"),
@@ -214,9 +198,3 @@ def test_at_refuses_other_values(text: str) -> None:
 )
 def test_a_window_is_described_by_its_days_and_hours(hours: str, days: str | None, expected: str) -> None:
     assert schedule.described(hours, days) == expected
-
-
-def test_a_limit_per_person_is_a_number_per_day_or_week() -> None:
-    for text in ("0/day", "1/month", "1", "day", "1000001/day", "-1/day", "1.5/week"):
-        with pytest.raises(UsageError, match="--at-most must be 1 to"):
-            Frequency.parse(text)

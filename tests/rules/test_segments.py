@@ -174,14 +174,3 @@ def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
 def test_a_character_without_a_similar_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
-
-
-def test_the_error_lists_each_character_once_with_its_code_and_first_position() -> None:
-    with pytest.raises(UsageError) as refused:
-        to_gsm7("sí Ж, 😀 中 h\u0336 Ж")
-    letters = "Ж (U+0416, position 4), 中 (U+4E2D, position 9), ◌\u0336 (U+0336, position 12)"
-    assert refused.value.message == f"GSM-7 has no letter close to {letters}"
-    assert refused.value.hint == "Send it without --gsm7, or remove the characters."
-    with pytest.raises(UsageError) as refused:
-        to_gsm7("😀")
-    assert refused.value.hint == "Send it without --gsm7."
