@@ -65,7 +65,7 @@ class StoredResult:
 DIED = StoredResult(
     5,
     message="An earlier msgctl ended before it had the response; the message may have been sent",
-    hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
+    hint="Look it up in the account.",
 )
 
 

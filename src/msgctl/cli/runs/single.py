@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NO_WAIT = WaitOptions()
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
+RESEND = "If it was not sent, send it with --resend-unknown."
 CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
 """Digits that may be a verification code, which is never stored."""
 
@@ -303,14 +304,18 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         if any(outcome.outcome != REFUSED for outcome in result.outcomes):
             context.sent.add(1)
         accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
-        if key and key.resend_unknown and accepted and result.failures:
-            error = result.failures[0]
+        hint = ""
+        if key and key.resend_unknown and accepted:
             hint = f"Nothing is resent, because {some_of(accepted)} got it. Send to the others with another key."
+        elif not accepted and any(outcome.outcome == UNKNOWN for outcome in result.outcomes):
+            hint = RESEND
+        if hint and result.failures:
+            error = result.failures[0]
             result = result._replace(failures=[error.replaced(hint="\n".join(filter(None, (error.hint, hint))))])
         return result
     error = OutcomeUnknownError(
         f"The first run with --once {name} may have sent the message",
-        "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint))),
+        "\n".join(filter(None, (f"The first run: {earlier.message}", earlier.hint, RESEND))),
         details=stored_details(earlier.http_status, content),
         recipients=[Outcome(phone, UNKNOWN) for phone in request.phones],
     )
