@@ -201,6 +201,8 @@ def serve(context: Context, *, port: Port = 8520, serving: Serving) -> None:
 
     Once it accepts connections, it prints the address of its inbox page, the base URL and the variables to export. It
     writes one log line per request on standard error.
+
+    Programs can control it, too: `curl http://127.0.0.1:8520/sandbox` lists its own endpoints.
     """
     log = (lambda _: None) if context.options.quiet else log_line
     sandbox = serving.open(context, port, log)
