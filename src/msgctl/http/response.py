@@ -53,6 +53,8 @@ TRY_LATER = "Try again a little later."
 CHECK_CREDENTIALS = "Check client and key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
 _CREDENTIALS = re.compile("unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial", re.IGNORECASE)
+_CREDITS = re.compile("cr[eé]dit|saldo|balance", re.IGNORECASE)
+"""Words of a refusal that seems to be about credits. They decide only about hints."""
 CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 MAX_QUOTATION = 500
@@ -459,10 +461,11 @@ class Failure(NamedTuple):
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
         if self.raw.is_success or self.request.operation.verifies:
             return None
-        if status in EXPLAINED and is_about_credentials(self._service_message()):
-            return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
         if status in EXPLAINED:
-            return None
+            message = self._service_message()
+            if is_about_credentials(message):
+                return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
+            return "See the credits left: msgctl balance" if _CREDITS.search(message) else None
         if isinstance(document, dict) and any(document.get(name) for name in ERROR_TEXTS):
             return "Check the values and the base URL."
         return CHECK_URL
