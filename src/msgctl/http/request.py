@@ -66,7 +66,9 @@ class Request(NamedTuple):
         with suppress(ShapeError):
             body = load_json(self.json)
             phone = body.get("phone") if isinstance(body, dict) else None
-        return [str(phone) if isinstance(phone, str) else None]
+        texts = [text for text in (phone if isinstance(phone, list) else [phone]) if isinstance(text, str)]
+        phones = [text.strip() for text in ",".join(texts).split(",")]
+        return [*dict.fromkeys(filter(None, phones))] or [None]
 
     def parts(self, added: AddedWords = NO_WORDS) -> RequestParts:
         """Return the parts of the request that a response may repeat, with the words of a profile."""

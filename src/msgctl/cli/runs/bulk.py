@@ -243,6 +243,8 @@ class Bulk:
         faults = listed.faults
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
+            if self._numbers.country_code is not None:
+                listing += f" --country-code {self._numbers.country_code}"
             if asked is not None and find_column(asked, listed.columns) is not None:
                 listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
