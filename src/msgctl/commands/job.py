@@ -333,8 +333,7 @@ def remove(
 ) -> OwnResult:
     """Delete jobs of the profile's account that are done or cancelled, and their recipients.
 
-    For 90 days, the store keeps only the data that prevents repeats: names and digests of jobs, and numbers, digests
-    and times of messages.
+    For 90 days, the store keeps the data that prevents repeats, as after `msgctl history clear`.
     """
     if job and before is not None:
         raise UsageError("Use either --before or JOBs, not both", "Give JOBs, or --before.")

@@ -52,8 +52,8 @@ def move(
 
     No job may be running. Other machines and profiles that use the old store need the new setting, too.
 
-    To move back to a closed store, delete it first: its records are in the store in use. Remove an SQLite file together
-    with its -wal and -shm files. In PostgreSQL, run DROP SCHEMA msgctl CASCADE.
+    To move back to a closed store, delete it first: its records are in the store in use. `msgctl help servers`
+    shows how.
     """
     location, timeout = context.store_place, context.options.timeout
     place = without_password(to)
