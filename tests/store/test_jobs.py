@@ -77,7 +77,7 @@ def test_only_jobs_that_are_done_or_cancelled_are_removed(store: Store, opened: 
 def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: Clock) -> None:
     number = imported(store, [phone(each) for each in range(1000)])
     recipients.add(store, number, [], [NewRecipient(each, phone(each), 1) for each in range(2000, 3000)])
-    assert [len(part) for part in recipients.planned(store, number)] == [1000, 1000]
+    assert [len(part) for part in recipients.file_rows(store, number)] == [1000, 1000]
     jobs.publish(store, number, state="active", digest=b"1")
     sent(store, number)
     assert len([*recipients.report(store, number)]) == len([*results.accepted(store, number)]) == 2000
@@ -155,11 +155,16 @@ def test_a_plan_reads_recipients_with_their_messages_and_rows_that_are_left_out(
         store, number, [long], [NewRecipient(9, EVA, 2), NewRecipient(10, "x", None, "[]", "invalid", "short")]
     )
     recipients.exclude(store, number, [LUIS, EVA[:-1]], "in no.txt")
-    assert [*recipients.planned(store, number)] == [[(1, ANA, 1, b"Hola", 1), (9, EVA, 2, b"long", 3)]]
-    assert recipients.parameters(store, number, 2) == '{"sms": "long"}'
-    assert recipients.rows_left_out(store, number, "invalid", 5) == (1, [(10, "x", "short")])
-    assert recipients.rows_left_out(store, number, "duplicate", 5) == (1, [(3, ANA, "same number as line 1")])
-    assert recipients.rows_left_out(store, number, "excluded", 0) == (1, [])
+    hola = '{"sms": "Hola"}'
+    assert [*recipients.file_rows(store, number)] == [
+        [
+            (1, ANA, None, None, "[]", hola, b"Hola", 1),
+            (2, LUIS, "excluded", "in no.txt", "[]", None, None, 0),
+            (3, ANA, "duplicate", "same number as line 1", "[]", None, None, 0),
+            (9, EVA, None, None, None, '{"sms": "long"}', b"long", 3),
+            (10, "x", "invalid", "short", "[]", None, None, 0),
+        ]
+    ]
     job = jobs.publish(store, number, state="active", digest=b"1")
     assert (job.pending, job.excluded, job.invalid, job.duplicate, job.recipients) == (2, 1, 1, 1, 5)
     assert sent(store, number) == [ANA, EVA]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from msgctl.errors import UsageError
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.tally import Tally
+from msgctl.jobs.tally import LEFT_OUT, Tally, with_exclusions
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
-from msgctl.store import queue, recipients
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Limits
-from msgctl.store.recipients import FileRow, LeftOut
+from msgctl.store.queue import Exclusion, Limits
+from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
 from msgctl.text import clean, plural, timestamp
 
@@ -43,21 +42,13 @@ class Plan:
     settings: Settings
     faults: Faults
     tally: Tally
-    left_out: Mapping[str, LeftOut]
     due: float | None
     balance: int | float | None = None
 
     @property
-    def numbers_left_out(self) -> dict[str, int]:
-        """The numbers of invalid, duplicate and excluded rows; opt-outs, repeats and --at-most exclude rows, too."""
-        numbers = {outcome: rows.number for outcome, rows in self.left_out.items()}
-        numbers["excluded"] += self.tally.excluded.total()
-        return numbers
-
-    @property
     def number(self) -> int:
         """The number of rows."""
-        return self.tally.messages + sum(self.numbers_left_out.values())
+        return self.tally.messages + sum(self.tally.numbers_left_out.values())
 
     @property
     def columns(self) -> list[str]:
@@ -79,21 +70,21 @@ class Plan:
             "phone_column": settings.phone_column,
             "phones": settings.phones,
             "recipients": self.number,
-            **self.numbers_left_out,
+            **tally.numbers_left_out,
             "messages": tally.messages,
             "segments": segments,
             "credits": tally.credits,
             "countries": dict(tally.countries.most_common()),
             "balance": self.balance,
-            "first": tally.first and tally.first.parameters,
-            "most_expensive": tally.most_expensive and tally.most_expensive.document(),
+            "first": tally.first and tally.first.message,
+            "most_expensive": tally.most_expensive and _described(tally.most_expensive),
             **{name: tally.excluded[name] for name in ("opted_out", "repeats", "over_limit")},
             "blank": settings.blank,
             "at_most": settings.at_most,
             "max_credits": settings.max_credits,
             "window": settings.window_in_words,
             "due": due,
-            **{f"{outcome}_rows": rows.documents() for outcome, rows in self.left_out.items()},
+            **{f"{outcome}_rows": tally.document_left_out(outcome) for outcome in LEFT_OUT},
         }
 
     def fault(self, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool) -> UsageError | None:
@@ -129,7 +120,7 @@ class Plan:
         all_of_them = f"All recipients in {self.faults.file}"
         if self.faults.number:
             all_of_them = f"All valid recipients in {self.faults.file}"
-        if self.left_out["excluded"].number or (excluded["opted_out"] and excluded["over_limit"]):
+        if self.tally.left_out["excluded"] or (excluded["opted_out"] and excluded["over_limit"]):
             what = f"{all_of_them} are excluded"
         elif excluded["opted_out"]:
             what = f"{all_of_them} have opted out"
@@ -160,23 +151,22 @@ class PlannedRows:
         self.columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for page in recipients.file_rows(self._store, self._job):
-            planned = [row.planned for row in page if row.planned is not None]
-            left_out, _ = queue.exclusions(
-                self._store, self._job, self._account, self._limits, planned, attrgetter("digest")
-            )
-            for row in page:
-                yield self._document(row, left_out.get(row.line))
+        rows = with_exclusions(self._store, self._job, self._account, self._limits)
+        return itertools.starmap(self._document, rows)
 
-    def _document(self, row: FileRow, left_out: queue.Exclusion | None) -> dict[str, Any]:
+    def _document(self, row: FileRow, exclusion: Exclusion | None) -> dict[str, Any]:
         outcome, reason = row.outcome or "pending", row.reason
-        if left_out is not None:
-            outcome, reason = "excluded", left_out.reason
+        if exclusion is not None:
+            outcome, reason = "excluded", exclusion.reason
         segments = message = None
-        if row.planned is not None and self._settings.performs.channel == "sms":
-            segments = row.planned.cost
+        if row.outcome is None and self._settings.performs.channel == "sms":
+            segments = row.cost
         if row.parameters is not None:
             message = content_as_text(self._settings.fixed, row.parameters)
         own = cells_of(row.columns, len(self._settings.columns))
         values = (row.line, row.phone, outcome, reason, segments, message, *own)
         return dict(zip(self.columns, values, strict=True))
+
+
+def _described(row: FileRow) -> dict[str, Any]:
+    return {"line": row.line, "phone": row.phone, "segments": row.cost, "credits": row.cost, **row.message}

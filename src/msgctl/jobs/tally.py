@@ -1,33 +1,31 @@
-"""Count the messages of a job before it is sent, and the people who would be left out now."""
+"""Read the rows of a new job with the people who would be left out now, and count them."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgctl.jobs.report import EXCLUSIONS
+from msgctl.lists.faults import MAX_LISTED
 from msgctl.phones import country_of
 from msgctl.store import queue, recipients
-from msgctl.store.recipients import Planned
+from msgctl.store.queue import Exclusion, Limits
+from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
 
+LEFT_OUT = ("invalid", "duplicate", "excluded")
+"""The outcomes of rows that were left out during the import."""
 
-class Example(NamedTuple):
-    """A row with its message: the parameters and the segments of each recipient."""
 
-    line: int
-    phone: str | None
-    parameters: Mapping[str, Any]
-    cost: int
-
-    def document(self) -> dict[str, Any]:
-        """Return the row as JSON."""
-        own = {"line": self.line, "phone": self.phone, "segments": self.cost, "credits": self.cost}
-        return {**own, **self.parameters}
+def with_exclusions(store: Store, job: int, account: str, limits: Limits) -> Iterator[tuple[FileRow, Exclusion | None]]:
+    """Yield every row of a new job, and why it would be left out now, by the rules that apply to each request."""
+    for page in recipients.file_rows(store, job):
+        sendable = [row for row in page if row.outcome is None]
+        exclusions, _ = queue.exclusions(store, job, account, limits, sendable, attrgetter("digest"))
+        yield from ((row, exclusions.get(row.line)) for row in page)
 
 
 @dataclass
@@ -35,42 +33,53 @@ class Tally:
     """The numbers of a job before it is sent: recipients, people who would be left out now, and estimated credits.
 
     ``excluded`` counts people who would be left out, by the names in `EXCLUSIONS`. These are estimates: the transaction
-    before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message.
+    before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message. ``left_out``
+    counts the rows with an outcome in `LEFT_OUT`; ``first_left_out`` are the first `MAX_LISTED` of each.
     """
 
     messages: int = 0
     credits: int = 0
     countries: Counter[str] = field(default_factory=Counter)
-    first: Example | None = None
-    most_expensive: Example | None = None
+    first: FileRow | None = None
+    most_expensive: FileRow | None = None
     excluded: Counter[str] = field(default_factory=Counter)
     repeats_of: set[int] = field(default_factory=set)
+    left_out: Counter[str] = field(default_factory=Counter)
+    first_left_out: dict[str, list[FileRow]] = field(default_factory=lambda: {outcome: [] for outcome in LEFT_OUT})
 
     @classmethod
-    def of(cls, store: Store, job: int, account: str, limits: queue.Limits) -> Tally:
-        """Count the messages that a job would send now, by the rules that also apply to each request."""
+    def of(cls, store: Store, job: int, account: str, limits: Limits) -> Tally:
+        """Count the messages that a job would send now."""
         total = cls()
-        first: Planned | None = None
-        costly: Planned | None = None
-        for page in recipients.planned(store, job):
-            reasons, _ = queue.exclusions(store, job, account, limits, page, attrgetter("digest"))
-            for row in page:
-                if exclusion := reasons.get(row.line):
-                    total.excluded[EXCLUSIONS.get(exclusion.reason, "over_limit")] += 1
-                    if exclusion.repeats is not None:
-                        total.repeats_of.add(exclusion.repeats)
-                    continue
-                total.messages += 1
-                total.credits += row.cost
-                total.countries[country_of(row.phone) or "other"] += row.cost
-                first = first or row
-                if row.cost > (costly or first).cost:
-                    costly = row
-        total.first = first and _example(store, job, first)
-        total.most_expensive = costly and _example(store, job, costly)
+        for row, exclusion in with_exclusions(store, job, account, limits):
+            if row.outcome is not None:
+                total.left_out[row.outcome] += 1
+                if len(total.first_left_out[row.outcome]) < MAX_LISTED:
+                    total.first_left_out[row.outcome].append(row)
+            elif exclusion is not None:
+                total.excluded[EXCLUSIONS.get(exclusion.reason, "over_limit")] += 1
+                if exclusion.repeats is not None:
+                    total.repeats_of.add(exclusion.repeats)
+            else:
+                total._add(row)
         return total
 
+    def _add(self, row: FileRow) -> None:
+        self.messages += 1
+        self.credits += row.cost
+        self.countries[country_of(row.phone) or "other"] += row.cost
+        self.first = self.first or row
+        if row.cost > (self.most_expensive or self.first).cost:
+            self.most_expensive = row
 
-def _example(store: Store, job: int, row: Planned) -> Example:
-    parameters = json.loads(recipients.parameters(store, job, row.content))
-    return Example(row.line, row.phone, parameters, row.cost)
+    @property
+    def numbers_left_out(self) -> dict[str, int]:
+        """The numbers of invalid, duplicate and excluded rows; opt-outs, repeats and --at-most exclude rows, too."""
+        numbers = {outcome: self.left_out[outcome] for outcome in LEFT_OUT}
+        numbers["excluded"] += self.excluded.total()
+        return numbers
+
+    def document_left_out(self, outcome: str) -> list[dict[str, Any]]:
+        """Return the first rows that were left out with an outcome, as JSON."""
+        rows = self.first_left_out[outcome]
+        return [{"line": row.line, "phone": row.phone, "reason": row.reason} for row in rows]

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
     from msgctl.jobs.report import Summary
     from msgctl.jobs.settings import Settings
-    from msgctl.jobs.tally import Example, Tally
+    from msgctl.jobs.tally import Tally
+    from msgctl.store.recipients import FileRow
 
 OUTCOMES = ("accepted", "refused", "unknown", "pending")
 """The outcomes of recipients that a job sends to."""
@@ -132,12 +133,12 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
         about.append(Text(cell(host), "dim"))
     yield Flow(about, " · ")
     yield Text("")
-    recipients = _recipients(tally.messages, plan.numbers_left_out, tally.excluded, settings.blank)
+    recipients = _recipients(tally.messages, tally.numbers_left_out, tally.excluded, settings.blank)
     pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(tally, plan.balance))]
     if settings.performs.channel == "sms" and tally.credits:
         pairs.append(("Segments", Text(f"{tally.credits:,}")))
     if tally.first:
-        texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.parameters.values()]
+        texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.message.values()]
         pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))
     if tally.most_expensive:
         pairs.append(("Most expensive", _most_expensive(tally.most_expensive)))
@@ -213,13 +214,13 @@ def _cost(tally: Tally, balance: int | float | None) -> Text:
     return Text.assemble((f"about {needed:,}", "bold"), *details)
 
 
-def _most_expensive(message: Example) -> Text:
+def _most_expensive(row: FileRow) -> Text:
     """Return the most expensive message, and the characters that make it longer, if any."""
-    text = str(message.parameters.get("sms") or message.parameters.get("message") or "")
-    size = plural(message.cost, "segment")
+    text = str(row.message.get("sms") or row.message.get("message") or "")
+    size = plural(row.cost, "segment")
     reason = ""
     if strange := count(text).not_gsm7[:3]:
         verb = "is" if len(strange) == 1 else "are"
         reason = f": {', '.join(strange)} {verb} not in GSM-7"
-    where = f"line {message.line} · {message.phone} · {size}{reason}"
+    where = f"line {row.line} · {row.phone} · {size}{reason}"
     return Text.assemble(shorten(text, MAX_EXAMPLE), ("\n" + cell(where), "dim"))

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from msgctl.store import people
 from msgctl.store.jobs import Job
-from msgctl.store.recipients import Planned
+from msgctl.store.recipients import FileRow
 from msgctl.store.results import undo_resend
 from msgctl.store.store import Store, boot_time
 
@@ -51,7 +51,7 @@ class Exclusion(NamedTuple):
     repeats: int | None = None
 
 
-Pending = TypeVar("Pending", PendingRecipient, Planned)
+Pending = TypeVar("Pending", PendingRecipient, FileRow)
 
 
 def exclusions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -122,76 +123,34 @@ def excluded_later(store: Store, job: int, earlier: int) -> list[str]:
     return [phone for (phone,) in store.db.rows(query, (job, earlier))]
 
 
-class Planned(NamedTuple):
-    """A recipient whom a job may send to, with the digest and the segments of the message."""
-
-    line: int
-    phone: str | None
-    content: int
-    digest: bytes | None
-    cost: int
-
-
-def planned(store: Store, job: int) -> Iterator[list[Planned]]:
-    """Yield the recipients of a new job by line, at most 1,000 together."""
-    query = """SELECT line, phone, content, digest, cost FROM recipient
-        JOIN content ON content.job = recipient.job AND content.number = recipient.content
-        WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?"""
-    for page in pages(store, query, (job,), (0,)):
-        yield [*map(Planned._make, page)]
-
-
 class FileRow(NamedTuple):
-    """A row of the file of a new job: its outcome and reason if it is left out, the parameters of its message, its own
-    columns (both JSON), and the recipient if the job may send to it.
+    """A row of the file of a new job, with its message and its own columns (both JSON).
+
+    A row that is left out has an outcome and a reason, but no message. ``cost`` is the message's segments.
     """
 
     line: int
     phone: str | None
     outcome: str | None
     reason: str | None
-    parameters: str | None
     columns: str | None
-    planned: Planned | None
+    parameters: str | None
+    digest: bytes | None
+    cost: int
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The parameters of its message."""
+        return dict(json.loads(self.parameters or "{}"))
 
 
 def file_rows(store: Store, job: int) -> Iterator[list[FileRow]]:
     """Yield all rows of the file of a new job by line, at most 1,000 together."""
-    query = """SELECT line, phone, outcome, reason, parameters, columns, recipient.content, digest, cost FROM recipient
+    query = """SELECT line, phone, outcome, reason, columns, parameters, digest, coalesce(cost, 0) FROM recipient
         LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
         WHERE recipient.job = ? AND line > ? ORDER BY line LIMIT ?"""
     for page in pages(store, query, (job,), (0,)):
-        rows = []
-        for line, phone, outcome, reason, text, columns, content, digest, cost in page:
-            planned = None if content is None else Planned(line, phone, content, digest, cost)
-            rows.append(FileRow(line, phone, outcome, reason, text, columns, planned))
-        yield rows
-
-
-def parameters(store: Store, job: int, content: int) -> str:
-    """Return the parameters of a message (JSON)."""
-    return str(store.db.value("SELECT parameters FROM content WHERE job = ? AND number = ?", (job, content)))
-
-
-class LeftOut(NamedTuple):
-    """The rows of a file with the same outcome: their number, and the line, phone and reason of the first ones."""
-
-    number: int
-    rows: Sequence[tuple[int, str | None, str]]
-
-    def documents(self) -> list[dict[str, Any]]:
-        """Return the first rows as JSON."""
-        return [{"line": line, "phone": phone, "reason": reason} for line, phone, reason in self.rows]
-
-
-def rows_left_out(store: Store, job: int, outcome: str, limit: int) -> LeftOut:
-    """Return the rows of a file that are left out with an outcome, ``limit`` of them with their reason."""
-    condition = "FROM recipient WHERE job = ? AND outcome = ?"
-    number = store.db.value(f"SELECT count(*) {condition}", (job, outcome))
-    rows = store.db.rows(
-        f"SELECT line, phone, reason {condition} ORDER BY line LIMIT ?", (job, outcome, limit if number else 0)
-    )
-    return LeftOut(int(number), [(line, phone, reason) for line, phone, reason in rows])
+        yield [*map(FileRow._make, page)]
 
 
 _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),

@@ -296,11 +296,7 @@ class Bulk:
         context, settings, options = self._context, self._settings, self._context.options
         limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
-        left_out = {
-            outcome: recipients.rows_left_out(context.store, number, outcome, MAX_LISTED)
-            for outcome in ("invalid", "duplicate", "excluded")
-        }
-        plan = Plan(settings, faults, tally, left_out, self._due)
+        plan = Plan(settings, faults, tally, self._due)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = plan.fault(repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
         if not fault:
@@ -355,13 +351,13 @@ class Bulk:
         context, tally, need_of_country = self._context, plan.tally, plan.faults.need_of_country
         if need_of_country and not is_refused:
             context.note(f"{need_of_country}: add --country-code CC")
-        for outcome in ("invalid", "duplicate", "excluded"):
+        for outcome, rows in tally.first_left_out.items():
             if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
-            rows = plan.left_out[outcome].rows
-            for line, phone, reason in rows:
-                context.note(f"Line {line}: {f'{phone}: ' if phone else ''}{reason}")
-            if (more := plan.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
+            for row in rows:
+                phone = f"{row.phone}: " if row.phone else ""
+                context.note(f"Line {row.line}: {phone}{row.reason}")
+            if (more := tally.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
                 context.note(f"… and {more:,} more")
         if plan.settings.blank:
             context.note(rows_left_out(plan.settings.blank, "blank", name_of(self._source.file)))
