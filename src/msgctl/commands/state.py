@@ -13,7 +13,7 @@ from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
-from msgctl.jobs.states import Message
+from msgctl.jobs.polling import Tracked
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import timestamp
@@ -37,13 +37,13 @@ class MessageIds(OptionGroup):
         False
     )
 
-    def messages(self, context: Context) -> list[Message]:
+    def messages(self, context: Context) -> list[Tracked]:
         """Return the messages, each ID once."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        return [*map(Message, dict.fromkeys(self.id or ()))] or _last_messages(context)
+        return [*map(Tracked, dict.fromkeys(self.id or ()))] or _last_messages(context)
 
 
 @command(
@@ -136,7 +136,7 @@ def _without_state(id: str, response: Response) -> UnreadableError:
     return UnreadableError(what, "Check the ID, or try again a little later.", details=response.details)
 
 
-def _last_messages(context: Context) -> list[Message]:
+def _last_messages(context: Context) -> list[Tracked]:
     """Return the messages of the profile's last send, without refused recipients."""
     from msgctl.store import history
 

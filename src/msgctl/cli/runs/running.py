@@ -25,11 +25,11 @@ from msgctl.errors import (
 )
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
-from msgctl.jobs.limits import RateLimiter
+from msgctl.jobs.polling import Goal, not_reached
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.states import Goal, JobStates, Poller, not_reached
+from msgctl.jobs.states import JobStates
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
@@ -38,6 +38,7 @@ from msgctl.store.store import open_store
 from msgctl.text import clean, plural, shorten, some_of
 
 if TYPE_CHECKING:
+    from msgctl.http.client import Client
     from msgctl.output.progress import JobProgress
 
 REFRESH = 0.2
@@ -284,17 +285,13 @@ def poll_states(
     """
     hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
     goal = Goal(until, context.words)
-    settings = Settings.shown(job.settings)
-    poller = Poller(
-        lambda: context.stack.enter_context(closing(context.client.sibling())),
-        context.words,
-        context.monotonic,
-        context.monotonic() + max_wait if follow else None,
-        limiter=RateLimiter(settings.rate),
-        threads=settings.concurrency,
-    )
-    states = JobStates(context.store, job, goal, poller)
+    deadline = context.monotonic() + max_wait if follow else None
     bar = None if follow else _bar(context)
+
+    def connect() -> Client:
+        return context.stack.enter_context(closing(context.client.sibling()))
+
+    states = JobStates(context.store, job, goal, connect, context.monotonic, deadline)
 
     def check() -> bool:
         for changes in states.check():

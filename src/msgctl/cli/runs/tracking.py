@@ -13,7 +13,7 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.response import Response
-from msgctl.jobs.states import Goal, Message, Poller, not_reached
+from msgctl.jobs.polling import Goal, Poller, Tracked, not_reached
 from msgctl.outcomes.delivery import Delivery, classify, reaches
 from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.output.result import Format, ServiceResult
@@ -26,7 +26,7 @@ INTERVAL = 2.0
 """Seconds between two checks."""
 
 
-def messages_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Message]:
+def messages_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Tracked]:
     """Return the messages that have an ID, each with its recipients. ``sent`` are their IDs and phones."""
     phones: dict[str, list[str]] = {}
     for message_id, phone in sent:
@@ -34,19 +34,19 @@ def messages_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Message]:
             of_message = phones.setdefault(message_id, [])
             if phone:
                 of_message.append(phone)
-    return [Message(*message) for message in phones.items()]
+    return [Tracked(*message) for message in phones.items()]
 
 
 class Tracker:
     """Polls messages until each is in the state ``until`` (None: in any final state), or until the time is over."""
 
-    def __init__(self, context: Context, messages: Sequence[Message], max_wait: float, until: str | None) -> None:
+    def __init__(self, context: Context, messages: Sequence[Tracked], max_wait: float, until: str | None) -> None:
         self.messages = messages
         self.context = context
         self.max_wait = max_wait
-        self.goal = Goal(until, context.words)
+        self.goal = goal = Goal(until, context.words)
         deadline = context.monotonic() + max_wait
-        self._poller = Poller(lambda: context.client, context.words, context.monotonic, deadline)
+        self._poller = Poller(lambda: context.client, goal.added, context.monotonic, deadline)
 
     @property
     def documents(self) -> list[Response]:
@@ -77,13 +77,13 @@ class Tracker:
                 self.context.note(f"{message.label}: {message.error.message}; trying again")
         return not all(map(self.is_done, self.messages))
 
-    def is_done(self, message: Message) -> bool:
+    def is_done(self, message: Tracked) -> bool:
         """Return whether a message needs no more checks."""
         if message.error:
             return not (message.error.retryable or isinstance(message.error, NOT_OF_ONE_MESSAGE))
         return bool(message.states) and all(map(self.goal.is_over, message.states))
 
-    def failure(self, message: Message) -> MsgctlError | None:
+    def failure(self, message: Tracked) -> MsgctlError | None:
         """Return the error of a message that did not reach the goal; None if it did."""
         if message.error and not message.error.retryable:
             return message.error
@@ -109,7 +109,7 @@ class Tracker:
             states=self.open_states(message),
         )
 
-    def open_states(self, message: Message) -> list[str]:
+    def open_states(self, message: Tracked) -> list[str]:
         """Return the states that are not final, and that a word of the profile could make final."""
         return [state for state in message.states if state in message.texts and not self.goal.is_over(state)]
 
@@ -151,7 +151,7 @@ def show_state(context: Context, name: str, state: str) -> None:
         context.printer.explain([Text.assemble(name, "  ", delivery(word, context.words))])
 
 
-def learn(context: Context, messages: Iterable[Message]) -> None:
+def learn(context: Context, messages: Iterable[Tracked]) -> None:
     """Store the delivery states. If the store cannot be used, the command continues with a warning."""
     learned = [state for message in messages for state in message.learned(context.words)]
     if not learned:
@@ -173,7 +173,7 @@ class _Recipient(NamedTuple):
 
     name: str
     phone: str | None
-    message: Message | None
+    message: Tracked | None
 
     @property
     def state(self) -> str | None:
@@ -239,8 +239,8 @@ def _last_states(recipients: Sequence[_Recipient]) -> dict[tuple[str, str | None
 def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> ConditionError | None:
     """Return the error about recipients who did not get the message in time; None if all of them did."""
     missing, unread, without_id = [], [], []
-    late: list[Message] = []
-    not_read: list[Message] = []
+    late: list[Tracked] = []
+    not_read: list[Tracked] = []
     goal = tracker.goal._replace(until=tracker.goal.until or "delivered")
     for recipient in recipients:
         message, state = recipient.message, recipient.state
