@@ -29,7 +29,7 @@ from msgctl.jobs.ending import resume_hint
 from msgctl.operations import Effect
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs
-from msgctl.text import clean, plural, shorten
+from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
     from msgctl.config.profiles import Profile
@@ -165,7 +165,7 @@ def check_jobs(machine: Machine) -> Finding | None:
     paused = [job for job in machine.jobs if job.shown_state == "paused" and job.pending]
     if not paused:
         return None
-    names = ", ".join(clean(job.reference) for job in paused[:MAX_NAMES])
+    names = ", ".join(job.reference for job in paused[:MAX_NAMES])
     pending = plural(sum(job.pending for job in paused), "pending recipient")
     found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
     return Finding(found, "warning", machine.context.for_profile(resume_hint(paused[0])))

@@ -18,7 +18,7 @@ from msgctl.store.jobs import Job
 from msgctl.store.queue import Exclusion, Limits
 from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
-from msgctl.text import clean, plural, timestamp
+from msgctl.text import plural, timestamp
 
 PLAN_FIELDS = (
     *("command", "file", "profile", "phone_column", "phones", "recipients", "invalid", "duplicate", "excluded"),
@@ -105,7 +105,7 @@ class Plan:
         return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left()
 
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
-        named = [f"job {clean(job.reference)}" for job in repeated if job.id and job.removed is None]
+        named = [f"job {job.reference}" for job in repeated if job.id and job.removed is None]
         by = named[0] if named else "an earlier send"
         recipients = plural(self.tally.excluded["repeats"], "recipient")
         return UsageError(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgctl.errors import ConditionError, MsgctlError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
 from msgctl.store.store import Store
+from msgctl.text import clean
 from msgctl.values import quote
 
 
@@ -85,8 +86,8 @@ class Job:
 
     @property
     def reference(self) -> str:
-        """The name of the job for people, or else its ID."""
-        return self.name or self.id
+        """The name of the job for people, or else its ID, without control characters."""
+        return clean(self.name or self.id)
 
     @property
     def typed(self) -> str:

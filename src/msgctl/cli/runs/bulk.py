@@ -43,7 +43,7 @@ from msgctl.output.result import Format, Layout, OwnResult, Result
 from msgctl.store import jobs, owners, people, recipients, removal
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED
-from msgctl.text import clean, plural, shorten
+from msgctl.text import plural, shorten
 
 
 class Bulk:
@@ -265,7 +265,7 @@ class Bulk:
         opted_out = people.opted_out(store, pending, self._settings.performs.channel)
         if left := len({*pending} - opted_out):
             raise UsageError(
-                f"--exclude cannot change the job {clean(earlier.reference)}: it would send to "
+                f"--exclude cannot change the job {earlier.reference}: it would send to "
                 f"{plural(left, 'person', 'people')} in these files",
                 f"Cancel it: msgctl job cancel {earlier.typed}. Then save its pending recipients, and send to them "
                 f"with --exclude and another name: msgctl job report {earlier.typed} --only pending --save rest.csv",
@@ -415,7 +415,7 @@ class Bulk:
             return running.replayed(context, job, ending)
         prompts.confirm(
             context,
-            f"Continue job {clean(job.reference)} and send {plural(job.pending, 'message')}?",
+            f"Continue job {job.reference} and send {plural(job.pending, 'message')}?",
             "nothing was sent",
         )
         return running.send_pending(context, job)

@@ -19,7 +19,6 @@ from msgctl.output.result import RawResult
 from msgctl.store import jobs, results
 from msgctl.store.jobs import Job
 from msgctl.store.store import Store
-from msgctl.text import clean
 
 MAX_LATE = 12 * 3600
 """Maximum seconds after its time at which a job is sent: after that, its message may be outdated."""
@@ -118,7 +117,7 @@ def _is_too_late(store: Store, job: Job) -> bool:
 
 def _of_job(error: MsgctlError, context: Context, job: Job) -> MsgctlError:
     """Return an error that begins with its job. The commands in its hint find the store of the job."""
-    error = error.within(f"Job {clean(job.reference)}")
+    error = error.within(f"Job {job.reference}")
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     error.job = job.id
@@ -126,7 +125,7 @@ def _of_job(error: MsgctlError, context: Context, job: Job) -> MsgctlError:
 
 
 def _print(context: Context, job: Job) -> None:
-    line = f"{clean(job.reference)}: {job.shown_state}, {counts(job)}"
+    line = f"{job.reference}: {job.shown_state}, {counts(job)}"
     if context.is_json:
         line = jsontext.dump(report.details(context.store, job, context.words_of(job.profile)).document())
     context.printer.print(RawResult(f"{line}\n".encode()))
