@@ -187,6 +187,10 @@ class MsgctlError(Exception):
         """Return a copy of this error that begins with its subject: a job, a message or a check."""
         return self.replaced(what=f"{subject}: {self.what}")
 
+    def with_hint(self, *lines: str) -> Self:
+        """Return a copy of this error with more lines in its hint."""
+        return self.replaced(hint="\n".join(filter(None, (self.hint, *lines))))
+
     def replaced(self, **changes: str | None) -> Self:
         """Return a copy of this error with another ``what``, ``hint`` or ``consequence``."""
         error = type(self).__new__(type(self), self.what)  # the constructors differ

@@ -7,7 +7,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli.options.bulk import JobRules, SingleJobOptions, Source
+from msgctl.cli.options.bulk import JobRules, Source, options_of
 from msgctl.cli.options.message import json_body
 from msgctl.cli.options.send import Numbers, SendOptions, option
 from msgctl.cli.runs.single import send_message
@@ -16,6 +16,7 @@ from msgctl.cli.shell.options import MESSAGE, OptionGroup, parser
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
+from msgctl.jobs.settings import OPTIONS
 from msgctl.operations import Operation
 from msgctl.output.result import Result
 
@@ -42,6 +43,10 @@ class TemplateMessage(OptionGroup):
             rich_help_panel=MESSAGE,
         ),
     ] = None
+
+
+class JobOptions(options_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
+    """The options of a job whose requests have one number."""
 
 
 @command(
@@ -86,7 +91,7 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
-    job: SingleJobOptions,
+    job: JobOptions,
     rules: JobRules,
 ) -> Result:
     """Send a message to each recipient in a file, as a job.

@@ -227,7 +227,7 @@ def check_credentials(machine: Machine) -> Finding:
         if error.reason == "unauthorized" or is_about_credentials(error.what):
             raise error.replaced(hint=f"{_key_hint(machine.context.profile)} {ADDRESS_HINT}") from None
         if error.details and error.details.record.get("error"):  # the service itself refuses, not a proxy
-            raise error.replaced(hint="\n".join(filter(None, (error.hint, ADDRESS_HINT)))) from None
+            raise error.with_hint(ADDRESS_HINT) from None
         raise
     return Finding(f"accepted; {Decimal(left):,} {'credit' if left == '1' else 'credits'} left")
 

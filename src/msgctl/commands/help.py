@@ -73,8 +73,7 @@ def help(  # noqa: A001
         try:
             root.command.invoke(below)
         except UnknownCommandError as error:
-            unknown = usage_error(error)
-            raise unknown.replaced(hint=f"{unknown.hint}\nTopics: {', '.join(_topics())}") from None
+            raise usage_error(error).with_hint(f"Topics: {', '.join(_topics())}") from None
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli.options.bulk import ChangedOptions
+from msgctl.cli.options.bulk import options_of
 from msgctl.cli.options.which_job import JobName, JobNames, Which, job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
@@ -40,7 +40,7 @@ from msgctl.jobs.report import (
     selected,
     summary,
 )
-from msgctl.jobs.settings import Settings
+from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
@@ -75,6 +75,12 @@ def show(context: Context, which: Which) -> OwnResult:
 
     job = which.resolve(context)
     return running.result(context, job)
+
+
+class ChangedOptions(
+    options_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
+):
+    """The options that change a job when it is resumed."""
 
 
 @command(

@@ -87,7 +87,7 @@ class Source(InputFile):
         return super().opened(context, phone_column=self.phone_column, **rules)
 
 
-class _SettingsOptions(OptionGroup):
+class SettingsOptions(OptionGroup):
     """Options that are fields of `Settings`."""
 
     def values(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class _SettingsOptions(OptionGroup):
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[_SettingsOptions]:
+def options_of(names: Iterable[str], *, is_change: bool = False) -> type[SettingsOptions]:
     """Return a group with some of the options of `Settings`. With ``is_change``, they have no defaults."""
     annotations: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -108,21 +108,11 @@ def _group_of(names: Iterable[str], *, is_change: bool = False) -> type[_Setting
         if option.parse is not None:
             given |= {"metavar": option.metavar, "parser": parser(option.parse)}
         annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
-    return type("JobOptions", (_SettingsOptions,), {"__annotations__": annotations, "__module__": __name__, **values})
+    return type("JobOptions", (SettingsOptions,), {"__annotations__": annotations, "__module__": __name__, **values})
 
 
-class JobOptions(_group_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
+class JobOptions(options_of(OPTIONS)):  # type: ignore[misc]  # the options are the fields of Settings
     """The options of a job whose requests may have several numbers."""
-
-
-class SingleJobOptions(_group_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
-    """The options of a job whose requests have one number."""
-
-
-class ChangedOptions(
-    _group_of((name for name, option in OPTIONS.items() if option.is_changeable), is_change=True),  # type: ignore[misc]
-):
-    """The options that change a job when it is resumed."""
 
 
 _JOB_NAME = re.compile("[A-Za-z0-9._-]+")

@@ -310,8 +310,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         elif not accepted and any(outcome.outcome == UNKNOWN for outcome in result.outcomes):
             hint = RESEND
         if hint and result.failures:
-            error = result.failures[0]
-            result = result._replace(failures=[error.replaced(hint="\n".join(filter(None, (error.hint, hint))))])
+            result = result._replace(failures=[result.failures[0].with_hint(hint)])
         return result
     error = OutcomeUnknownError(
         f"The first run with --once {name} may have sent the message",

@@ -197,7 +197,7 @@ class Context:
         try:
             store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
         except StoreMovedError as error:
-            raise error.replaced(hint="\n".join([error.hint or "", *self.commands_for_store(error.new)])) from None
+            raise error.with_hint(*self.commands_for_store(error.new)) from None
         if abs(store.machine_error) > MAX_CLOCK_ERROR:
             way = "ahead of" if store.machine_error > 0 else "behind"
             self.warn(

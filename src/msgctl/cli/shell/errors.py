@@ -67,7 +67,7 @@ def with_word(error: MsgctlError, context: Context) -> MsgctlError:
         command = f"create a profile (msgctl profile add main), then: msgctl profile set main {options}"
     verb = "means" if len(words) == 1 else "mean"
     hint = f"If {' and '.join(map(quote, words))} {verb} {MEANINGS[kind]}: {command}"
-    return error.replaced(hint="\n".join(filter(None, (error.hint, hint))), word=None)
+    return error.with_hint(hint).replaced(word=None)
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:
