@@ -233,7 +233,7 @@ def check_credentials(machine: Machine) -> Finding:
 
 
 def _key_hint(profile: Profile) -> str:
-    """Return the hint to check the client ID and the key, where this run finds them."""
+    """Return the hint to check the client ID and the key, with the place from which this run reads them."""
     if not profile.by:
         return "Check the client ID and the key in MSGCTL_CLIENT and MSGCTL_KEY."
     if profile.key_source == "key_command":

@@ -282,7 +282,7 @@ def _resend_cost(context: Context, job: Job, total: int, least: int) -> str:
     """Return the estimate for the question of a resend: `` for about 2 credits (20 of 22 used)``.
 
     ``total`` and ``least`` are the segments of all messages, and of the shortest one. Raises ConditionError if the
-    limit of the job allows none of them.
+    job's limit of credits allows no message.
     """
     cost = f" for about {plural(total, 'credit')}"
     settings = Settings.load(job.settings)

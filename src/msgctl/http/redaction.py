@@ -94,7 +94,7 @@ def _character(char: str) -> str:
 
 
 def _longest(key: str) -> int:
-    """Return the length of the key if all its characters are escaped, for JSON in a string of JSON."""
+    """Return the length of the key with all its characters escaped, as in JSON within a string of JSON."""
     return sum(
         max(3 * len(char.encode(errors="replace")), 7 * len(char.encode("utf-16-be", "surrogatepass")) // 2)
         for char in key

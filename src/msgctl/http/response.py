@@ -326,8 +326,8 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
 class Failure(NamedTuple):
     """Composes the error for a response without the requested record.
 
-    ``response`` has no outcomes yet. If it has no JSON, ``fault`` is the reason: it is not a whole document, or has a
-    field twice. ``is_json`` is true even if the document has a field twice.
+    ``response`` has no outcomes yet. If its JSON cannot be used, ``fault`` is the reason: the document is incomplete,
+    or has a field twice. In the second case, ``is_json`` is true.
     """
 
     request: Request

@@ -372,7 +372,7 @@ class _Stream(httpcore.NetworkStream):
         self._opened = time.monotonic()
         self._pending = b""
         self.is_kept = False
-        """Whether httpcore must not close it, because the next request gets it."""
+        """Whether httpcore must leave the connection open for the next request."""
 
     @property
     def is_old(self) -> bool:

@@ -190,7 +190,7 @@ def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
 
 
 def limits_of(settings: Settings, seconds: float) -> Limits:
-    """Return the rules that leave out recipients at a time: opt-outs, repeats, and --at-most."""
+    """Return the rules that leave out recipients: opt-outs, repeats, and --at-most. ``seconds`` is the current time."""
     channel = settings.performs.channel
     if settings.at_most is None:
         return Limits(channel, settings.again)

@@ -122,7 +122,7 @@ def statistics(link: Link, since: date, until: date) -> Request:
 
 
 def search(link: Link, today: date) -> Request:
-    """Return the request for a link that may exist, from yesterday on: the service may be in another time zone."""
+    """Return the request that looks up a link. It begins yesterday, as the service may be in another time zone."""
     return statistics(link, today - timedelta(days=1), today)
 
 

@@ -53,8 +53,8 @@ class Tracked:
     """A message ID, the phones that share it, if they are known, and the results of its checks.
 
     ``response`` is the latest response about the message, with the ``states`` of its phones, or of each message in the
-    response if they are not known. ``texts`` are those states that are a text of the service: a state that another
-    field contradicts is not. ``error`` is the error of the last check if it failed. ``known`` are the states that
+    response if they are not known. ``texts`` are the states that are words of the service. A state that another field
+    contradicts is not one of them. ``error`` is the error of the last check if it failed. ``known`` are the states that
     `changes` has reported, by phone.
     """
 

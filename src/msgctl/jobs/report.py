@@ -24,7 +24,7 @@ from msgctl.text import timestamp
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 DELIVERED, UNDELIVERED, ON_ITS_WAY = "delivered", "undelivered", "on-its-way"
 DELIVERIES = (DELIVERED, UNDELIVERED, ON_ITS_WAY)
-"""Accepted recipients by delivery state: `UNDELIVERED` is final, but not delivered."""
+"""The delivery states of accepted recipients; `UNDELIVERED` is any final state except delivered."""
 EXCLUSIONS = {OPTED_OUT: "opted_out", REPEATED: "repeats"}
 """The counts of people whom a job left out, by reason; any other reason is a limit."""
 COLUMNS = ("line", "phone", "outcome", "time", "id", "status", "state", "credits", "error", "message")
@@ -97,7 +97,10 @@ class Summary:
         return sum(number for state, number in (self.states or {}).items() if _delivery(state, self.words) == delivery)
 
     def document(self) -> dict[str, Any]:
-        """Return the fields by name, with times in ISO 8601; without delivery states, only the fields of a list."""
+        """Return the fields by name, with times in ISO 8601.
+
+        Without delivery states, only `LIST_FIELDS` are included.
+        """
         job, due, deliveries = self.job, None, dict[str, int]()
         if self.due is not None:
             due = timestamp(self.due)

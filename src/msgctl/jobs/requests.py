@@ -23,7 +23,7 @@ from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import boot_time
 
 MAX_ATTEMPT = 3600.0
-"""Seconds; the client's own limit, --timeout, is never longer."""
+"""Maximum seconds of a request. The client's own limit, --timeout, is never longer."""
 NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
 """Statuses of refusals that are about the account or the address, so they would be the same for any recipients."""
 

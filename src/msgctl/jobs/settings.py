@@ -194,7 +194,7 @@ class Settings:
 
     @classmethod
     def load(cls, text: str) -> Settings:
-        """Return the settings in JSON of `dump`, to send by them. Raises ConfigurationError if some are not known."""
+        """Return the settings in JSON of `dump`, to send with them. Raises ConfigurationError if some are not known."""
         own = json.loads(text)
         if unknown := sorted(own.keys() - {field.name for field in fields(cls)}):
             raise ConfigurationError(

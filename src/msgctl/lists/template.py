@@ -111,9 +111,9 @@ Render = Callable[[Recipient], Message]
 class Renderer:
     """Renders the message of each row. Raises UsageError for templates that no row can fill.
 
-    ``templates`` are by wire name; a sequence becomes an array (if empty, of all columns but the phone column).
-    ``check`` returns the text to send or raises UsageError. An SMS has ``max_segments`` and costs one credit per
-    segment; ``gsm7`` converts its text to GSM-7. Without ``max_segments``, each message costs one credit.
+    ``templates`` are by wire name. A sequence of templates becomes an array; an empty one contains all columns except
+    the phone column. ``check`` returns the text to send or raises UsageError. An SMS has ``max_segments`` and costs one
+    credit per segment; ``gsm7`` converts its text to GSM-7. Without ``max_segments``, each message costs one credit.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ class Judgement(NamedTuple):
 def outcomes_of(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
 
-    ``size`` is the number of bytes of the response: a small response cannot be too long.
+    ``size`` is the number of bytes of the response. A small response is not checked for its length.
     """
     if size >= MAX_READ and _is_too_long(document, request):
         return _unknown(request)
@@ -124,7 +124,7 @@ def _refused(request: RequestParts, document: Any) -> Judgement:
 
 
 def _is_good(request: RequestParts, field: ContentField) -> bool:
-    """Return whether a field means that something was done, under a status of a refusal."""
+    """Return whether a field means that something was done, although the status is the status of a refusal."""
     name, value = field.name, field.value
     if name.is_status and _accepts(request, value):
         return True

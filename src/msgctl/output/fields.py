@@ -119,8 +119,8 @@ def table(
 ) -> tuple[Sequence[str], list[Document]]:
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
 
-    The columns are the documented fields, so that they are the same whatever a service adds. A message that has one of
-    the ``states``, by its ID and phone or only by its ID, has that state.
+    The columns are the documented fields, so that they are the same whatever a service adds. ``states`` replace the
+    states in the responses. They are by ID and phone, or only by ID (the phone is None).
     """
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]

@@ -69,8 +69,9 @@ class ServiceResult(NamedTuple):
     """Responses of the service to one operation.
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
-    ``is_tracked``: the command itself tracks the messages, so no hint shows how to do it. ``states`` are the last
-    states by ID and phone (None: all that share the ID), which csv, tsv and jsonl have instead of those in responses.
+    ``is_tracked`` means that the command itself tracks the messages, so no hint shows how to do it. ``states`` are the
+    last states by ID and phone (None: all that share the ID), which csv, tsv and jsonl have instead of those in
+    responses.
     """
 
     responses: Sequence[Response]

@@ -49,7 +49,7 @@ _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for o
 class SandboxSettings(NamedTuple):
     """The settings with which a sandbox starts, and which a reset restores.
 
-    ``client`` and ``key`` are the one account. ``faults`` are SPECs, and ``clock`` is a change of the clock. With a
+    ``client`` and ``key`` are the only account. ``faults`` are SPECs, and ``clock`` is a change of the clock. With a
     ``seed`` the same requests get the same identifiers, codes and faults. ``allowed`` are the networks that may use the
     API (empty: all), as in the account's security menu. ``store`` is the path of a store that belongs to this sandbox,
     so that a reset empties it, too.

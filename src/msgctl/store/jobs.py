@@ -91,7 +91,7 @@ class Job:
 
     @property
     def typed(self) -> str:
-        """Its name or ID, quoted for a command line, where a name that begins with a hyphen would be an option."""
+        """Its name, quoted for a command line; or its ID, without a name or for a name that looks like an option."""
         return self.id if self.name is None or self.name.startswith("-") else shlex.quote(self.name)
 
 

@@ -54,7 +54,8 @@ def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
 
     ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
     that an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``
-    if another process runs it, or has changed the state of a job to take as ``scheduled``) and UsageError (cancelled).
+    if another process is running the job, or if a job to take as ``scheduled`` no longer has this state) and UsageError
+    (cancelled).
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it

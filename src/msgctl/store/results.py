@@ -184,7 +184,7 @@ def has_first_refusal(store: Store, job: int) -> bool:
 
 
 def has_refused_request(store: Store, job: int) -> bool:
-    """Return whether the service refused a whole request to several people, the last attempt of each."""
+    """Return whether the service refused a whole request to several people, whose last attempt it was."""
     query = f"""SELECT 1 FROM result WHERE job = ? AND request > 0 AND {NEWEST} GROUP BY request
         HAVING count(*) > 1 AND min(outcome) = 'refused' AND max(outcome) = 'refused' LIMIT 1"""
     return store.db.row(query, (job,)) is not None

@@ -43,7 +43,7 @@ class Which(OptionGroup):
 
 
 def job_named(context: Context, name: str) -> Job:
-    """Return the job with a name or ID; the names of the profile's account come first. Raises UsageError."""
+    """Return the job with a name or ID. A name of the profile's account takes precedence. Raises UsageError."""
     account = None
     with suppress(ConfigurationError):  # the jobs of a store can be seen without a profile
         account = context.profile.account

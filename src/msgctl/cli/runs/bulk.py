@@ -316,7 +316,7 @@ class Bulk:
         return None
 
     def _rows(self, rows: PlannedRows, plan: Plan, fault: UsageError | None) -> OwnResult:
-        """Return every row as the result of a dry run. The summary is on standard error, or is the JSON."""
+        """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
         context, save = self._context, self._rules.save
         context.check_fields(rows.columns)
         if context.is_json:

@@ -54,7 +54,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
     After the rest of an interrupted resend, send to the other pending recipients, unless ``only_resend`` is true.
-    Raises ConditionError if another process runs it, or takes it over meanwhile.
+    Raises ConditionError if another process is running the job, or takes it over.
     """
     context.job = job.id
     connect = context.client.sibling  # first, because it fails without a credential

@@ -76,7 +76,7 @@ class _Goal(Choice):
 
 
 class Chosen(tuple[str, ...]):
-    """Several choices. A class, because Typer takes ``tuple[str, ...]`` for an option with several values."""
+    """Several choices. This is a class, because Typer reads ``tuple[str, ...]`` as an option with several values."""
 
 
 class Choices(Choice):
