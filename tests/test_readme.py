@@ -185,7 +185,11 @@ def test_the_exit_codes_match_the_errors() -> None:
     assert set(re.findall(r"^\| ([0-9]{1,3}) \|", README, re.MULTILINE)) == codes
 
 
-def test_links_lead_to_files() -> None:
-    links = re.findall(r"\]\(([^)]+)\)", README)
-    assert links
-    assert [link for link in links if link[0] != "#" and not (ROOT / link).exists()] == []
+@pytest.mark.parametrize("page", ["README.md", ".github/CONTRIBUTING.md", "tests/README.md"])
+def test_links_and_names_of_tests_lead_to_files(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#:]+)\)", text)
+    named = re.findall(r"`((?:[a-z]+/)+test_\w+\.py)`", text)
+    assert linked
+    assert [link for link in linked if not (ROOT / page).parent.joinpath(link).exists()] == []
+    assert [name for name in named if not (ROOT / "tests" / name.removeprefix("tests/")).exists()] == []
