@@ -21,6 +21,7 @@ from msgctl.jsontext import Number
 from msgctl.lists.rows import Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Placeholder, Template
+from msgctl.outcomes.content import as_count
 from msgctl.outcomes.judge import is_whole_success
 from msgctl.text import shorten
 
@@ -104,10 +105,10 @@ def short_url(client: Client, link: Link, today: date) -> str:
 def clicks(client: Client, link: Link, since: date, until: date) -> int:
     """Return the number of clicks on a link. Raises the service's errors."""
     response = client.send(statistics(link, since, until))
-    number = str(response.document.get("clicksNumber"))
-    if not (number.isascii() and number.isdigit()):
+    number = as_count(response.document.get("clicksNumber"))
+    if number is None:
         raise UnreadableError("The response contains no number of clicks", details=response.details)
-    return int(number)
+    return number
 
 
 def creation(link: Link) -> Request:
