@@ -1,4 +1,4 @@
-"""Measure `msgctl sms bulk`: `python tools/benchmarks/jobs.py [--store postgresql] [NAME...]`.
+"""Measure `msgctl sms bulk`: `python tests/benchmarks/jobs.py [--store postgresql] [NAME...]`.
 
 README.md lists the names. With PostgreSQL, each benchmark begins with an empty database of a server on this machine.
 """
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.extend(str(Path(__file__).resolve().parents[2] / name) for name in ("tools", "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 if TYPE_CHECKING:
     from support.postgres import Cluster

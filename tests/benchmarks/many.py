@@ -1,6 +1,6 @@
 """Measure how much longer each command takes with 2,000 jobs of 1,000 recipients in the store than with ten.
 
-Run it as ``python tools/benchmarks/many.py [sqlite] [postgresql]``; without names, with SQLite. PostgreSQL needs its
+Run it as ``python tests/benchmarks/many.py [sqlite] [postgresql]``; without names, with SQLite. PostgreSQL needs its
 programs and `pip install '.[postgresql]' trustme`. The store is in TMPDIR and takes about 800 MB. It measures
 each command with ten jobs, adds the others, and measures again. It prints the fastest of some runs, in seconds. At the
 end it removes 400 jobs while another job sends, and prints the longest pause between the requests of that job.
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-sys.path.extend(str(Path(__file__).resolve().parents[2] / name) for name in ("tools", "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.jobs import Server, environment, responding
 from msgctl.config import profiles, urls

@@ -9,7 +9,7 @@ The transitions have the names of the store's functions (`msgctl.store`): `take`
 `finish`, `resend`, `begin`, `end`. Each is one transaction, so nothing comes between its steps. `explore` visits every
 state, in the order of their distance from the first one: a trace to a wrong state is a shortest one.
 
-Run ``python tools/model.py`` to explore it; an argument of 2 allows two faults instead of one.
+Run ``python tests/faults/model.py`` to explore it; an argument of 2 allows two faults instead of one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
+from faults.model import DEAD, JOB, KEY, NEW, OLD, Process, Protocol, Request, State, explore
+
+pytestmark = pytest.mark.slow  # no fault in msgctl can change them
 
 
 def test_no_sequence_of_steps_breaks_a_promise() -> None:

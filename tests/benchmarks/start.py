@@ -1,6 +1,6 @@
 """Measure how long short commands take, as multiples of a bare ``python -c pass`` or another tool in the same run.
 
-Run it as ``python tools/benchmarks/start.py``. It installs msgctl and httpie into a separate environment, compiles
+Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into a separate environment, compiles
 everything, and serves the responses on loopback. It prints medians of 15 interleaved runs. Compare the ratios: the
 milliseconds depend on the machine.
 """
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.extend(str(Path(__file__).resolve().parents[2] / name) for name in ("tools", "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.jobs import environment, peak, responding
 
