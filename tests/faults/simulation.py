@@ -290,7 +290,7 @@ class History:
     def _resend(self, store: Store) -> None:
         number = self._choose(store)
         outcome = self.dice.choice(("refused", "unknown"))
-        count = owners.resendable(store, number, [outcome])
+        count = owners.resendable(store, number, [outcome]).recipients
         if count:
             self.facts.questions.append(Question(number, jobs.get(store, number).attempt + 1, outcome, count))
             if owners.resend(store, number, [outcome], expected=count):
@@ -359,7 +359,7 @@ class History:
             self._send(store, job.number, "active", is_resumed=True)
             self._happened("unlimited", job.number)
             self._end(store, job.number)
-            if count := owners.resendable(store, job.number, ["refused"]):
+            if count := owners.resendable(store, job.number, ["refused"]).recipients:
                 attempt = jobs.get(store, job.number).attempt + 1
                 self.facts.questions.append(Question(job.number, attempt, "refused", count))
                 owners.resend(store, job.number, ["refused"])

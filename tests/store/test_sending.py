@@ -374,8 +374,7 @@ def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callab
 def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, {ANA: "refused", LUIS: "unknown"})
-    assert owners.resendable(store, job.number, ["refused", "unknown"]) == 2
-    assert owners.resend_cost(store, job.number, ["refused", "unknown"]) == (2, 1)
+    assert owners.resendable(store, job.number, ["refused", "unknown"]) == (2, 2, 1)
     with pytest.raises(UsageError, match="changed since"):
         owners.resend(store, job.number, ["refused", "unknown"], expected=1)
     assert owners.resend(store, job.number, ["refused", "unknown"], expected=2) == 2
@@ -434,7 +433,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     assert [each.phone for each in recipients.report(store, job.number, states=["delivered"])] == [ANA]
     assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"], states=[])] == []
     sending.finish("done")
-    assert owners.resendable(store, job.number, [], ["delivered"]) == 1
+    assert owners.resendable(store, job.number, [], ["delivered"]).recipients == 1
 
 
 def test_people_excluded_from_a_repeated_import_are_found_while_its_job_may_send_to_them(store: Store) -> None:

@@ -44,6 +44,7 @@ from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
+from msgctl.store.owners import Resendable
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
 
@@ -263,11 +264,12 @@ def resend(
     owners.check_not_cancelled(job, only)
     store = context.store
     outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))
-    count = owners.resendable(store, job.number, outcomes, states)
+    chosen = owners.resendable(store, job.number, outcomes, states)
+    count = chosen.recipients
     if not count:
         context.note(f"Job {job.reference} has no {only} recipients; nothing was sent.")
         return running.result(context, job)
-    cost = _resend_cost(context, job, *owners.resend_cost(store, job.number, outcomes, states))
+    cost = _resend_cost(context, job, chosen)
     if context.options.dry_run:
         context.note(f"The message would be resent to {plural(count, 'recipient')}{cost}.")
         return running.result(context, job)
@@ -278,18 +280,17 @@ def resend(
     return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
 
 
-def _resend_cost(context: Context, job: Job, total: int, least: int) -> str:
+def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
     """Return the estimate for the question of a resend: `` for about 2 credits (20 of 22 used)``.
 
-    ``total`` and ``least`` are the segments of all messages, and of the shortest one. Raises ConditionError if the
-    job's limit of credits allows no message.
+    Raises ConditionError if the job's limit of credits allows no message.
     """
-    cost = f" for about {plural(total, 'credit')}"
+    cost = f" for about {plural(chosen.segments, 'credit')}"
     settings = Settings.load(job.settings)
     budget = budget_of(context.store, settings, job)
     if budget is None:
         return cost
-    if budget.allows(1, least) == 0:
+    if budget.allows(1, chosen.least) == 0:
         pending = ""
         if job.pending:
             pending = ", and send what is pending"

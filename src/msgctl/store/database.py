@@ -64,8 +64,8 @@ class Database(ABC):
     """
 
     place: str
-    removal: str
-    """The command that deletes the store."""
+    delete_command: str
+    """The shell command that deletes the store."""
     refuses_moved = False
     """Whether no transaction begins while the store is moved, because its changes would be lost."""
 

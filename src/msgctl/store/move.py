@@ -122,7 +122,7 @@ def _not_empty(db: Database, mark: Mark | None = None) -> UsageError:
     if mark is not None and mark.state == "moved":
         return UsageError(
             f"The store {db.place} is not empty: it is a closed store, which was moved to {mark.place_and_machine}",
-            f"If you no longer need it, delete it. Then repeat the move.\n{db.removal}",
+            f"If you no longer need it, delete it. Then repeat the move.\n{db.delete_command}",
         )
     return UsageError(f"The store {db.place} is not empty", "Choose a path or a database that has no store yet.")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from msgctl.errors import ConditionError, UsageError
 from msgctl.store import jobs, results
@@ -179,20 +180,22 @@ def _check_resend(job: Job) -> None:
         )
 
 
-def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> int:
-    """Return how many recipients a resend would have now. Raises the errors of `resend`."""
+class Resendable(NamedTuple):
+    """The recipients of a resend: their number, the segments of all their messages, and of the shortest one."""
+
+    recipients: int
+    segments: int
+    least: int
+
+
+def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> Resendable:
+    """Return the recipients that a resend would have now. Raises the errors of `resend`."""
     _check_resend(jobs.get(store, number))
     condition, values = _selected(outcomes, states)
-    return int(store.db.value(f"SELECT count(*) {condition}", (number, *values)))
-
-
-def resend_cost(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> tuple[int, int]:
-    """Return the segments of all messages of a resend, and of the shortest one."""
-    condition, values = _selected(outcomes, states)
     cost = "(SELECT cost FROM content WHERE content.job = result.job AND content.number = result.content)"
-    row = store.db.row(f"SELECT sum({cost}), min({cost}) {condition}", (number, *values))
-    total, least = row or (0, 0)
-    return int(total or 0), int(least or 0)
+    sums = f"SELECT count(*), coalesce(sum({cost}), 0), coalesce(min({cost}), 0)"
+    (row,) = store.db.rows(f"{sums} {condition}", (number, *values))
+    return Resendable(*map(int, row))
 
 
 def _selected(outcomes: Collection[str], states: Collection[str]) -> tuple[str, list[str]]:

@@ -139,7 +139,7 @@ class PostgreSQL(Database):
     A statement fails if the server sends nothing for ``timeout`` seconds.
     """
 
-    removal = "DROP SCHEMA msgctl CASCADE"
+    delete_command = "DROP SCHEMA msgctl CASCADE"
 
     def __init__(self, url: str, timeout: float = 30.0) -> None:
         self._url = url

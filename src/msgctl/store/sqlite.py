@@ -50,7 +50,7 @@ class SQLite(Database):
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
         self.place = files.shown(path)
-        self.removal = shlex.join(["rm", "-f", *(f"{self.path}{suffix}" for suffix in ("", "-wal", "-shm"))])
+        self.delete_command = shlex.join(["rm", "-f", *(f"{self.path}{suffix}" for suffix in ("", "-wal", "-shm"))])
         self._locks = self._beside("-owners")
         self._timeout = timeout
         self._owners: set[int] = set()
