@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -27,8 +26,9 @@ from msgctl.http.network import tls_context
 from msgctl.store import owners
 from msgctl.store.jobs import find
 from msgctl.store.store import open_store
+from support import service as behaviours
 from support.names import know_no_names
-from support.service import Service, drop, raw, reset, respond, running
+from support.service import Service, drop, raw, respond, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -70,7 +70,10 @@ def files(recorder: Recorder, service: Service) -> None:
 
 
 def transcript(name: str) -> Script:
-    """Return a script that runs the command lines in its file; a comment is the content of the list that they read."""
+    """Return a script that runs the command lines in its file.
+
+    A comment is the content of the list that the command reads, or the behaviour of the service from now on.
+    """
 
     def show(recorder: Recorder, service: Service) -> None:
         service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
@@ -78,9 +81,13 @@ def transcript(name: str) -> Script:
         for typed in re.findall(r"^\$ msgctl (.*)$", (FOLDER / f"{name}.txt").read_text(), re.MULTILINE):
             line, _, content = typed.partition("  # ")
             words = shlex.split(line)
-            if content:
-                value = eval(content)
-                Path(words[2]).write_bytes(value if isinstance(value, bytes) else value.encode())
+            value = eval(content or "None", vars(behaviours))
+            if isinstance(value, str):
+                value = value.encode()
+            if isinstance(value, bytes):
+                Path(words[2]).write_bytes(value)
+            elif value:
+                service.always(value)
             recorder.run(*words, typed=typed)
 
     show.__name__ = name
@@ -153,70 +160,6 @@ def store(recorder: Recorder, service: Service) -> None:
             recorder.run("sms", "send", PHONE, "-m", "x", about=location)
 
 
-RESPONSES = {
-    "a redirect": respond({}, 301, headers={"Location": "https://other.example/x?key=1"}),
-    "300": respond({}, 300, headers={"Location": "/elsewhere"}),
-    "a redirect in doubt": respond({}, 302, headers={"Location": "http://other.example:port"}),
-    "400": respond({"error": "E1", "msg": "no"}, 400),
-    "401": respond({"error": "E1"}, 401),
-    "403 without a body": respond(b"", 403),
-    "404": respond({"message": "Not found"}, 404),
-    "405 with an error": respond({"error": "E1"}, 405),
-    "408": respond({"detail": {"a": [1, 2.50]}}, 408),
-    "429": respond({}, 429),
-    "500": respond(b"<h1>Oh</h1> <script>a\nb</script>no", 500),
-    "503": respond(b"", 503),
-    "520 with the record": respond({"error": "E1", "msg": "no"}, 520),
-    "520 without it": respond({"code": 1}, 520),
-    "text": respond(b"hello"),
-    "nothing": respond(b""),
-    "not UTF-8": respond(b'"\xff"', 200),
-    "deep": respond(b"[" * 100_000, 200),
-    "NaN": respond(b'{"status": NaN}', 200),
-    "an error": respond({"error": "E1"}, 200),
-    "another record": respond({"id": 7}, 200),
-    "a list": respond(b"[1]"),
-    "another shape": respond({"id": "d1", "status": {}, "data": [7]}, 200),
-    "entries that are not objects": respond({"id": "d1", "data": [7]}),
-    "another shape of an entry": respond({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
-    "another shape without an ID": respond({"status": {}, "data": []}),
-    "compressed": respond(b"x", 200, headers={"Content-Encoding": "gzip"}),
-    "too large": respond(b" " * 2**24, 200),
-    "dropped": drop,
-    "reset": reset,
-    "not HTTP": raw(b"hello\r\n\r\n"),
-    "cut": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
-}
-
-
-def responses(recorder: Recorder, service: Service) -> None:
-    for name, behaviour in RESPONSES.items():
-        service.always(behaviour)
-        recorder.run("balance", about=name)
-        recorder.run("sms", "send", PHONE, "-m", "x", about=name)
-        if name.isdecimal():
-            recorder.run("block", "add", PHONE, about=name)
-            recorder.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
-    for behaviour in (drop, respond({"status": 7, "about": "a&client=5"})):
-        service.always(behaviour)
-        recorder.run("-vv", "block", "add", PHONE, about="what -vv shows")
-    service.always(respond({"error": "E1", "more": 1.50}, 500))
-    recorder.run("balance", "--json", about="500")
-    recorder.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
-    recorder.run("-p", "sandbox", "balance")
-    recorder.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
-    service.always(respond({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
-    for document in (
-        {"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]},
-        {"urlShort": "https://s.example/u/1", "metrics": {"date": "2026-09-21"}},
-        {"urlShort": "https://s.example/u/1", "metrics": [7]},
-        {"urlShort": "https://s.example/u/1", "error": "E1"},
-        {"clicks": {"a": [1.50, "x"]}},
-    ):
-        service.always(respond(document))
-        recorder.run("url", "stats", "offers", "--since", "today", about=json.dumps(document))
-
-
 def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
@@ -271,7 +214,7 @@ def network(recorder: Recorder, service: Service) -> None:
         recorder.run("balance", about="no more threads")
 
 
-ROOMS = (files, results, store, responses, network, *map(transcript, ("lists", "times", "jobs", "phones", "usage")))
+ROOMS = (files, results, store, network, *map(transcript, ("lists", "times", "jobs", "phones", "responses", "usage")))
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
