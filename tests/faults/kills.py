@@ -32,8 +32,8 @@ from msgctl.config import urls
 from msgctl.store import jobs as store_jobs
 from msgctl.store.store import open_store
 from support import PATIENCE
-from support.counting_server import CountingServer, counting
 from support.postgres import Cluster, running
+from support.server import Server
 
 NUMBER = 40
 """Recipients of a job."""
@@ -45,7 +45,7 @@ CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.
 class Room:
     """Three machines that share a store and a service. ``kills`` counts killed processes."""
 
-    def __init__(self, directory: Path, store: str | Cluster, server: CountingServer, seed: int) -> None:
+    def __init__(self, directory: Path, store: str | Cluster, server: Server, seed: int) -> None:
         if isinstance(store, Cluster):
             self.cluster, store = store, store.url()
         self.is_on_server = store.startswith("postgresql:")
@@ -254,7 +254,7 @@ def main() -> int:
     started, counts, wrong = time.monotonic(), Counter[str](), 0
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = stack.enter_context(counting(0.01))
+        server = stack.enter_context(Server(delay=0.01))
         store: str | Cluster = str(directory / "store.sqlite3")
         tasks = [due_on_three_machines] * given.others
         if given.store == "postgresql":

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from support import PATIENCE
-from support.counting_server import CountingServer, counting
 from support.disks import Disk, mounted
+from support.server import Server
 from support.tool import Tool
 
 ANA, LUIS = "573001234567", "573007654321"
@@ -26,23 +26,23 @@ Fault = Callable[[Disk], contextlib.AbstractContextManager[None]]
 
 
 @pytest.fixture
-def counter(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
+def counter(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server, and the environment that points to it."""
-    with counting() as server:
+    with Server() as server:
         for name, value in {"BASE_URL": server.base_url, "CLIENT": "12345", "KEY": "the-key"}.items():
             monkeypatch.setenv(f"MSGCTL_{name}", value)
         yield server
 
 
 @pytest.fixture
-def disk(home: Path, counter: CountingServer, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(home: Path, counter: Server, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     """A small disk with a configuration file with one profile, and a store with one sent message."""
     with mounted(home / "disk", "4m") as disk:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(disk.path))
         monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
         assert tool("sms", "send", ANA, "-m", "Hola").code == 0
         assert tool("profile", "add", "main", *ACCOUNT, stdin=b"the-key").code == 0
-        counter.dispatches.clear()
+        counter.received.clear()
         yield disk
 
 
@@ -69,12 +69,12 @@ def full(disk: Disk) -> Iterator[None]:
 @pytest.mark.parametrize("fault", [full, Disk.read_only])
 @pytest.mark.parametrize("command", [ADD, SEND], ids=["add a profile", "send"])
 def test_a_disk_that_cannot_be_written_is_reported_and_loses_nothing(
-    command: tuple[str, ...], fault: Fault, disk: Disk, counter: CountingServer, tool: Tool
+    command: tuple[str, ...], fault: Fault, disk: Disk, counter: Server, tool: Tool
 ) -> None:
     with fault(disk):
         done = tool(*command, stdin=b"the-key")
     done.refused(3, "config" if command == ADD else "store.sqlite3", "space" if fault is full else "permissions")
-    assert counter.dispatches == []
+    assert counter.requests(None) == []
     assert contents(disk.path) == (["main"], [(ANA, "accepted")])
     again = tool(*command, stdin=b"the-key")
     assert (again.code, "Warning" in again.err) == (0, False), again.err
@@ -88,12 +88,12 @@ def test_a_disk_that_cannot_be_written_is_reported_and_loses_nothing(
 )
 @pytest.mark.parametrize("fault", [full, Disk.read_only])
 def test_nothing_is_sent_if_its_record_cannot_be_kept(
-    arguments: tuple[str, ...], fault: Fault, disk: Disk, counter: CountingServer, tool: Tool
+    arguments: tuple[str, ...], fault: Fault, disk: Disk, counter: Server, tool: Tool
 ) -> None:
     with fault(disk):
         error = tool(*arguments, "--json", stdin=f"phone\n{LUIS}\n").error
     assert (error["exit_code"], error["nothing_sent"]) == (3, True)
-    assert counter.dispatches == []
+    assert counter.requests(None) == []
 
 
 # --- several processes
@@ -119,9 +119,9 @@ def test_thirty_profiles_added_at_once_are_all_saved(disk: Disk) -> None:
     assert contents(disk.path)[0] == sorted(["main", *(f"new{number}" for number in range(30))])
 
 
-def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: CountingServer) -> None:
+def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: Server) -> None:
     phones = [f"57300111110{number}" for number in range(3)]
-    counter.hold()
+    counter.script("waits", 200, "", "to everything", "")
     with contextlib.ExitStack() as stack:
         processes = []
         for phone in phones:
@@ -129,8 +129,8 @@ def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: CountingServer
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             processes.append(stack.enter_context(process))
             stack.callback(process.kill)
-        counter.wait_for(len(phones))
-        counter.release()
+        assert counter.wait_for(len(phones), "/send-sms", PATIENCE)
+        counter.released.set()
         for process in processes:
             printed = process.communicate(timeout=PATIENCE)[1]
             assert (process.returncode, b"Warning" in printed) == (0, False), printed

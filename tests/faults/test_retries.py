@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from stories.server import Server
 from support import PATIENCE
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
 from support.jobs import accepting, numbers, of_phones, sent, shown
+from support.server import Server
 from support.service import Behaviour, Service, certified, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
 
@@ -184,7 +184,7 @@ def test_a_job_pauses_after_each_request_that_did_not_leave(tool: Tool, home: Pa
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    server = Server(observed=False)
+    server = Server()
     monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
     monkeypatch.setenv("MSGCTL_CLIENT", "1")
     monkeypatch.setenv("MSGCTL_KEY", "a-key")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from stories.server import Server
 from support import programs
 from support.jobs import numbers, of_phones
 from support.postgres import Cluster
+from support.server import Server
 from support.tool import process
 
 NUMBER = 400
@@ -35,7 +35,7 @@ int fdatasync(int file) { return synced("fdatasync", file); }
 
 @pytest.fixture
 def accepting() -> Iterator[Server]:
-    server = Server(observed=False)
+    server = Server()
     yield server
     server.stop()
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from stories.server import Server
 from support import PATIENCE
 from support.forks import Process
 from support.runs import COLOUR, ended_well
+from support.server import Server
 from support.tool import Tool
 from support.workbooks import workbook
 

@@ -1,26 +1,43 @@
-"""The service of the stories: a server on loopback that accepts every message, unless a story scripts a response."""
+"""A server on loopback that accepts every message, unless a story or a test scripts a response."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Self
 
 from support import PATIENCE
 from support.service import Behaviour, Received, Service, accepted, hang_up, respond, silent
 
+KEPT = {"Connection": "keep-alive"}
 READS = ("/balance", "/messages-state", "/url/short-statistic")
 
 
 class Server(Service):
-    """A service that responds as the API documents or, with ``observed``, as real services do."""
+    """A service that responds as the API documents or, with ``observed``, as real services do.
 
-    def __init__(self, *, observed: bool) -> None:
+    ``delay`` is the time before a response in seconds.
+    """
+
+    def __init__(self, *, observed: bool = False, delay: float = 0.0) -> None:
         super().__init__(keeps=True)
         self.observed = observed
+        self.delay = delay
         self.released = threading.Event()
-        self._rules: list[tuple[str, Behaviour]] = []
+        self._scripted: list[Callable[[Received], Behaviour]] = []
+        self._rules: list[tuple[str, Callable[[Received], Behaviour]]] = []
         self._arrived = threading.Condition()
         self.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def requests(self, path: str | None) -> list[Received]:
         """Return the requests that arrived at a path; None means all except those that only read."""
@@ -32,6 +49,10 @@ class Server(Service):
     def messages(self) -> list[str]:
         """A line for each number in each request, ``PHONE TEXT``; other requests as a path and their parameters."""
         return [line for request in self.requests(None) for line in _lines(request)]
+
+    def arrived(self) -> Counter[str]:
+        """Return how many SMS arrived for each number."""
+        return Counter(phone for request in self.requests("/send-sms") for phone in request.phones)
 
     def wait_for(self, number: int, path: str | None, patience: float) -> bool:
         with self._arrived:
@@ -56,33 +77,43 @@ class Server(Service):
 
     def script(self, action: str, status: int, header: str, to: str | None, body: str) -> None:
         """Prepare a response: to the next request, or to all that contain a text (``to TEXT``, ``to everything``)."""
-        behave: Behaviour
-        if action == "responds":
-            headers = dict([header.split(": ")]) if header else {}
-            behave = respond(body.encode(), status, {"Connection": "keep-alive", **headers})
+        make: Callable[[Received], Behaviour]
+        if action == "waits":
+            make = self._waiting
         else:
-            behave = {"is silent": silent, "hangs up": hang_up, "waits": self._wait}[action]
+            headers = dict([header.split(": ")]) if header else {}
+            response = respond(body.encode(), status, {**KEPT, **headers})
+            behaviour = {"responds": response, "is silent": silent, "hangs up": hang_up}[action]
+            make = lambda _: behaviour  # noqa: E731
         if to is None:
-            self.will(behave)
+            self._scripted.append(make)
         else:
             text = to.removeprefix("to ")
-            self._rules.insert(0, ("" if text == "everything" else text, behave))
+            self._rules.insert(0, ("" if text == "everything" else text, make))
 
     def behaviour(self, request: Received) -> Behaviour:
         with self._arrived:
             self._arrived.notify_all()
-        if self._prepared and not request.path.endswith("/balance"):
-            return self._prepared.popleft()
+        if self._scripted and not request.path.endswith("/balance"):
+            return self._scripted.pop(0)(request)
         content = f"{request.target} {request.body.decode()}"
-        for text, behave in self._rules:
+        for text, make in self._rules:
             if text in content:
-                return behave
-        return respond(accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})
+                return make(request)
+        return partial(self._accept_request, request)
 
-    def _wait(self, connection: socket.socket) -> None:
-        request = self.received[-1]
-        self.released.wait(PATIENCE)
-        respond(accepted(request, observed=self.observed), headers={"Connection": "keep-alive"})(connection)
+    def _accept_request(self, request: Received, connection: socket.socket) -> None:
+        time.sleep(self.delay)
+        respond(accepted(request, observed=self.observed), headers=KEPT)(connection)
+
+    def _waiting(self, request: Received) -> Behaviour:
+        """Return the behaviour that accepts a request once the service continues."""
+
+        def wait(connection: socket.socket) -> None:
+            self.released.wait(PATIENCE)
+            self._accept_request(request, connection)
+
+        return wait
 
 
 def _lines(request: Received) -> list[str]:
