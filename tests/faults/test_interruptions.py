@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from functools import cache
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,11 @@ COUNTING = "_counted"
 """The function of the client that counts what is sent: each of its lines is interrupted."""
 
 
+@cache
+def is_interrupted(file: str) -> bool:
+    return file.endswith(MODULES)
+
+
 class Interruption:
     """Raises KeyboardInterrupt before a line, counted from the first line of a run in `MODULES`.
 
@@ -41,7 +47,7 @@ class Interruption:
         self.place = ""
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.endswith(MODULES):
+        if not is_interrupted(frame.f_code.co_filename):
             return None
         if event == "line" and not self.place and self._function in ("", frame.f_code.co_name):
             self._left -= 1
