@@ -16,11 +16,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from random import Random
 
@@ -33,6 +32,7 @@ from msgctl.store import jobs as store_jobs
 from msgctl.store.store import open_store
 from support import PATIENCE
 from support.postgres import Cluster, running
+from support.relay import relaying
 from support.server import Server
 
 NUMBER = 40
@@ -215,33 +215,21 @@ def network_cut(room: Room) -> None:
 @contextmanager
 def cutting(port: int, number: int, *, after: bool) -> Iterator[int]:
     """A proxy that cuts all connections at a commit: before the server gets it or, with ``after``, once it responds."""
-    listener = socket.create_server(("127.0.0.1", 0))
     commits = [0]
 
-    def serve(client: socket.socket) -> None:
-        with suppress(OSError), client, socket.create_connection(("127.0.0.1", port)) as server:
-            others = {client: server, server: client}
-            while True:
-                for source in select.select([client, server], [], [], PATIENCE)[0]:
-                    chunk = source.recv(65536)
-                    if source is (server if after else client):
-                        commits[0] += chunk.count(b"COMMIT")
-                    if not chunk or commits[0] >= number:
-                        return
-                    others[source].sendall(chunk)
+    def serve(client: socket.socket, server: socket.socket) -> None:
+        others = {client: server, server: client}
+        while True:
+            for source in select.select([client, server], [], [], PATIENCE)[0]:
+                chunk = source.recv(65536)
+                if source is (server if after else client):
+                    commits[0] += chunk.count(b"COMMIT")
+                if not chunk or commits[0] >= number:
+                    return
+                others[source].sendall(chunk)
 
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        with suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
+    with relaying(port, serve) as relay:
+        yield relay
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ import trustme
 
 from support import PATIENCE
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
-from support.jobs import accepting, numbers, of_phones, sent, shown
+from support.jobs import numbers, of_phones
 from support.server import Server
 from support.service import Behaviour, Service, certified, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
@@ -166,20 +166,7 @@ def test_a_handshake_that_does_not_end_in_time_exits_with_4(
     assert tool.clock.slept == [], "retries have no time left"
 
 
-@pytest.mark.slow
-def test_a_job_pauses_after_each_request_that_did_not_leave(tool: Tool, home: Path) -> None:
-    with running(keeps=True) as service, pytest.MonkeyPatch.context() as patch:
-        for name, value in (("BASE_URL", service.base_url), ("CLIENT", "1"), ("KEY", "key")):
-            patch.setenv(f"MSGCTL_{name}", value)
-        service.always(accepting(service))
-        sent(tool, of_phones(home, numbers(10)), "--batch-size", "1", "--canary", "1", "--name", "day")
-        service.stop()
-        begun = time.monotonic()
-        assert tool("job", "resume", "day", "--yes", "--json").error["reason"] == "not_reached"
-        assert time.monotonic() - begun > 4.0, "five failures in a row stop a job"
-
-
-# --- a service that is away, or refuses a request for one number
+# --- a service that is away
 
 
 @pytest.fixture
@@ -190,17 +177,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("MSGCTL_KEY", "a-key")
     yield server
     server.stop()
-
-
-def test_one_bad_number_costs_nobody_else_the_message(server: Server, home: Path, tool: Tool) -> None:
-    phones = numbers(300)
-    server.script("responds", 520, "", f"to {phones[150]}", '{"error": "1001", "msg": "Parametros invalidos"}')
-    job = sent(tool, of_phones(home, phones), "--batch-size", "100", code=6)
-    assert [shown(tool, job)[name] for name in ("accepted", "refused", "requests")] == [200, 100, 3]
-    done = tool("job", "resend", job, "--only", "refused", "--yes", "--json")
-    assert (done.code, done.document["accepted"], done.document["refused"]) == (6, 299, 1)
-    resent = [request.phones for request in server.requests(None)[3:]]
-    assert sorted(resent) == [[phone] for phone in phones[100:200]]
 
 
 def test_a_job_waits_for_a_service_that_is_away(server: Server, home: Path) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from support import programs
+from support import PATIENCE, programs
 from support.jobs import numbers, of_phones
 from support.postgres import Cluster
+from support.relay import relaying
 from support.server import Server
 from support.tool import process
 
@@ -57,54 +58,24 @@ def send(service: Server, home: Path, environ: dict[str, str], options: Sequence
 @contextmanager
 def delayed(port: int, seconds: float) -> Iterator[int]:
     """A proxy to a port of this machine that delivers everything with a delay."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    sockets = [listener]
 
     def forward(source: socket.socket, target: socket.socket) -> None:
-        waiting: list[tuple[float, bytes]] = []
-        changed = threading.Condition()
-
-        def deliver() -> None:
-            while True:
-                with changed:
-                    changed.wait_for(lambda: waiting)
-                    at, chunk = waiting.pop(0)
-                time.sleep(max(0.0, at - time.monotonic()))
-                if not chunk:
-                    with suppress(OSError):
-                        target.shutdown(socket.SHUT_WR)
-                    return
-                with suppress(OSError):
-                    target.sendall(chunk)
-
-        threading.Thread(target=deliver, daemon=True).start()
-        chunk = b"-"
-        while chunk:
-            chunk = b""
-            with suppress(OSError):
-                chunk = source.recv(65536)
-            with changed:
-                waiting.append((time.monotonic() + seconds, chunk))
-                changed.notify()
-
-    def accept() -> None:
         with suppress(OSError):
-            while True:
-                client = listener.accept()[0]
-                server = socket.create_connection(("127.0.0.1", port))
-                sockets.extend((client, server))
-                for source, target in ((client, server), (server, client)):
-                    source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=forward, args=(source, target), daemon=True).start()
+            while chunk := source.recv(65536):
+                time.sleep(seconds)
+                target.sendall(chunk)
+            target.shutdown(socket.SHUT_WR)
 
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        for each in sockets:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+    def serve(client: socket.socket, server: socket.socket) -> None:
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        responses = threading.Thread(target=forward, args=(server, client), daemon=True)
+        responses.start()
+        forward(client, server)
+        responses.join(PATIENCE)
+
+    with relaying(port, serve) as relay:
+        yield relay
 
 
 @pytest.mark.slow

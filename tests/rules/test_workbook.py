@@ -20,11 +20,9 @@ from msgctl.errors import UsageError
 from msgctl.lists import workbook_process
 from rules.reading import ANA, EVA, LUIS, Broken, left_out, read, read_from, refused, source
 from support import PATIENCE
-from support.jobs import accepting, sends
 from support.runs import ended_well
-from support.service import Service
 from support.terminal import RUN
-from support.tool import Tool, started
+from support.tool import started
 from support.workbooks import Sheet, bomb, of_rows, of_sheets, of_xml, workbook
 
 pytest.importorskip("python_calamine")
@@ -309,16 +307,6 @@ def test_hidden_rows_are_an_error_that_states_how_many() -> None:
     assert "has 2 rows that Excel hides, by hand or by a filter" in refused(shop(hidden={3, 4, 5}))
     assert "has 1 row that Excel hides" in refused(shop(hidden={1}))
     assert [row.line for row in read(shop(hidden={4})).rows] == [2, 3, 5]
-
-
-def test_skip_hidden_leaves_out_hidden_rows(tool: Tool, service: Service) -> None:
-    service.always(accepting(service))
-    line = ("sms", "bulk", "-", "-m", "Hola {name}", "--yes", "--json")
-    tool(*line, stdin=shop(hidden={3})).refused(2, "1 row that Excel hides", "--skip-hidden")
-    done = tool(*line, "--skip-hidden", stdin=shop(hidden={3}))
-    assert (done.code, done.document["recipients"]) == (0, 2)
-    assert sorted(phone for each in sends(service) for phone in each.phones) == [ANA, EVA]
-    assert "Left out 1 hidden row" in tool(*line[:-1], "--skip-hidden", "-n", stdin=shop(hidden={3})).err
 
 
 PEOPLE = Sheet([["phone", "name"], [ANA, "Ana"]])

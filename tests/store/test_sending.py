@@ -10,21 +10,19 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pytest
 
 from faults import sender
 from faults.sender import SETTINGS, FakeClient, Response, arrived, new_job, send
 from msgctl.credits import as_credits, millionths
-from msgctl.errors import ConditionError, ConfigurationError, NotReachedError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, ConfigurationError, StoreNotReachedError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.ending import Ending, Why, state_after
-from msgctl.jobs.limits import MAX_WAITS
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
@@ -221,19 +219,12 @@ def stopped(
     return stop
 
 
-def test_a_scheduled_job_that_a_person_stopped_at_once_is_resumed(
-    stopped: Callable[[str], list[str]], service: Service, tool: Tool
+@pytest.mark.parametrize("is_repeated", [False, True], ids=["resume", "the same command"])
+def test_a_scheduled_job_that_a_person_stopped_at_once_is_continued_without_a_question(
+    stopped: Callable[[str], list[str]], service: Service, tool: Tool, is_repeated: bool
 ) -> None:
-    """Without a question, because it is paused now. The same command does the same."""
-    stopped("paused")
-    done = tool("job", "resume", "later", "--json")
-    assert (done.code, done.document["state"], len(sends(service))) == (0, "done", 1), done.err
-
-
-def test_the_same_command_continues_a_scheduled_job_that_a_person_stopped_at_once(
-    stopped: Callable[[str], list[str]], service: Service, tool: Tool
-) -> None:
-    done = tool(*stopped("paused"))
+    command = stopped("paused")
+    done = tool(*(command if is_repeated else ("job", "resume", "later", "--json")))
     assert (done.code, done.document["state"], len(sends(service))) == (0, "done", 1), done.err
 
 
@@ -516,29 +507,6 @@ def test_credits_are_stored_as_millionths() -> None:
 
 
 # --- the threads of a job
-
-
-def test_a_job_waits_while_the_service_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msgctl.jobs.limits.MAX_WAIT", 0.05)
-
-    class UnreachableClient(FakeClient):
-        times: ClassVar[list[float]] = []
-
-        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
-            self.times.append(time.monotonic())
-            if len(self.times) <= MAX_WAITS:
-                raise NotReachedError("no connection", retryable=True)
-            return super().send(request, timeout=timeout, may_send=may_send)
-
-    with closing(open_store(tmp_path / "store.sqlite3")) as store:
-        job = new_job(store, 10)
-        settings, client = replace(SETTINGS, concurrency=1), cast(Client, UnreachableClient(tmp_path / "sends"))
-        threads = Sender(store, owners.take(store, job), settings, lambda: client)
-        threads.start()
-        assert threads.wait(PATIENCE)
-        assert threads.finish()[0].state == "done"
-    waits = [later - earlier for earlier, later in pairwise(UnreachableClient.times)][:MAX_WAITS]
-    assert all(wait >= 0.05 for wait in waits)
 
 
 def test_opt_outs_are_read_again_after_a_slow_commit(
