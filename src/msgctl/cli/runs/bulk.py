@@ -7,7 +7,7 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from urllib.parse import urlsplit
@@ -46,60 +46,50 @@ from msgctl.store.schema import ENDED
 from msgctl.text import plural, shorten
 
 
+@dataclass
 class Bulk:
-    """A run of a bulk command."""
+    """A run of a bulk command. ``fixed`` are the parameters that all requests have.
 
-    def __init__(
-        self,
-        context: Context,
-        operation: Operation,
-        source: Source,
-        numbers: Numbers,
-        options: JobOptions,
-        rules: JobRules,
-        fixed: Mapping[str, Value],
-        templates: Mapping[str, str | Sequence[str]],
-        check: Callable[[str], str] = values.prose,
-        *,
-        gsm7: bool = False,
-        max_segments: int | None = None,
-    ) -> None:
-        """``fixed`` are the parameters that all requests have.
+    ``templates``, ``check``, ``gsm7`` and ``max_segments`` are arguments of `Renderer`. Raises UsageError.
+    """
 
-        ``templates``, ``check``, ``gsm7`` and ``max_segments`` are arguments of `Renderer`. Raises UsageError.
-        """
-        self._context = context
-        self._source = source
-        self._numbers = numbers
-        self._rules = rules
-        self._templates = templates
-        self._check = check
-        self._gsm7 = gsm7
-        self._max_segments = max_segments
-        profile = context.profile
+    context: Context
+    operation: Operation
+    source: Source
+    numbers: Numbers
+    options: JobOptions
+    rules: JobRules
+    fixed: Mapping[str, Value]
+    templates: Mapping[str, str | Sequence[str]]
+    check: Callable[[str], str] = values.prose
+    gsm7: bool = False
+    max_segments: int | None = None
+
+    def __post_init__(self) -> None:
+        profile = self.context.profile
         self._settings = Settings(
-            operation=operation.name,
-            file=source.file,
+            operation=self.operation.name,
+            file=self.source.file,
             profile=profile.name,
             base_url=profile.base_url,
             client=profile.client,
-            fixed={name: value for name, value in fixed.items() if value is not None},
+            fixed={name: value for name, value in self.fixed.items() if value is not None},
             timezone=profile.timezone,
-            **options.values(),
+            **self.options.values(),
         )
         self._begins, self._due = self._times()
         self._exclusions: list[str] = []  # notes that are only true for a new job
-        self._cells = numbers.cells(context, sms=operation.channel == "sms")
+        self._cells = self.numbers.cells(self.context, sms=self.operation.channel == "sms")
 
     def run(self) -> Result:
         """Create the job, show its summary, ask, send it, and return the job as ``job show`` does."""
-        context, settings, rules = self._context, self._settings, self._rules
+        context, settings, rules = self.context, self._settings, self.rules
         if rules.save is not None and (rules.test_to is not None or not context.options.dry_run):
             raise UsageError(
                 "--save needs --dry-run, and cannot be combined with --test-to",
                 "To save the result of a job: msgctl job report JOB --save FILE",
             )
-        self._source.check_save(rules.save)
+        self.source.check_save(rules.save)
         if not self._lists_rows:
             columns = PLAN_FIELDS if context.options.dry_run else JOB_FIELDS
             context.check_fields(columns)
@@ -137,8 +127,8 @@ class Bulk:
     def _lists_rows(self) -> bool:
         """Whether a dry run lists every row instead of the summary."""
         formats = (Format.CSV, Format.TSV, Format.JSONL)
-        options = self._context.options
-        return options.dry_run and (self._rules.save is not None or options.format in formats)
+        options = self.context.options
+        return options.dry_run and (self.rules.save is not None or options.format in formats)
 
     def _publish(self, number: int, importer: Importer) -> Job:
         """Make the job visible, and return it, or the earlier job with its name."""
@@ -147,19 +137,19 @@ class Bulk:
             state, due = "scheduled", int(self._due * 1000)
         try:
             return jobs.publish(
-                self._context.store,
+                self.context.store,
                 number,
                 state=state,
                 digest=importer.digest,
-                name=self._rules.name,
+                name=self.rules.name,
                 due=due,
                 settings=self._settings.dump(),
             )
         except KeyboardInterrupt:
-            job = jobs.get(self._context.store, number)
+            job = jobs.get(self.context.store, number)
             if job.state == "importing":
                 raise
-            self._context.job = job.id
+            self.context.job = job.id
             see = f"See: msgctl job show {job.typed}"
             raise Interrupted(f"Interrupted after job {job.id} was created", see) from None
 
@@ -172,7 +162,7 @@ class Bulk:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
         if settings.at is None and settings.window is None:
             return None, None
-        clock, begins = self._context.store.clock, None
+        clock, begins = self.context.store.clock, None
         now = clock()
         if settings.at is not None:
             begins = parse_at(settings.at, settings.zone, datetime.fromtimestamp(now, UTC)).timestamp()
@@ -181,10 +171,10 @@ class Bulk:
 
     def _check_time(self) -> None:
         """Raise UsageError if --at is in the past. Not called if an earlier run of this command created the job."""
-        now = self._context.store.clock()
+        now = self.context.store.clock()
         if self._begins is None or self._begins > now:
             return
-        zone, profile = values.zone_of(self._settings.zone), self._context.profile
+        zone, profile = values.zone_of(self._settings.zone), self.context.profile
         at, local = (datetime.fromtimestamp(seconds, UTC).astimezone(zone) for seconds in (self._begins, now))
         name = self._settings.zone or local.tzname()
         hint = "Leave out --at to send now."
@@ -194,11 +184,11 @@ class Bulk:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
-        is_optional = bool(self._rules.exclude)  # --phone-column may be a column of a file of --exclude
-        with self._source.opened(self._context, is_optional=is_optional, phones=self._cells) as recipients:
+        is_optional = bool(self.rules.exclude)  # --phone-column may be a column of a file of --exclude
+        with self.source.opened(self.context, is_optional=is_optional, phones=self._cells) as recipients:
             try:
                 renderer = Renderer(
-                    recipients, self._templates, self._check, gsm7=self._gsm7, max_segments=self._max_segments
+                    recipients, self.templates, self.check, gsm7=self.gsm7, max_segments=self.max_segments
                 )
             except UsageError:
                 deque(recipients.rows, maxlen=0)  # an error about the whole file, such as its sheet, comes first
@@ -207,9 +197,9 @@ class Bulk:
 
     def _import(self, number: int) -> tuple[Importer, Faults]:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude."""
-        context, settings = self._context, self._settings
+        context, settings = self.context, self._settings
         fixed = {name: value for name, value in settings.fixed.items() if name != "country-code"}
-        content = json.dumps([settings.operation, fixed, self._templates, self._gsm7])
+        content = json.dumps([settings.operation, fixed, self.templates, self.gsm7])
         importer = Importer(context.store, number, settings, content)
         with self._opened() as (recipients, renderer):
             columns = importer.read(recipients, renderer)
@@ -227,24 +217,24 @@ class Bulk:
             )
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
-        files = [recipients.columns, *(self._exclude(number, file) for file in self._rules.exclude or ())]
-        chosen = self._source.phone_column
+        files = [recipients.columns, *(self._exclude(number, file) for file in self.rules.exclude or ())]
+        chosen = self.source.phone_column
         if chosen is not None and all(find_column(chosen, names) is None for names in files):
             raise FileError(f"No file has a column {values.quote(chosen)}", "Check --phone-column.")
         return importer, replace(recipients.faults, file=self._file)
 
     def _exclude(self, number: int, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
-        context, asked = self._context, self._source.phone_column
-        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self._numbers.cells(context))
+        context, asked = self.context, self.source.phone_column
+        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self.numbers.cells(context))
         with opened(file, context.stdin.buffer, reading, note=context.note) as listed:
             numbers = (row.phone for row in listed.counted() if isinstance(row, Recipient))
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
         faults = listed.faults
         if faults.number:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
-            if self._numbers.country_code is not None:
-                listing += f" --country-code {self._numbers.country_code}"
+            if self.numbers.country_code is not None:
+                listing += f" --country-code {self.numbers.country_code}"
             if asked is not None and find_column(asked, listed.columns) is not None:
                 listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
@@ -258,11 +248,11 @@ class Bulk:
 
     def _check_exclusions(self, number: int, earlier: Job) -> None:
         """Raise UsageError if the earlier job with this name will send to people whom --exclude leaves out."""
-        if not self._rules.exclude or earlier.is_running or earlier.state in ENDED:
+        if not self.rules.exclude or earlier.is_running or earlier.state in ENDED:
             return
-        store = self._context.store
+        store = self.context.store
         pending = recipients.excluded_later(store, number, earlier.number)
-        opted_out = people.opted_out(store, pending, self._settings.performs.channel)
+        opted_out = people.opted_out(store, pending, self.operation.channel)
         if left := len({*pending} - opted_out):
             raise UsageError(
                 f"--exclude cannot change the job {earlier.reference}: it would send to "
@@ -273,8 +263,8 @@ class Bulk:
 
     def _send_test(self, phone: str) -> Result:
         """Send the message of the first row to a phone, like a single send that does not count for repeats."""
-        context, operation = self._context, self._settings.performs
-        to = self._numbers.digits_of(context, phone, sms=operation.channel == "sms")
+        context, operation = self.context, self.operation
+        to = self.numbers.digits_of(context, phone, sms=operation.channel == "sms")
         message = None
         with self._opened() as (recipients, renderer):
             for row in recipients.rows:  # all of them, because a fault may be anywhere in the file
@@ -293,12 +283,12 @@ class Bulk:
 
     def _approve(self, number: int, importer: Importer, faults: Faults) -> OwnResult | None:
         """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
-        context, settings, options = self._context, self._settings, self._context.options
+        context, settings, options = self.context, self._settings, self.context.options
         limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
         plan = Plan(settings, faults, tally, self._due)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
-        fault = plan.fault(repeated, skip_invalid=self._source.skip_invalid, is_listed=self._lists_rows)
+        fault = plan.fault(repeated, skip_invalid=self.source.skip_invalid, is_listed=self._lists_rows)
         if not fault:
             plan = replace(plan, balance=self._balance())
         self._note(plan, importer, is_refused=fault is not None)
@@ -317,7 +307,7 @@ class Bulk:
 
     def _rows(self, rows: PlannedRows, plan: Plan, fault: UsageError | None) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
-        context, save = self._context, self._rules.save
+        context, save = self.context, self.rules.save
         context.check_fields(rows.columns)
         if context.is_json:
             context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
@@ -328,31 +318,31 @@ class Bulk:
     def _explain(self, plan: Plan) -> None:
         from msgctl.output import job_views  # Rich
 
-        host = urlsplit(self._context.profile.base_url).hostname or ""
-        self._context.printer.explain(job_views.plan_parts(plan, self._context.now(), host))
+        host = urlsplit(self.context.profile.base_url).hostname or ""
+        self.context.printer.explain(job_views.plan_parts(plan, self.context.now(), host))
 
     @property
     def _file(self) -> str:
-        return "standard input" if self._source.file == "-" else shorten(self._source.file, 60)
+        return "standard input" if self.source.file == "-" else shorten(self.source.file, 60)
 
     def _ask(self, plan: Plan) -> None:
         tally, balance = plan.tally, plan.balance
         cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
         question = f"Send {plural(tally.messages, 'message')}{cost}?"
         if self._due is not None:
-            when = self._context.time_in_words(self._due)
+            when = self.context.time_in_words(self._due)
             question = f"Schedule {plural(tally.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
         if balance is not None and balance < tally.credits:
             question = f"You have {plural(balance, 'credit')}. {question}"
-        prompts.confirm(self._context, question, "nothing was sent")
+        prompts.confirm(self.context, question, "nothing was sent")
 
     def _note(self, plan: Plan, importer: Importer, *, is_refused: bool) -> None:
         """Print notes about rows that are left out, and about likely mistakes."""
-        context, tally, need_of_country = self._context, plan.tally, plan.faults.need_of_country
+        context, tally, need_of_country = self.context, plan.tally, plan.faults.need_of_country
         if need_of_country and not is_refused:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome, rows in tally.first_left_out.items():
-            if outcome == "invalid" and (need_of_country or not self._source.skip_invalid):
+            if outcome == "invalid" and (need_of_country or not self.source.skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
             for row in rows:
                 phone = f"{row.phone}: " if row.phone else ""
@@ -360,7 +350,7 @@ class Bulk:
             if (more := tally.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
                 context.note(f"… and {more:,} more")
         if plan.settings.blank:
-            context.note(rows_left_out(plan.settings.blank, "blank", name_of(self._source.file)))
+            context.note(rows_left_out(plan.settings.blank, "blank", name_of(self.source.file)))
         if importer.left_out:
             context.note(note_of_left_out([*importer.left_out]))
         repeats = tally.excluded["repeats"]
@@ -378,7 +368,7 @@ class Bulk:
 
     def _balance(self) -> int | float | None:
         """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
-        context = self._context
+        context = self.context
         try:
             credits_left = Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
         except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
@@ -393,7 +383,7 @@ class Bulk:
 
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
-        context = self._context
+        context = self.context
         context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
             return running.send_pending(context, job)
@@ -401,7 +391,7 @@ class Bulk:
 
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the job that has this name, or return its result if it has not stopped."""
-        context = self._context
+        context = self.context
         context.job = job.id
         if job.is_running:
             raise owners.running_elsewhere(job)
@@ -428,9 +418,9 @@ class Bulk:
             if given == kept:
                 continue
             if given == DEFAULTS[name]:
-                self._context.note(f"The job keeps its own {option.name}.")
+                self.context.note(f"The job keeps its own {option.name}.")
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and given is not None:
                 note += f" To change it: msgctl job resume {job.typed} {option.name} {given}"
-            self._context.note(note)
+            self.context.note(note)
