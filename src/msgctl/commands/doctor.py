@@ -136,7 +136,7 @@ def check_key(machine: Machine) -> Finding:
     machine.needs("file", "profile")
     context = machine.context
     profile = context.profile
-    client, key = context.credential = profile.credential(is_quiet=context.is_json)
+    client, key = context.credential
     if profile.is_sandbox:
         return Finding("built in")
     origins = {"key": "the configuration file", "key_command": "the key command"}

@@ -108,16 +108,13 @@ def watch(
         return dry_run(context, *(message.request for message in messages))
     tracker = Tracker(context, messages, max_wait, until)
     failures: list[MsgctlError] = []
-    ended = messages
     try:
         tracker.follow()
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
-        ended = [*filter(tracker.is_done, messages)]
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-        ended = [*filter(tracker.is_done, messages)]
-    for message in ended:
+    for message in messages:
         if failure := tracker.failure(message):
             failures.append(_named(message.id, failure))
     responses = tracker.documents

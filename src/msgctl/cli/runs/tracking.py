@@ -46,6 +46,7 @@ class Tracker:
         self.max_wait = max_wait
         self.goal = goal = Goal(until, context.words)
         deadline = context.monotonic() + max_wait
+        self._is_over = False
         self._poller = Poller(lambda: context.client, goal.added, context.monotonic, deadline)
 
     @property
@@ -61,6 +62,7 @@ class Tracker:
         """Poll the messages until the end of the wait, and store their states."""
         try:
             poll(self.context, self._check, self.max_wait, INTERVAL)
+            self._is_over = True
         finally:
             learn(self.context, self.messages)
 
@@ -84,7 +86,9 @@ class Tracker:
         return bool(message.states) and all(map(self.goal.is_over, message.states))
 
     def failure(self, message: Tracked) -> MsgctlError | None:
-        """Return the error of a message that did not reach the goal; None if it did."""
+        """Return the error of a message that did not reach the goal; None if it did, or if `follow` was interrupted."""
+        if not (self._is_over or self.is_done(message)):
+            return None
         if message.error and not message.error.retryable:
             return message.error
         name, now = quote(message.id), shorten(message.in_words, 60)

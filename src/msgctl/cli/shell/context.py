@@ -87,8 +87,6 @@ class Context:
         """Whether to warn if a store in a database cannot be used; some commands report it as an error."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
-        self.credential: Credential | None = None
-        """The credential of requests; None means the profile's credential."""
 
     @property
     def format(self) -> Format:
@@ -153,7 +151,7 @@ class Context:
     def with_profile(self, name: str | None) -> "Context":
         """Return a context of the same run with another profile, its own store and client."""
         other = copy(self)
-        for cached in ("profile", "client", "store", "optional_store"):
+        for cached in ("profile", "credential", "client", "store", "optional_store"):
             vars(other).pop(cached, None)
         other.options, other.stack = copy(self.options), ExitStack()
         other.options.profile = name
@@ -250,8 +248,13 @@ class Context:
         return self.stack.enter_context(closing(emulator))
 
     @cached_property
+    def credential(self) -> "Credential":
+        """The client ID and the key of the profile. Raises ConfigurationError."""
+        return self.profile.credential(is_quiet=self.is_json)
+
+    @cached_property
     def client(self) -> "Client":
-        credential = self.credential or self.profile.credential(is_quiet=self.is_json)
+        credential = self.credential
         if self.warns_without_store and self.store_location is not None and not self.profile.is_sandbox:
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
