@@ -70,7 +70,8 @@ def shorten(text: str, limit: int = 200) -> str:
 
 def in_seconds(number: float) -> str:
     """Return a time with its unit: ``1 second``, ``0.25 seconds``."""
-    return f"{number:g} {'second' if number == 1 else 'seconds'}"
+    rounded = round(number, 2)
+    return f"{rounded:g} {'second' if rounded == 1 else 'seconds'}"
 
 
 def plural(number: float, one: str, many: str = "") -> str:

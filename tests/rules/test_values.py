@@ -147,4 +147,4 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
 
 
 def test_a_time_has_its_unit() -> None:
-    assert [in_seconds(1), in_seconds(0.25)] == ["1 second", "0.25 seconds"]
+    assert [in_seconds(1), in_seconds(0.25), in_seconds(1.99989)] == ["1 second", "0.25 seconds", "2 seconds"]
