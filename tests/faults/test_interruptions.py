@@ -104,4 +104,5 @@ def test_ctrl_c_after_a_job_was_created_names_the_job(service: Service, tool: To
     for function in ("get", "_job"):  # read it after the commit
         place, _, error = interrupted(tool, 0, function, *command)
         jobs = tool("job", "list", "--json").document
-        assert json.loads(error).get("job") == jobs[-1]["job"], (place, error)
+        job = jobs[-1]["job"]
+        assert (json.loads(error)["job"], json.loads(error)["hint"]) == (job, f"See: msgctl job show {job}"), place

@@ -21,7 +21,7 @@ from msgctl.cli.runs import running
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
@@ -147,11 +147,9 @@ class Bulk:
             )
         except KeyboardInterrupt:
             job = jobs.get(self.context.store, number)
-            if job.state == "importing":
-                raise
-            self.context.job = job.id
-            see = f"See: msgctl job show {job.typed}"
-            raise Interrupted(f"Interrupted after job {job.id} was created", see) from None
+            if job.state != "importing":
+                self.context.job = job.id  # the error mentions it
+            raise
 
     # --- the file
 
@@ -384,6 +382,7 @@ class Bulk:
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
         context = self.context
+        context.job = job.id
         context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
             return running.send_pending(context, job)

@@ -81,10 +81,10 @@ def _run(arguments: Sequence[str], context: Context) -> int:
         return report(usage_error(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
         abandon(context.stdout)
-        interrupted = Interrupted("Interrupted")
+        what = "Interrupted"
         if context.sent.count:
-            interrupted = Interrupted("Interrupted after the request was sent", _not_again(context))
-        return report(interrupted, context, arguments)
+            what = "Interrupted after the request was sent"
+        return report(Interrupted(what, _not_again(context)), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error, is_sent=bool(context.sent.count)), context, arguments)
 
@@ -125,6 +125,8 @@ def _not_again(context: Context) -> str | None:
     """Return the advice for a request or a job whose result could not be printed."""
     if context.job is not None:
         return f"See: msgctl job show {context.job}"
+    if not context.sent.count:
+        return None
     if context.operation is None and context.effect is Effect.SENDS:
         return "See: msgctl job list"
     if context.operation is None:
