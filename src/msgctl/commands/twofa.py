@@ -112,7 +112,7 @@ def verify(
     if code is None:
         code = prompts.ask(context, "Code: ")
     elif code == "-":
-        code = prompts.read_line(context, 1024, "the code")
+        code = prompts.read_line(context)
     code = "".join(code.split())
     if not code:
         raise UsageError("The code is empty", "Give the code that the phone received.")

@@ -21,6 +21,8 @@ YES = frozenset({"y", "yes", "s", "si", "sí"})
 
 MAX_LINE = 4096
 """The longest line that is read from a terminal, in bytes; terminals accept no longer lines."""
+MAX_INPUT = (profiles.MAX_KEY + 1) * 4
+"""The longest line that is read from standard input, in bytes: more than any key in UTF-8."""
 
 
 def confirm(context: Context, question: str, otherwise: str = "nothing was changed") -> None:
@@ -75,11 +77,9 @@ def ask(context: Context, prompt: str) -> str:
     return line
 
 
-def read_line(context: Context, most: int, what: str) -> str:
-    """Return the first line of standard input, and leave the rest unread."""
-    line = context.stdin.buffer.readline(most + 1)
-    if len(line) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most:,} bytes")
+def read_line(context: Context) -> str:
+    """Return the first line of standard input, or the beginning of a longer one, and leave the rest unread."""
+    line = context.stdin.buffer.readline(MAX_INPUT)
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
@@ -88,7 +88,7 @@ def read_key(context: Context, *, from_stdin: bool) -> str:
     if context.stdin.isatty():  # even with --key-stdin, since the terminal would show the key
         key = _ask_key()
     elif from_stdin:
-        key = read_line(context, profiles.MAX_KEY * 4, "the key")
+        key = read_line(context)
     else:
         raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
     if fault := profiles.key_fault(key):
