@@ -248,6 +248,21 @@ def test_a_terminal_gets_a_question_mark_for_a_sign_that_its_encoding_lacks(
     assert b"\\" not in tty.shown
 
 
+@in_a_terminal
+def test_a_resend_whose_recipients_change_during_its_question_is_refused(
+    service: Service, tool: Tool, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text(f"phone\n{PHONE}\n")
+    service.will(ONE_CREDIT, REFUSED, respond(RECORD))
+    assert tool("sms", "bulk", str(tmp_path / "people.csv"), "-m", "Hola", "--yes", "--name", "today").code == 6
+    resend = ("job", "resend", "today", "--only", "refused")
+    with Terminal(*resend) as tty:
+        tty.read_until(rb"\[y/N\]")
+        assert tool(*resend, "--yes").code == 0
+        tty.write(b"y\n")
+        assert tty.end() == 2, tty.shown
+
+
 def test_an_impossible_time_zone_stops_before_anything_is_sent(service: Service) -> None:
     done = process(*SEND.split(), env={"TZ": "UTC-25"})
     assert done.code == 3

@@ -157,7 +157,7 @@ def test_the_error_without_a_home_directory_suggests_a_variable(monkeypatch: pyt
     ):
         with pytest.raises(ConfigurationError, match="no home directory") as raised:
             path()
-        assert f"Set {variable}" in (raised.value.hint or "")
+        assert f"Set {variable} to" in (raised.value.hint or "")
 
 
 def test_a_database_is_deleted_with_all_files_beside_it(file: Path) -> None:
