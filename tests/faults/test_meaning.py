@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from email.utils import formatdate
 from typing import Any
@@ -181,6 +182,9 @@ def test_a_long_error_of_the_service_is_cut() -> None:
     assert len(details.record["error"]) == 4000
     short = {"error": {"code": "E7"}, "msg": None}
     assert error_of(ops.SEND_SMS, short, 520).document().items() >= short.items()
+    for number, end in ((300, "é"), (301, "…")):
+        for body in ({"msg": "é" * number}, "é" * number):
+            assert re.search(f": é{{299}}{end}", error_of(ops.SEND_SMS, body, 404).message), (number, body)
 
 
 # --- how long to wait

@@ -177,7 +177,9 @@ def test_ctrl_z_is_ignored_while_a_key_is_typed() -> None:
 
 @in_a_terminal
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: signal.Signals, world: Service) -> None:
+def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(
+    number: signal.Signals, world: Service, tool: Tool
+) -> None:
     arrived = threading.Event()
 
     def hold(connection: socket.socket) -> None:
@@ -185,13 +187,14 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: s
         silent(connection)
 
     world.will(READABLE, hold)
-    with Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", columns=20) as tty:
+    with Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--name", "today", columns=20) as tty:
         assert arrived.wait(PATIENCE)
         tty.process.send_signal(number)
         assert tty.read_until(b"Stopping")
         tty.process.send_signal(number)
         assert tty.end() == 130, tty.shown
         assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
+    assert re.search(r"Paused +Interrupted", tool("--no-color", "job", "show", "today", terminal=True).out)
 
 
 @in_a_terminal
