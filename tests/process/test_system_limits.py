@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import socket
 import threading
@@ -76,3 +77,15 @@ def test_a_send_that_the_system_prevents_reports_that_nothing_was_sent(
     done = tool(*SEND, "--json")
     assert (done.code, done.error["nothing_sent"], service.received) == (code, True, [])
     assert reason in done.err
+
+
+def test_without_memory_for_its_result_a_send_reports_that_it_may_have_been_sent(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise MemoryError
+
+    service.always(accepting(service))
+    monkeypatch.setattr(csv, "writer", refuse)
+    done = tool(*SEND, "-o", "csv")
+    assert (done.code, "ran out of memory" in done.err, "it may have been sent" in done.err) == (5, True, True)
