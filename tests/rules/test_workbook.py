@@ -333,6 +333,8 @@ def test_the_error_for_several_sheets_with_recipients_or_none_lists_them() -> No
     assert '2 visible sheets of standard input have recipients: "Cali", "Pasto"' in refused(both)
     none = of_sheets(Notas=NOTES, Viejos=Sheet(PEOPLE.rows, state="hidden"), Plantilla=HEADER)
     assert 'None of the visible sheets of standard input has recipients: "Notas", "Plantilla"' in refused(none)
+    one = of_sheets(Clientes=Sheet([["cliente", "nombre"], [ANA, "Ana"]]), Plantilla=HEADER)
+    assert 'The phone column of sheet "Clientes" of standard input is not certain' in refused(one)
 
 
 def test_a_cell_is_read_as_its_value() -> None:

@@ -54,7 +54,7 @@ class Sheets:
         if self._reading.sheet is not None and only is None:
             what = f"{self._name} has no visible sheet {quote(self._reading.sheet)}"
             raise FileError(what, f"Its sheets: {_quoted(names)}")
-        if len(unsure) == 1 and (len(names) == 1 or unsure[0].listed_phones()):
+        if len(unsure) == 1 and unsure[0].listed_phones():
             unsure[0].check()
         if len(names) > 1 and self._reading.sheet is None:
             listed = [line for table in unsure for line in table.listed_phones()]
