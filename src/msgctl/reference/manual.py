@@ -258,9 +258,9 @@ def _inline(text: str) -> str:
     written, end = "", 0
     for span in _INLINE.finditer(text):
         words = " ".join(rf"\%{word}" for word in _literal(span[1] or span[2]).split(" "))
-        written += text[end : span.start()].replace("\\", r"\e") + rf"\f{'B' if span[1] else 'I'}{words}\fR"
+        written += text[end : span.start()] + rf"\f{'B' if span[1] else 'I'}{words}\fR"
         end = span.end()
-    return written + text[end:].replace("\\", r"\e")
+    return written + text[end:]
 
 
 def _literal(text: str) -> str:
