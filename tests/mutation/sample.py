@@ -57,7 +57,7 @@ MAX_SECONDS = 20.0
 PATIENCE = 20.0
 """Additional seconds that a test may take with a mutant. A mutant that takes longer is detected as endless."""
 UNCHANGED = "unchanged"
-PROCESSES = "tests/process/", "tests/sandbox/test_serving.py", "tests/test_imports.py"
+PROCESSES = "tests/process/", "tests/sandbox/test_serving.py", "tests/sandbox/test_exec.py", "tests/test_imports.py"
 """Tests that start msgctl as a process, which runs what no test reaches in its own process, such as decorators."""
 MEASURING = 3600.0
 """Seconds to wait until the other processes have run their share of all tests."""
