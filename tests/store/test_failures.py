@@ -109,6 +109,24 @@ def test_a_store_that_is_lost_after_a_send_gets_the_outcome_if_it_is_back_and_ke
     assert len(service.received) == 1
 
 
+def test_a_resend_that_loses_its_database_for_good_reports_the_paused_job(
+    service: Service, tool: Tool, postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = f"ALTER DATABASE {postgres.database} CONNECTION LIMIT"
+
+    def lose_the_store(connection: socket.socket) -> None:
+        postgres.disconnect(f"{limit} 0")
+        respond(ALL["sms send"].record)(connection)
+
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
+    service.will(respond({"status": 7}), respond(status=422), lose_the_store)
+    assert tool("sms", "bulk", of_phones(tmp_path, [ANA]), "-m", "x", "--yes", "--name", "today").code == 6
+    done = tool("job", "resend", "today", "--only", "refused", "--yes", "--json", "--timeout", "1")
+    postgres.admin(f"{limit} -1")
+    assert (done.code, done.error["reason"], done.error["nothing_sent"]) == (4, "store_not_reached", False)
+    assert done.document["state"] == "paused"
+
+
 def test_a_send_whose_intent_was_stored_without_an_acknowledgement_frees_its_key(
     service: Service, tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
