@@ -50,8 +50,8 @@ SOURCE = TESTS.parent / "src"
 HARMLESS = Path(__file__).with_name("harmless.txt")
 MODULES = ("**/*.py",)
 FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process", "test_imports.py"
-STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook"}
-"""Modules that run in a separate process, each with the module whose tests reach its statements."""
+STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook", "msgctl.cli.shell.completion": ""}
+"""Modules that run in a separate process, each with the module whose tests reach its statements; "" is `PROCESSES`."""
 MAX_SECONDS = 20.0
 """Seconds of tests that run for a mutant. More tests would take several minutes."""
 PATIENCE = 20.0
@@ -484,7 +484,7 @@ def main() -> None:
     paths = [path for pattern in given.modules for path in sorted((source / "msgctl").glob(pattern))]
     places = [mutant for path in paths for mutant in mutants(source, path)]
     sample = sample_of(places, given.number, given.seed)
-    modules = sorted({mutant.module for mutant in places} | set(STARTED_BY.values()))
+    modules = sorted({mutant.module for mutant in places} | set(filter(None, STARTED_BY.values())))
     fork = multiprocessing.get_context("fork")
     measured = fork.Barrier(given.processes)
     workers = [

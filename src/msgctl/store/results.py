@@ -297,7 +297,7 @@ class Charges(NamedTuple):
 
 def charges(store: Store, job: int) -> Charges:
     """Return the charges that the limit of credits adds to the credits of a job, in all attempts."""
-    row = store.db.row(
+    (row,) = store.db.rows(
         """SELECT sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
         sum(CASE WHEN outcome = 'accepted' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END),
         sum(CASE WHEN outcome = 'unknown' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END)
@@ -305,7 +305,7 @@ def charges(store: Store, job: int) -> Charges:
         WHERE result.job = ? AND request > 0""",
         (job,),
     )
-    return Charges(*(int(number or 0) for number in row or (0, 0, 0)))
+    return Charges(*(int(number or 0) for number in row))
 
 
 # --- delivery states
