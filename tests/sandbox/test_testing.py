@@ -69,10 +69,11 @@ def test_the_clock_moves_states() -> None:
 
 
 def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothing() -> None:
-    with sandbox() as served, sandbox() as other:
+    with sandbox(seed=1) as served, sandbox() as other:
         for _ in range(2):
             assert send(served, "--once", "welcome").code == 0
             assert len(served.inbox()) == 1, "the key is new"
+            assert served.wait("573001234567", 0)["text"] == "Hola", "the ID is that of the first round"
             served.reset()
             assert served.inbox() == []
         assert send(other, "--once", "welcome").code == 0

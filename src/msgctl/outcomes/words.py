@@ -31,7 +31,7 @@ class WordList:
     def __init__(self, text: str) -> None:
         items = text.split()
         # Also without the "-", because the stem of "falta" is "falto", which does not begin with "falta".
-        self._words = frozenset(_stem(item.rstrip("-")) for item in items)
+        self._words = frozenset(_stem(item.removesuffix("-")) for item in items)
         self._beginnings = tuple(item[:-1] for item in items if item.endswith("-"))
 
     def __contains__(self, word: str) -> bool:
