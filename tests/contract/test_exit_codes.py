@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.commands import ALL, SENDS
+from support.jobs import of_phones, sent, shown
 from support.service import Service, respond
 from support.tool import Tool
 
@@ -41,3 +44,16 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert (shown, type(shown)) == (value, type(value))
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()
+
+
+def test_a_job_whose_window_closes_exits_with_0_although_a_recipient_was_refused(
+    service: Service, tool: Tool, home: Path
+) -> None:
+    def close_the_window(connection: socket.socket) -> None:
+        tool.clock.now += 86_400
+        respond(RECORD, 520)(connection)
+
+    service.will(respond({"status": 7}), close_the_window)
+    people = of_phones(home, ["573001234567", "573007654321"])
+    job = sent(tool, people, "--batch-size", "1", "--window", "00:00-24:00", "--days", "mon")
+    assert {"state": "scheduled", "refused": 1, "pending": 1}.items() <= shown(tool, job).items()
