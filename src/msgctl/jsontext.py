@@ -86,8 +86,8 @@ def _marked(pairs: list[tuple[str, Any]]) -> Fields:
 
 
 Repeated = Literal["last", "refuse", "all", "mark"]
-"""How a field that is repeated in an object is read: as its last value, as an error, as an array of all values, or as
-its last value in `Fields`.
+"""How a repeated field of an object is read: its last value, an error, an array of all values, or its last value in
+`Fields`.
 """
 _DECODERS = {
     kind: json.JSONDecoder(

@@ -150,7 +150,7 @@ class Backoff:
     def turned_away(self, started: float, now: float, retry_after: float | None) -> bool:
         """Count a request that began at ``started``, and got 429 or did not reach the service.
 
-        A ``retry_after`` of 0 counts as None: a service whose clock is slow sends a date in the past. Return whether
+        A ``retry_after`` of 0 is ignored, because a service with a slow clock sends a date in the past. Return whether
         the job must pause.
         """
         if retry_after is not None and retry_after > MAX_RETRY_AFTER:
@@ -176,7 +176,7 @@ class FailureCounter:
         self._number = 0
 
     def add(self, kind: str) -> bool:
-        """Count a request, ``refused``, ``unknown`` or empty for any other; return whether the job must stop."""
+        """Count a request: ``refused``, ``unknown``, or empty for any other. Return whether the job must stop."""
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW

@@ -133,7 +133,7 @@ def summary(job: Job) -> Summary:
 
 
 def details(store: Store, job: Job, words: AddedWords) -> Summary:
-    """Return the summary of a job with who is left out, and its delivery states in the words of its profile."""
+    """Return the summary of a job with its delivery states, and the numbers of people it left out."""
     exclusions: Counter[str] = Counter()
     if job.excluded:
         for reason, number in results.exclusions(store, job.number).items():

@@ -230,7 +230,7 @@ def with_header(
 
 
 def find_header(rows: Sequence[RawRow], chosen: str | None, is_phone: Callable[[str], object]) -> int:
-    """Return the index of the header in the first rows of a file, of which the first has text.
+    """Return the index of the header in the first rows of a file. The first row has text.
 
     The header is the first row with at least two filled cells, one of which has a word for phones or is the column
     ``chosen``. Without such a row, it is the first one. A row with a phone is never the header. A row below it can be

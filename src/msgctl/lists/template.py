@@ -139,7 +139,10 @@ class Renderer:
                 parsed = [Template.parse(element, columns, header_row=header_row) for element in text]
                 self._templates[name] = parsed or _other_columns(recipients)
         self.not_filled = [name for template in templates.values() for name in _foreign("".join(template), columns)]
-        """Columns that a template has as placeholders of other programs, which stay as they are."""
+        """Columns that a template contains as placeholders of other programs, such as ``[name]``.
+
+        They stay as they are.
+        """
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None

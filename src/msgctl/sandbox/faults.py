@@ -54,7 +54,7 @@ _BREAKDOWN = json_response({"error": 1000, "msg": "Error interno del sistema"}, 
 
 
 class Fault(NamedTuple):
-    """One fault: its probability for a request, or the number of requests it affects; an operation's path, or None."""
+    """One fault: its probability, or the number of requests that it affects; and the path of an operation, or None."""
 
     kind: str
     probability: float = 1.0

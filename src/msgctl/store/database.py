@@ -118,7 +118,7 @@ class Database(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Check that this is a whole store that can be used; a server creates the tables if they are missing."""
+        """Check that this is a complete store. On a server, create missing tables."""
 
     def create(self, statement: str) -> None:
         """Execute a statement of the schema."""

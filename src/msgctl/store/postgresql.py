@@ -236,7 +236,7 @@ class PostgreSQL(Database):
                 upgrades.create(self)
 
     def _has_schema(self) -> bool:
-        """Return whether the schema exists. Raises ConfigurationError unless it is this user's, with all tables."""
+        """Return whether the schema exists. Raises ConfigurationError if it has another owner, or lacks tables."""
         row = self.row(
             """SELECT pg_get_userbyid(nspowner), current_user, session_user, (SELECT count(*) FROM pg_tables
             WHERE schemaname = 'msgctl' AND tablename IN ('meta', 'job', 'result'))

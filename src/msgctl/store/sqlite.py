@@ -293,7 +293,7 @@ class _LockFile:
     @classmethod
     @contextmanager
     def used(cls, path: Path) -> Iterator[_LockFile]:
-        """Open the file for a block, in one thread at a time; close it if this process then owns no byte of it."""
+        """Open the file for a block, in one thread at a time. Close it afterwards, unless this process locks a byte."""
         with cls._guard:
             lock_file = None
             with suppress(FileNotFoundError):
