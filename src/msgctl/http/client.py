@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from threading import Lock
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -32,7 +32,7 @@ from msgctl.errors import (
 )
 from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact_body, redact_request
-from msgctl.http.request import Request, by_name
+from msgctl.http.request import Request
 from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import (
     LargeBody,
@@ -233,7 +233,7 @@ class Client:
             if query:
                 url = url.copy_with(params=query)
                 path += f"?{url.query.decode()}"
-            is_too_long = len(str(url)) > MAX_URL
+            is_too_long = bool(query) and len(str(url)) > MAX_URL
         except httpx.InvalidURL:  # over 65,536 characters
             is_too_long = True
         if is_too_long:
@@ -242,8 +242,7 @@ class Client:
             request.operation.method,
             url,
             headers={**request.headers, "Accept-Encoding": "identity"},
-            data=by_name(form) or None,
-            content=request.json,
+            content=urlencode(form) if form else request.json,
             # httpx would remove the dots of a path such as /a/../b.
             extensions={"target": path.encode(), "sent": self._sent},
         )

@@ -131,7 +131,8 @@ def fields_of(content: Any, *, of_block: bool = False) -> list[ContentField]:
     """Return every field at any depth. An element of an array has the name of the array."""
     fields: list[ContentField] = []
     waiting = [ContentField(meaning_of("", of_block), content, is_error=False, is_echo=False)]
-    for name, value, is_error, is_echo in waiting:  # grows meanwhile
+    for field in waiting:  # grows meanwhile
+        name, value, is_error, is_echo = field
         if isinstance(value, dict):
             for inner_name, inner in value.items():
                 meaning = meaning_of(words.cut(inner_name), of_block)
@@ -139,7 +140,7 @@ def fields_of(content: Any, *, of_block: bool = False) -> list[ContentField]:
         elif isinstance(value, list) and value:
             waiting += [ContentField(name, inner, is_error, is_echo) for inner in value]
         else:
-            fields.append(ContentField(name, value, is_error, is_echo))
+            fields.append(field)
     return fields
 
 

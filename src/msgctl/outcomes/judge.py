@@ -188,10 +188,11 @@ def _contradicts(request: RequestParts, field: ContentField) -> bool:
         return False
     if name.is_code and ERROR_CODE.fullmatch(value):
         return True
-    if isinstance(value, Number) or _accepts(request, value):
+    if isinstance(value, Number):
         return False
     is_message = name.is_message and not request.is_link
-    return tokenize(value).is_doubtful or (is_message and not tokenize(value, of_block=request.is_block).is_known)
+    is_unclear = is_message and not tokenize(value, of_block=request.is_block).is_known
+    return (is_unclear or tokenize(value).is_doubtful) and not _accepts(request, value)
 
 
 def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool:
