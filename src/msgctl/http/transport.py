@@ -125,7 +125,7 @@ def exchange(
     NoResponseError if it was, and ConfigurationError.
     """
     end = time.monotonic() + seconds
-    request.extensions["timeout"] = {"read": seconds}
+    request.extensions["timeout"] = httpx.Timeout(seconds).as_dict()
     try:
         response = transport.handle_request(request)
     except httpx.TransportError as error:
@@ -135,7 +135,7 @@ def exchange(
         raw = raw._replace(fault="it is compressed, although msgctl did not request compression")
     body = bytearray()
     try:
-        for chunk in response.stream:  # not decompressed
+        for chunk in response.iter_raw():  # not decompressed
             body += chunk
             if large_body and len(body) > LARGE:
                 large_body.take(end - time.monotonic())

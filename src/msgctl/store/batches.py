@@ -110,11 +110,11 @@ class OwnedJob:
     def _counted(self) -> Job:
         """Store the counts, and return the job with them."""
         self._changes.update(self._queue.changes)
-        results.add_to_counts(self._db, self.job.number, self._changes)
+        columns, values = results.additions(self._changes)
+        columns += ["request = ?", "highest_price = CASE WHEN highest_price < ? THEN ? ELSE highest_price END"]
         rows = self._db.rows(
-            f"""UPDATE job SET request = ?, highest_price = CASE WHEN highest_price < ? THEN ? ELSE highest_price END
-            WHERE number = ? RETURNING {COLUMNS}""",
-            (self.job.request, self._highest_price, self._highest_price, self.job.number),
+            f"UPDATE job SET {', '.join(columns)} WHERE number = ? RETURNING {COLUMNS}",
+            (*values, self.job.request, self._highest_price, self._highest_price, self.job.number),
         )
         return Job(*rows[0])
 

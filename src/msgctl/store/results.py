@@ -200,10 +200,15 @@ def lose(db: Database, job: int) -> None:
 
 def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
     """Add to the counts of a job, by column. Called in the transaction that changes the rows."""
+    columns, values = additions(changes)
+    if columns:
+        db.later(f"UPDATE job SET {', '.join(columns)} WHERE number = ?", (*values, job))
+
+
+def additions(changes: Counter[str]) -> tuple[list[str], list[int]]:
+    """Return the assignments of an UPDATE that adds to the counts of a job, and their values."""
     used = {name: number for name, number in changes.items() if number}
-    if used:
-        columns = ", ".join(f"{name} = {name} + ?" for name in used)
-        db.later(f"UPDATE job SET {columns} WHERE number = ?", (*used.values(), job))
+    return [f"{name} = {name} + ?" for name in used], [*used.values()]
 
 
 def _add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> None:
