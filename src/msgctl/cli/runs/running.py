@@ -358,9 +358,12 @@ def check_account(context: Context, job: Job) -> None:
     is_environment = job.profile == profiles.ENVIRONMENT
     base_url, client, key = (context.environ.get(name) for name in profiles.VARIABLES.values())
     if is_environment and not (is_named or (base_url and client and key)):
+        hint = "Set them again, or choose a profile of the same account with -p."
+        if context.command == "job run-due":  # with -p, it sends only the jobs of the profile
+            hint = f"Set them again, or use a profile of the same account: msgctl -p NAME job resume {job.typed}"
         raise ConfigurationError(
             f"The job was started with the environment variables {', '.join(profiles.VARIABLES.values())}",
-            "Set them again, or choose a profile of the same account with -p.",
+            hint,
             reason="no_credentials",
         )
     is_given = base_url and client and key and urls.account(base_url, client) == job.account
