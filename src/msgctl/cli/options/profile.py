@@ -41,7 +41,7 @@ def store_location(text: str) -> str:
     """
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
-    return str(location_of(values.short_text(text, "The store")))
+    return str(location_of(values.short_text(text, "The path or URL of the store")))
 
 
 def _word(text: str) -> Word:
