@@ -30,11 +30,7 @@ def test_a_store_that_is_read_only_is_reported(
 ) -> None:
     service.always(respond({"status": 7}))
     monkeypatch.setenv("MSGCTL_STORE", postgres.url())
-    postgres.admin(f"ALTER DATABASE {postgres.database} SET default_transaction_read_only = on")
-    try:
+    with postgres.altered("SET default_transaction_read_only = on"):
         done = tool("doctor", "--json")
-    finally:
-        read_write = "SET default_transaction_read_only = off"
-        postgres.admin(read_write, f"ALTER DATABASE {postgres.database} RESET default_transaction_read_only")
     lines = {line["check"]: line for line in done.document}
     assert (lines["store"]["status"], "is read-only" in lines["store"]["found"], done.code) == ("failed", True, 1)

@@ -29,8 +29,8 @@ from support import PATIENCE
 from support.commands import ALL, PHONE
 from support.disks import mounted
 from support.jobs import of_phones
-from support.pooler import proxied
 from support.postgres import SUPERUSER, USER, Cluster
+from support.relay import proxied
 from support.service import Service, respond
 from support.terminal import RUN
 from support.tool import Tool
@@ -444,30 +444,21 @@ def test_a_database_that_is_read_only_or_not_utf8_is_refused(postgres: Cluster) 
     )
     assert "has the encoding LATIN1; the store needs UTF8" in fault(postgres.url(database=database)).message
     open_store(postgres.url()).close()
-    postgres.admin(f"ALTER DATABASE {postgres.database} SET default_transaction_read_only = on")
-    try:
+    with postgres.altered("SET default_transaction_read_only = on"):
         assert "is read-only" in fault(postgres.url()).message
-    finally:
-        read_write = "SET default_transaction_read_only = off"
-        postgres.admin(read_write, f"ALTER DATABASE {postgres.database} RESET default_transaction_read_only")
 
 
 def test_settings_of_the_server_neither_end_a_question_nor_change_text(postgres: Cluster) -> None:
-    here = f"ALTER DATABASE {postgres.database}"
-    postgres.admin(f"{here} SET idle_session_timeout = '1h'", f"{here} SET client_encoding = 'LATIN1'")
-    try:
-        with closing(open_store(postgres.url())) as store:
-            assert store.db.rows("SELECT ?, current_setting('idle_session_timeout')", ("🎉",)) == [("🎉", "0")]
-    finally:
-        postgres.admin(f"{here} RESET ALL")
+    with (
+        postgres.altered("SET idle_session_timeout = '1h'", "SET client_encoding = 'LATIN1'"),
+        closing(open_store(postgres.url())) as store,
+    ):
+        assert store.db.rows("SELECT ?, current_setting('idle_session_timeout')", ("🎉",)) == [("🎉", "0")]
 
 
 def test_too_many_connections_are_a_reason_to_try_again_with_their_own_fix(postgres: Cluster) -> None:
-    postgres.admin(f"ALTER DATABASE {postgres.database} CONNECTION LIMIT 0")
-    try:
+    with postgres.altered("CONNECTION LIMIT 0"):
         error = fault(postgres.url())
-    finally:
-        postgres.admin(f"ALTER DATABASE {postgres.database} CONNECTION LIMIT -1")
     assert (error.exit_code, error.reason) == (4, "store_not_reached")
     assert "max_connections" in (error.hint or "")
 
@@ -484,9 +475,9 @@ def test_a_port_that_cannot_exist_is_a_configuration_error() -> None:
 def test_an_old_postgresql_or_a_pooler_that_does_not_keep_sessions_is_refused(postgres: Cluster) -> None:
     with proxied(postgres.port, version="13.14") as port:
         assert "PostgreSQL 13 is too old for the store; nothing was sent" in fault(postgres.url(port=port)).message
-    with proxied(postgres.port, shares_sessions=True) as port:
-        assert "does not keep sessions" in fault(postgres.url(port=port)).message
     with proxied(postgres.port) as port:
+        with postgres.altered("SET msgctl.probe = 'used'"):  # as if another connection had used the session
+            assert "does not keep sessions" in fault(postgres.url(port=port)).message
         open_store(postgres.url(port=port)).close()
 
 

@@ -118,6 +118,16 @@ class Cluster:
                 cursor = db.execute(each)
             return cursor.fetchall() if cursor.description else []
 
+    @contextmanager
+    def altered(self, *changes: str) -> Iterator[None]:
+        """Alter the database for the time of a block, for example with ``SET client_encoding = 'LATIN1'``."""
+        here = f"ALTER DATABASE {self.database}"
+        self.admin(*(f"{here} {change}" for change in changes))
+        try:
+            yield
+        finally:
+            self.admin("SET default_transaction_read_only = off", f"{here} RESET ALL", f"{here} CONNECTION LIMIT -1")
+
     def stop(self) -> None:
         """Stop the server immediately if it is running."""
         if self._id.exists():
