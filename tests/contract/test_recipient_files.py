@@ -25,9 +25,9 @@ def test_empty_cells_at_the_end_of_a_row_are_not_stored(home: Path, tool: Tool, 
     service.always(accepting(service))
     people = home / "people.csv"
     names = ",".join(["phone", *(f"c{number}" for number in range(999))])
-    people.write_text(names + "".join(f"\n{phone},{phone}{',' * 998}" for phone in numbers(300)))
+    people.write_text(names + "".join(f"\n{phone},{phone}{',' * 998}" for phone in numbers(60)))
     job = sent(tool, str(people))
-    assert sum(file.stat().st_size for file in home.rglob("store.sqlite3*")) < 2**20
+    assert sum(file.stat().st_size for file in home.rglob("store.sqlite3*")) < 2**18
     [row, *_] = tool("job", "report", job, "--json").document
     assert (row["c0"], row["c1"], row["c998"]) == (row["phone"], "", "")
 
