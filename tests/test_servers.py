@@ -20,7 +20,7 @@ from conftest import KEY
 from msgctl.reference import manual
 from msgctl.testing import sandbox
 from support import PATIENCE
-from support.postgres import FLEET_USER, SUPERUSER, Cluster, running
+from support.postgres import FLEET_USER, SUPERUSER, Cluster
 from support.postgres import program as server_program
 from support.programs import program
 from support.shell import Shell
@@ -108,23 +108,23 @@ def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Sh
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """A server of its own, because the names of roles and databases are those of the page."""
-    with running() as cluster:
+def names(cluster: Cluster) -> Iterator[Cluster]:
+    """A server on which the names of the page may be used."""
+    with cluster.lending_names():
         yield cluster
 
 
 def test_a_store_moves_to_a_database_with_a_role_per_machine_and_is_backed_up(
-    shell: Shell, cluster: Cluster, tmp_path: Path
+    shell: Shell, names: Cluster, tmp_path: Path
 ) -> None:
     for name in ("createuser", "createdb", "psql", "pg_dump", "pg_restore"):
         shell.program(name, f'PGPASSWORD={shlex.quote(KEY)} {server_program(name)} --username {SUPERUSER} "$@"')
     program("sqlite3")
-    shell.variables |= {"PGHOST": "127.0.0.1", "PGPORT": str(cluster.port), "PGPASSWORD": "a-secret"}
+    shell.variables |= {"PGHOST": "127.0.0.1", "PGPORT": str(names.port), "PGPASSWORD": "a-secret"}
 
     def run(*lines: str) -> str:
         text = "\n".join(lines).replace("--pwprompt ", "")  # it prompts on the terminal
-        text = text.replace("msgctl@db.example", f"{FLEET_USER}@127.0.0.1:{cluster.port}")
+        text = text.replace("msgctl@db.example", f"{FLEET_USER}@127.0.0.1:{names.port}")
         code, printed = shell.run(text, "sh")
         assert code == 0, printed
         return printed
@@ -137,7 +137,7 @@ def test_a_store_moves_to_a_database_with_a_role_per_machine_and_is_backed_up(
     (delete,) = blocks("Growth")
     backup, restore = (block.splitlines() for block in blocks("Back up and restore"))
     run(create, roles)
-    cluster.admin(f"ALTER ROLE {FLEET_USER} PASSWORD 'a-secret'", database="postgres")
+    names.admin(f"ALTER ROLE {FLEET_USER} PASSWORD 'a-secret'", database="postgres")
     run(*backup[:2], "msgctl optout add 573007654321", *restore[:2])
     assert run(optouts) == "573001234567\n"
     run(move)

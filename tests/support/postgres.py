@@ -128,6 +128,17 @@ class Cluster:
         finally:
             self.admin("SET default_transaction_read_only = off", f"{here} RESET ALL", f"{here} CONNECTION LIMIT -1")
 
+    @contextmanager
+    def lending_names(self) -> Iterator[None]:
+        """Let one test at a time create the database and the roles of README and the manual; then remove them."""
+        with (self._data.parent / "names").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                drop_roles = f"DROP ROLE IF EXISTS {FLEET_USER}, {README_USER}"
+                self.admin("DROP DATABASE IF EXISTS msgctl WITH (FORCE)", drop_roles, database="postgres")
+
     def stop(self) -> None:
         """Stop the server immediately if it is running."""
         if self._id.exists():
