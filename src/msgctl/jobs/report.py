@@ -79,33 +79,23 @@ class Summary:
         return paused_because(self.job)
 
     @property
-    def delivered(self) -> int:
-        """How many messages were delivered."""
-        return self._in(DELIVERED)
-
-    @property
-    def undelivered(self) -> int:
-        """How many messages have a final state other than delivered."""
-        return self._in(UNDELIVERED)
-
-    @property
-    def on_its_way(self) -> int:
-        """How many accepted messages have no final state."""
-        return self.job.accepted - self.delivered - self.undelivered
-
-    def _in(self, delivery: str) -> int:
-        return sum(number for state, number in (self.states or {}).items() if _delivery(state, self.words) == delivery)
+    def deliveries(self) -> dict[str, int]:
+        """The numbers of accepted messages that were delivered, were not, or have no final state yet."""
+        classes = Counter[str]()
+        for state, number in (self.states or {}).items():
+            classes[_delivery(state, self.words)] += number
+        delivered, undelivered = classes[DELIVERED], classes[UNDELIVERED]
+        on_its_way = self.job.accepted - delivered - undelivered
+        return {"delivered": delivered, "undelivered": undelivered, "on_its_way": on_its_way}
 
     def document(self) -> dict[str, Any]:
         """Return the fields by name, with times in ISO 8601.
 
         Without delivery states, only `LIST_FIELDS` are included.
         """
-        job, due, deliveries = self.job, None, dict[str, int]()
+        job, due = self.job, None
         if self.due is not None:
             due = timestamp(self.due)
-        if self.states is not None:
-            deliveries = {name: getattr(self, name) for name in ("delivered", "undelivered", "on_its_way")}
         document = {
             "job": job.id,
             "name": job.name,
@@ -116,7 +106,7 @@ class Summary:
             "recipients": job.recipients,
             **self.outcomes,
             "requests": job.requests,
-            **deliveries,
+            **({} if self.states is None else self.deliveries),
             "credits": self.credits,
             "machine": job.machine,
             "phone_column": self.settings.phone_column,

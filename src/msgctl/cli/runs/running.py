@@ -158,8 +158,8 @@ def result(
     summary = report.details(context.store, job, context.words_of(job.profile)) if is_stored else report.summary(job)
     steps = ending.next_steps(
         job,
-        on_its_way=summary.on_its_way > 0,
-        undelivered=summary.undelivered > 0,
+        on_its_way=summary.deliveries["on_its_way"] > 0,
+        undelivered=summary.deliveries["undelivered"] > 0,
         is_overdue=(job.due or 0) <= context.store.now(),
         is_polled=layout is Layout.JOB_POLLED,
     )
