@@ -19,7 +19,7 @@ from msgctl.text import plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
-_FOREIGN = re.compile(r"\[\[?([^][{}]+)\]|<<?([^<>{}]+)>|«([^«»{}]+)»|%([^%{}]+)%")
+_FOREIGN = re.compile(r"\[([^][{}]+)\]|<<?([^<>{}]+)>>?|«([^«»{}]+)»|%([^%{}]+)%")
 """A placeholder as mail merges write it: ``[name]``, ``<<name>>``, ``«name»`` or ``%name%``."""
 
 Parameters = Mapping[str, str | list[str]]
@@ -138,11 +138,10 @@ class Renderer:
                 self._arrays.add(name)
                 parsed = [Template.parse(element, columns, header_row=header_row) for element in text]
                 self._templates[name] = parsed or _other_columns(recipients)
-        self.not_filled = [name for template in templates.values() for name in _foreign("".join(template), columns)]
-        """Columns that a template contains as placeholders of other programs, such as ``[name]``.
-
-        They stay as they are.
-        """
+        self.not_filled: dict[str, str] = {}
+        """Placeholders of other programs, which stay as they are, each with its column."""
+        for template in templates.values():
+            self.not_filled |= _foreign("".join(template), columns)
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None
@@ -190,10 +189,10 @@ def _other_columns(recipients: Recipients) -> list[Template]:
     ]
 
 
-def _foreign(text: str, columns: Sequence[str]) -> list[str]:
-    """Return the columns in a text that are written as placeholders of other programs."""
-    names = (match[match.lastindex or 0].strip() for match in _FOREIGN.finditer(text))
-    return [name for name in names if find_column(name, columns) is not None]
+def _foreign(text: str, columns: Sequence[str]) -> dict[str, str]:
+    """Return the placeholders of other programs in a text, each with its column."""
+    names = {match[0]: match[match.lastindex or 0].strip() for match in _FOREIGN.finditer(text)}
+    return {placeholder: name for placeholder, name in names.items() if find_column(name, columns) is not None}
 
 
 def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:

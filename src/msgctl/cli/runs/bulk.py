@@ -208,9 +208,9 @@ class Bulk:
             phones=str(recipients.source),
             blank=recipients.faults.blank,
         )
-        for name in renderer.not_filled:
+        for placeholder, name in renderer.not_filled.items():
             context.warn(
-                f'"{shorten(name, 40)}" in the message is not a placeholder: everybody would get it as it is. '
+                f"{shorten(placeholder, 40)} in the message is not a placeholder: everybody would get it as it is. "
                 f"For the value in the row, write {{{shorten(name, 40)}}}."
             )
         if renderer.would_save:
