@@ -95,9 +95,9 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
         place = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
         cells = rows[place][1] if rows else ()
         # A heading may contain another delimiter: "Celular (sin espacios, 10 dígitos);Nombre".
-        is_table = len(cells) > 1 and any(len(row) == len(cells) for _, row in rows[place + 1 :])
+        as_wide = sum(len(row) == len(cells) > 1 for _, row in rows[place + 1 :])
         words = max((header.is_phone_word(cell) + header.has_phone_word(cell) for cell in cells), default=0)
-        return '"' not in "".join(cells), is_table, words, sum(map(bool, cells))
+        return '"' not in "".join(cells), as_wide, words, sum(map(bool, cells))
 
     return below_header(formats.csv_rows(lines, rank), name, "", reading)
 
