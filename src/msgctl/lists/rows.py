@@ -28,8 +28,11 @@ _SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASC
 _DATE = r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}"
 _DATE_OR_DECIMAL = re.compile(f"{_DATE}|{_DECIMAL.pattern}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
-_GAP = re.compile(r"[-\s]+")
-"""The text between two numbers in a row, which may occur within each number, too."""
+_BETWEEN_RUNS = re.compile(r"[^\W\d_]+|(?=\+)")
+"""A word, or the place before a ``+``: no number continues there."""
+_DIGITS = re.compile(r"\+?\d+")
+_ZEROS = re.compile(r"(?<=[0-9]{5})\.0+(?![0-9])", re.ASCII)
+"""The decimals of a whole number, as in `_WHOLE`, within a text."""
 _TOTALS = re.compile(r"\s*(?:sub|gran |grand )?(?:total|totales|totals|totais|suma|soma|sum|summe)\b", re.IGNORECASE)
 
 ERROR_VALUES = frozenset(
@@ -118,7 +121,7 @@ class PhoneCells:
         try:
             phone = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
-            if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._within(text))) > 1:
+            if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._all_within(text))) > 1:
                 raise _too_many(count) from None
             self.without_country += error.needs_country
             raise UsageError(f"not a valid phone number: {error.problem}") from None
@@ -163,32 +166,35 @@ class PhoneCells:
             try:
                 numbers.append(self.read(part))
             except UsageError:
-                numbers += self._within(part)
+                numbers += self._all_within(part)
         return numbers
 
-    def _within(self, text: str) -> list[str]:
-        """Return the valid numbers within a text: ``3209998877 (mamá)``, ``3001234567-3109876543``."""
+    def _all_within(self, text: str) -> list[str]:
+        """Return the valid numbers in a text: ``00573209998877 (mamá)``, ``300 123 4567 3109876543``."""
         if sum(map(str.isdigit, text)) < MIN_DIGITS or len(text) > MAX_SEARCHED or _SCIENTIFIC.search(text):
             return []
-        import phonenumbers
-
-        matcher = phonenumbers.PhoneNumberMatcher(text, self.country)
-        e164 = phonenumbers.PhoneNumberFormat.E164
-        numbers = [phonenumbers.format_number(match.number, e164)[1:] for match in matcher]
-        if numbers or self.number(text):
-            return numbers
-        for gap in _GAP.finditer(text):
-            before, after = text[: gap.start()], text[gap.end() :]
-            if (first := self.number(before)) and (second := self.number(after)):
-                return [first, second]
-        return []
+        numbers = []
+        for written in _BETWEEN_RUNS.split(_ZEROS.sub("", text)):
+            groups = _DIGITS.findall(written)
+            while groups:
+                for end in range(len(groups), 0, -1):
+                    if number := self.number("".join(groups[:end])):
+                        numbers.append(number)
+                        break
+                groups = groups[end:]
+        return numbers
 
     def first_within(self, text: str) -> str:
         """Return the first valid number of any kind in a cell, or within its text; empty without one."""
         text = text.strip()
-        if (number := self.number(text)) or _DATE_OR_DECIMAL.fullmatch(text):
+        if (number := self.number(text)) or _DATE_OR_DECIMAL.fullmatch(text) or len(text) > MAX_SEARCHED:
             return number
-        return next(iter(self._within(text)), "")
+        import phonenumbers
+
+        for match in phonenumbers.PhoneNumberMatcher(text, self.country):
+            return phonenumbers.format_number(match.number, phonenumbers.PhoneNumberFormat.E164)[1:]
+        numbers = self._all_within(text)
+        return numbers[0] if len(numbers) > 1 else ""
 
     def number(self, text: str) -> str:
         """Return the first valid number of any kind in a cell; empty if it is not a phone."""
