@@ -178,35 +178,6 @@ def test_the_columns_may_have_any_order() -> None:
         assert (outcome.phone_column, [row.phone for row in outcome.rows]) == ("Celular", [ANA])
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"%PDF-1.7\n", "is a PDF"),
-        (b"\x89PNG\r\n\x1a\n", "is a picture"),
-        (b"\xff\xd8\xff\xe0", "is a picture"),
-        (b"\xef\xbb\xbf <!DOCTYPE html><table>", "is a web page (HTML)"),
-        ("<html>".encode("utf-16"), "is a web page (HTML)"),
-        (b"<?xml version='1.0'?><Workbook/>", "is an XML file"),
-        (b"BEGIN:VCARD\r\n", "is a file of contacts"),
-        (b"{\\rtf1", "is a text document"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 .doc", "is an old Office file"),
-    ],
-)
-def test_a_file_that_is_not_a_list_is_recognised_by_its_content(content: bytes, expected: str) -> None:
-    assert expected in refused(content)
-    assert "CSV" not in refused(content)
-
-
-def test_no_person_is_above_the_header_or_is_the_header() -> None:
-    for content in (f"{ANA};Ana\n{LUIS};Luis\n", f"Ana;{ANA}\nNombre;Celular\n", f"{ANA}\n{LUIS}\n"):
-        assert "no header: row 1 contains a phone number" in refused(content, None)
-    assert f'Row 2 of standard input, above the header in row 3, has a phone number: "{ANA}"' in refused(
-        f"Tienda\n{ANA}\nNombre;Celular\nLuis;{LUIS}\n", None
-    )
-    assert "no header" in refused("3001234567;Ana;mi celular\n3007654321;Luis;otro\n", None)  # of no known country
-    assert "no header" in refused("601 234 5678;Ana\n3007654321;Luis\n", None, "CO")
-
-
 def test_a_title_with_a_number_that_is_not_a_phone_does_no_harm() -> None:
     for title in ("NIT 900.123.456-7", "27-11-2026", "1295000", "9001234567", "2026-11-27 10:00:00"):
         assert read(f"{title};\nNombre;Celular\nAna;{ANA}\n", None, "CO").source.startswith("header in row 2")
@@ -285,21 +256,6 @@ def cell(text: str) -> str:
     return PhoneCells("CO", sms=True).read(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(TWO, "3001234567,3109876543", "300-123-4567; (310) 987-6543", "3001234567 o 3109876543"),
-        *("300 123 4567\n310 987 6543", "+57 300 123 4567 +57 310 987 6543", "300 123 4567 - 310 987 6543"),
-        *("601 234 5678 y 300 123 4567", "1234567 & 300 123 4567", "3001234567 | 3001234567"),
-    ],
-)
-def test_the_error_for_several_numbers_in_a_cell_has_their_count(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
-        cell(text)
-    with pytest.raises(UsageError, match=r"^3 numbers in one cell$"):
-        cell(f"{text} / 320 111 2233")
-
-
 def test_one_number_in_a_cell_may_have_separators() -> None:
     for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
         assert cell(one) == ANA
@@ -311,37 +267,6 @@ def test_one_number_in_a_cell_may_have_separators() -> None:
 # --- a file that cannot be used
 
 LONG = 1024 * 1024
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (f"+57 300 123 4567;Ana\n{LUIS};Luis\n", ["no header", "row 1 contains a phone number"]),
-        (f"Ana;+57 300 123 4567\nLuis;{LUIS}\n", ["no header", "row 1 contains a phone number"]),
-        ('"a"b,phone\n', ["Line 1", "quotation mark"]),
-        (f'phone,name\n{ANA},"Ana "la reina" Ruiz"\n{LUIS},y\n', ["Line 2", "quotation mark"]),
-        (f'phone,name\n{ANA},"open\n' + f"{LUIS},y\n" * 100_000, ["Line 2", "quotation mark"]),
-        (f'phone,name\n{ANA},"' + 'x\n","' * (LONG // 3) + 'x"\n', ["Line 2", "quotation mark", "longer than"]),
-        ('{"phone": "1", "x ": "1", "x": "2"}', ['more than one column named "x"']),
-        ("\x1b]0;title\x07,\u202e\n", ["\\x1b]0", "\\u202e"]),
-        (f"phone\n{ANA}\n".encode("utf-32"), ["UTF-16"]),
-        (b"phone,name\n57300,\xe9\n" + b"57300,\xc3\xa9\n" * 2, ["byte 0xe9 at position 18, in line 2"]),
-        (
-            b"phone,name\n" + b"57300,%s\n" % (b"\xc3\xa9" * 250) * 200 + b"57300,\xe9\n",
-            ["damaged, not UTF-8: byte 0xe9 at position 101,418, in line 202"],
-        ),
-        (b"phone,name\n57300,Se\xc3\xb1al\n57301,Se\xc3", ["byte 0xc3 at position 33, in line 3"]),
-    ],
-    ids=range(12),
-)
-def test_an_invalid_file_is_refused(content: str | bytes, expected: list[str]) -> None:
-    message = refused(content)
-    assert [part for part in expected if part not in message] == []
-    assert len(message) < 700
-
-
-def test_a_column_without_a_name_is_not_the_phone_column() -> None:
-    assert "no column" in refused(f"name,,\nAna,{ANA},\n", " ")
 
 
 def test_a_record_of_1_048_576_characters_is_too_long() -> None:
