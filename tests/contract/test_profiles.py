@@ -64,49 +64,6 @@ def test_the_error_mentions_an_invalid_variable(
     assert service.received == []
 
 
-# --- settings of the file
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "base_url = 5",
-        'base_url = "https://ana:hidden-word@service.example/api/v1"',
-        'client = "abc"',
-        'key = ["hidden-word"]',
-        'key = "   "',
-        'key = "hidden-word\\u202e"',
-        f'key = "{"hidden-word" * 400}"',
-        'key_command = ""',
-        'key_command = "pass"\nkey = "hidden-word"',
-        'country_code = ""',
-        'country_code = "COL"',
-        'timezone = "Bogota"',
-        'app_name = "a\\u0007b"',
-        'voice = "Unknown"',
-        'store = "mysql://db.example"',
-        'store = "store.sqlite3"',
-        'store = "/srv/a\\u0000b"',
-        'words = "RECEIVED"',
-        'words = {delivered = "RECEIVED"}',
-        'words = {failed = ["FAILED", 5]}',
-        'words = {verified = [" "]}',
-        'words = {deliverd = ["RECEIVED"]}',
-        'allow_http = "yes"',
-    ],
-)
-def test_the_error_for_an_invalid_setting_mentions_the_file_and_the_profile(tool: Tool, setting: str) -> None:
-    settings = {"base_url": f"'{URL}'", "client": "1", "key": "'a-key'", "app_name": "'Shop'", "voice": "'Mia'"}
-    for line in setting.splitlines():
-        settings.pop("key" if line.startswith("key_command") else line.partition(" = ")[0], None)
-    lines = [f"{name} = {value}" for name, value in settings.items()]
-    path = write_config("\n".join(["[profiles.main]", *lines, setting, ""]))
-    done = tool("-p", "main", "2fa", "send-call", "573001234567")
-    done.refused(3, f"Error: {files.shown(path)}: profile main: ", setting.partition(" = ")[0])
-    assert "hidden-word" not in done.err
-    assert tool("profile", "list").code == tool("profile", "show", "main").code == 0
-
-
 # --- a file that other users can access
 
 

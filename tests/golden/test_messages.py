@@ -27,6 +27,7 @@ from msgctl.store import owners
 from msgctl.store.jobs import find
 from msgctl.store.store import open_store
 from support import service as behaviours
+from support.files import URL, write_config
 from support.names import know_no_names
 from support.service import Service, drop, raw, respond, running
 from support.tool import Tool
@@ -69,10 +70,19 @@ def files(recorder: Recorder, service: Service) -> None:
         recorder.run("job", "report", "--last", "--save", "report.xlsx", about="the package xlsxwriter is missing")
 
 
+def profile(setting: str) -> None:
+    """Write a profile that would be valid without a setting."""
+    settings = {"client": "1", "key": "'a-key'", "app_name": "'Shop'", "voice": "'Mia'", "base_url": f"'{URL}'"}
+    for line in setting.splitlines():
+        settings.pop("key" if line.startswith("key_command") else line.partition(" = ")[0], None)
+    lines = [f"{name} = {value}" for name, value in settings.items()]
+    write_config("\n".join(["[profiles.main]", *lines, setting, ""]))
+
+
 def transcript(name: str) -> Script:
     """Return a script that runs the command lines in its file.
 
-    A comment is the content of the list that the command reads, or the behaviour of the service from now on.
+    A comment is the content of the list that the command reads, the behaviour of the service, or a profile.
     """
 
     def show(recorder: Recorder, service: Service) -> None:
@@ -81,7 +91,7 @@ def transcript(name: str) -> Script:
         for typed in re.findall(r"^\$ msgctl (.*)$", (FOLDER / f"{name}.txt").read_text(), re.MULTILINE):
             line, _, content = typed.partition("  # ")
             words = shlex.split(line)
-            value = eval(content or "None", vars(behaviours))
+            value = eval(content or "None", {**vars(behaviours), "profile": profile})
             if isinstance(value, str):
                 value = value.encode()
             if isinstance(value, bytes):
@@ -214,7 +224,13 @@ def network(recorder: Recorder, service: Service) -> None:
         recorder.run("balance", about="no more threads")
 
 
-ROOMS = (files, results, store, network, *map(transcript, ("lists", "times", "jobs", "phones", "responses", "usage")))
+ROOMS = (
+    files,
+    results,
+    store,
+    network,
+    *map(transcript, ("lists", "times", "jobs", "phones", "responses", "settings", "usage")),
+)
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
