@@ -188,6 +188,7 @@ class PostgreSQL(Database):
                 connect_timeout=max(2, ceil(self._timeout)),
                 application_name="msgctl",
                 client_encoding="UTF8",
+                cursor_factory=psycopg.RawCursor,
                 tcp_user_timeout=ceil(self._timeout * 1000),
                 keepalives_idle=10,
                 keepalives_interval=5,
@@ -327,9 +328,7 @@ class PostgreSQL(Database):
         is_piped = len(given) > 1 and psycopg.Pipeline.is_supported()
         try:
             with self._session.pipeline() if is_piped else nullcontext():
-                cursors = [
-                    self._session.execute(later.text.replace("?", "%s"), later.values or None) for later in given
-                ]
+                cursors = [self._session.execute(_numbered(later.text), later.values or None) for later in given]
         except psycopg.Error as error:
             raise self._explained(error) from None
         for cursor, later in zip(cursors, given, strict=True):
@@ -420,6 +419,15 @@ class PostgreSQL(Database):
         return unusable(
             f"Cannot use the store {self.place}: {text}", fix or f"{_CORRECT_URL[:-1]}, and the rights of its user."
         )
+
+
+def _numbered(statement: str) -> str:
+    """Return a statement with ``$1``, ``$2`` and so on for its values.
+
+    psycopg takes ten times as long to read its own ``%s``, in each statement with over 50 values.
+    """
+    first, *others = statement.split("?")
+    return first + "".join([f"${number}{text}" for number, text in enumerate(others, 1)])
 
 
 def _is_local(host: str) -> bool:
