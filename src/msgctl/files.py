@@ -194,7 +194,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
         return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
-def state(name: str, variable: str = "XDG_STATE_HOME") -> Path:
+def state_path(name: str, variable: str = "XDG_STATE_HOME") -> Path:
     """Return a file or directory in the platform's state directory, such as ``store.sqlite3``.
 
     Raises ConfigurationError if there is no home directory; its hint mentions a variable that makes it unnecessary.

@@ -138,7 +138,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
     return (element for element in values(value) if isinstance(element, dict))
 
 
-def escape(text: str, *, ascii_only: bool = False) -> str:
+def escape_json(text: str, *, ascii_only: bool = False) -> str:
     """Escape unsafe characters (or all beyond ASCII) in JSON text as ``\\uXXXX``; its value stays the same."""
     if text.isascii() and "\x7f" not in text:
         return text

@@ -155,7 +155,7 @@ def test_the_error_without_a_home_directory_suggests_a_variable(monkeypatch: pyt
         monkeypatch.setattr(f"platformdirs.{function}", homeless)
     for variable, path in (
         ("MSGCTL_CONFIG", partial(files.config_file, {})),
-        ("MSGCTL_STORE", partial(files.state, "store.sqlite3", "MSGCTL_STORE")),
+        ("MSGCTL_STORE", partial(files.state_path, "store.sqlite3", "MSGCTL_STORE")),
     ):
         with pytest.raises(ConfigurationError, match="no home directory") as raised:
             path()

@@ -420,7 +420,7 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     assert [each.phone for each in results.accepted(store, job.number)] == [ANA, LUIS]
     results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.learn_states(store, "another", [("dispatch-1", None, "failed")])
-    assert results.states(store, job.number) == {"delivered": 1, None: 1}
+    assert results.state_counts(store, job.number) == {"delivered": 1, None: 1}
     assert [each.phone for each in recipients.report(store, job.number, states=["delivered"])] == [ANA]
     assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"], states=[])] == []
     sending.finish("done")

@@ -203,10 +203,10 @@ def test_the_history_has_the_newest_entries_last_and_selects_them(
         entries = history.entries(store, 99, **selection)
         assert len(entries) == number
         assert [*history.all_entries(store, **selection)] == entries
-    assert [each.phone for each in history.last(store, ACCOUNT)] == [ANA]
-    assert history.last(store, "another") == []
+    assert [each.phone for each in history.last_send(store, ACCOUNT)] == [ANA]
+    assert history.last_send(store, "another") == []
     store.machine = "another"
-    assert history.last(store, ACCOUNT) == []
+    assert history.last_send(store, ACCOUNT) == []
 
 
 def test_usage_sums_messages_and_credits_by_any_column(store: Store) -> None:

@@ -95,7 +95,7 @@ def write_job(
     """Create a paused job with two recipients. With ``message``, the first one was accepted with this message ID."""
     name = "sandbox-store.sqlite3" if profile == profiles.SANDBOX else "store.sqlite3"
     settings = Settings(SEND_SMS.name, "customers.csv", profile, base_url, client, {})
-    with closing(open_store(files.state(name))) as store:
+    with closing(open_store(files.state_path(name))) as store:
         account = urls.account(base_url, client)
         number = jobs.create(store, account, profile, settings.command, settings.dump())
         people = [NewRecipient(line, phone, 1) for line, phone in ((2, "573001234567"), (3, "573007654321"))]

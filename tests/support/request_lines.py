@@ -39,7 +39,7 @@ class Line:
 def prepare(base_url: str) -> None:
     """Have one job: its first recipient is accepted, the second is pending."""
     for suffix in ("", "-wal", "-shm"):
-        files.state(f"store.sqlite3{suffix}").unlink(missing_ok=True)
+        files.state_path(f"store.sqlite3{suffix}").unlink(missing_ok=True)
     write_job(profiles.ENVIRONMENT, base_url, client=12345, message="m100001")
 
 

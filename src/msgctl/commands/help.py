@@ -62,7 +62,7 @@ def help(  # noqa: A001
     path = " ".join(command or ())
     if f"msgctl-{path}" in manual.TOPICS:
         width = min(context.screen(context.stdout).width or MAX_WIDTH, MAX_WIDTH)
-        text = manual.plain(manual.part(path), width)
+        text = manual.for_terminal(manual.part(path), width)
         return TextResult(text, {"topic": path, "text": text})
     if context.is_json:
         nodes = describe(root.command)

@@ -231,8 +231,8 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     if served_at(context, base_url) is None:
         prompts.confirm(context, "Delete everything in the sandbox, with its history, jobs and opt-outs?")
         # Both work even if a file is damaged.
-        emulator.reset(files.state("sandbox.sqlite3"))
-        files.delete_database(files.state("sandbox-store.sqlite3"))
+        emulator.reset(files.state_path("sandbox.sqlite3"))
+        files.delete_database(files.state_path("sandbox-store.sqlite3"))
     else:
         served = Controls(context, base_url)  # first, because it fails without a sandbox
         prompts.confirm(context, "Delete everything in the sandbox?")

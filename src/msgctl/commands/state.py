@@ -138,7 +138,7 @@ def _last_messages(context: Context) -> list[Tracked]:
     from msgctl.store import history
 
     profile = context.profile
-    entries = history.last(context.store, profile.account)
+    entries = history.last_send(context.store, profile.account)
     accepted = [entry for entry in entries if entry.outcome != REFUSED] or entries
     if messages := messages_of((entry.id, entry.phone) for entry in accepted):
         return messages

@@ -128,7 +128,7 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
     if job.excluded:
         for reason, number in results.exclusions(store, job.number).items():
             exclusions[EXCLUSIONS.get(reason, "over_limit")] += number
-    states = {state: number for state, number in results.states(store, job.number).items() if state is not None}
+    states = {state: number for state, number in results.state_counts(store, job.number).items() if state is not None}
     return replace(summary(job), states=states, exclusions=exclusions, words=words)
 
 
@@ -138,7 +138,7 @@ def selected(store: Store, job: int, only: Collection[str], words: AddedWords) -
     wanted = {name for name in only if name in DELIVERIES}
     if not wanted:
         return outcomes, []
-    return outcomes, [state or "" for state in results.states(store, job) if _delivery(state, words) in wanted]
+    return outcomes, [state or "" for state in results.state_counts(store, job) if _delivery(state, words) in wanted]
 
 
 def _delivery(state: str | None, words: AddedWords) -> str:

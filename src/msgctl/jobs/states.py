@@ -37,7 +37,7 @@ class JobStates:
         monotonic: Callable[[], float],
         deadline: float | None = None,
     ) -> None:
-        """The other parameters are those of `Poller`."""
+        """``connect``, ``monotonic`` and ``deadline`` are arguments of `Poller`."""
         self._store = store
         self._job = job
         self._goal = goal
@@ -53,7 +53,7 @@ class JobStates:
 
     def unfinished(self) -> Counter[str | None]:
         """Count the messages that need another check, by their last state; None is not known."""
-        states = results.states(self._store, self._job.number)
+        states = results.state_counts(self._store, self._job.number)
         counts = Counter({state: number for state, number in states.items() if not self._goal.is_over(state)})
         counts[None] -= self.without_id
         return +counts
@@ -66,7 +66,7 @@ class JobStates:
     @property
     def ended_otherwise(self) -> int:
         """How many messages are in a final state other than the goal."""
-        states = results.states(self._store, self._job.number)
+        states = results.state_counts(self._store, self._job.number)
         return sum(
             number for state, number in states.items() if self._goal.is_over(state) and not self._goal.is_reached(state)
         )

@@ -61,16 +61,13 @@ class Tally:
                 if exclusion.repeats is not None:
                     total.repeats_of.add(exclusion.repeats)
             else:
-                total._add(row)
+                total.messages += 1
+                total.credits += row.cost
+                total.countries[country_of(row.phone) or "other"] += row.cost
+                total.first = total.first or row
+                if row.cost > (total.most_expensive or total.first).cost:
+                    total.most_expensive = row
         return total
-
-    def _add(self, row: FileRow) -> None:
-        self.messages += 1
-        self.credits += row.cost
-        self.countries[country_of(row.phone) or "other"] += row.cost
-        self.first = self.first or row
-        if row.cost > (self.most_expensive or self.first).cost:
-            self.most_expensive = row
 
     @property
     def numbers_left_out(self) -> dict[str, int]:

@@ -90,7 +90,7 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
 
     try:
         with zipfile.ZipFile(content) as archive:
-            parts, to_scan = checked(archive)
+            parts, to_scan = checked_parts(archive)
             content.seek(0)
             book = CalamineWorkbook.from_filelike(content)
             for index, sheet in enumerate(_sheet_parts(archive, parts, book.sheet_names)):
@@ -118,7 +118,7 @@ Parts = dict[str, zipfile.ZipInfo]
 """The parts of a workbook by their lowercase names, because their case does not matter (ECMA-376, part 2)."""
 
 
-def checked(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
+def checked_parts(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
     """Return the parts of a workbook after checking their sizes, and those that may have hidden rows or error values.
 
     Raises WorkbookError.

@@ -212,7 +212,7 @@ def tsv_line(row: Iterable[str], *, is_terminal: bool) -> str:
 def jsonl_line(columns: Iterable[str], document: Document) -> str:
     """Return these columns of a document as a line of JSON; an empty cell is null."""
     values = {name: None if document.get(name) == "" else document.get(name) for name in columns}
-    return jsontext.escape(jsontext.dump(values)) + "\n"
+    return jsontext.escape_json(jsontext.dump(values)) + "\n"
 
 
 def _guard(text: str) -> str:

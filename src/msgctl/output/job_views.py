@@ -22,7 +22,7 @@ from msgctl.output.tables import (
     kind_of,
     listing,
     local_time,
-    state,
+    state_text,
     time_ago,
 )
 from msgctl.segments import count
@@ -48,7 +48,7 @@ def _state(summary: Summary, now: datetime) -> Text:
         return Text(f"{SIGNS['warn']} done", "warn")
     if summary.due is not None and summary.due <= now.timestamp():
         return Text(f"{SIGNS['warn']} overdue", "warn")
-    return state(summary.job.shown_state)
+    return state_text(summary.job.shown_state)
 
 
 def jobs_table(summaries: Sequence[Summary], viewer: Viewer) -> Iterator[RenderableType]:
@@ -108,12 +108,12 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
     for name in OUTCOMES:
         if number := summary.outcomes[name]:
             share = f" {number * 100 / summary.job.sendable:.0f}%"
-            shares.append(Text.assemble(state(name, number), (share, "dim")))
+            shares.append(Text.assemble(state_text(name, number), (share, "dim")))
     if len(shares) >= least:
         yield Flow(shares, "   ")
 
 
-def verdict(summary: Summary, now: datetime) -> tuple[str, ...]:
+def job_verdict(summary: Summary, now: datetime) -> tuple[str, ...]:
     """Return the verdict on a run of a job that did not fail."""
     job = summary.job
     if summary.due is not None:

@@ -223,7 +223,7 @@ class Printer:
         """
         if self._screen.stream.isatty():
             is_unicode = self._screen.stream.encoding.lower().startswith("utf")
-            text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not is_unicode)
+            text = jsontext.escape_json(body.decode("utf-8-sig"), ascii_only=not is_unicode)
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._screen.stream.write(text.removesuffix("\n") + "\n")
         else:
@@ -232,7 +232,7 @@ class Printer:
     def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
         for piece in chain(pieces, "\n"):
-            self._screen.write_bytes(jsontext.escape(piece).encode())
+            self._screen.write_bytes(jsontext.escape_json(piece).encode())
 
     def _write(self, lines: Iterable[str]) -> None:
         waiting, size = [], 0

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from msgctl.output.tables import Flow, console, state
+from msgctl.output.tables import Flow, console, state_text
 from msgctl.text import plural
 
 NARROW = 70
@@ -48,7 +48,7 @@ class JobProgress(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         yield self.make_tasks_table(self.tasks)
         counts = [
-            Text(plural(number, "credit"), "dim") if name == "credits" else state(name, number)
+            Text(plural(number, "credit"), "dim") if name == "credits" else state_text(name, number)
             for name, number in self._counts
         ]
         # Lines are not padded to the edge, because the ^C that a terminal prints would then begin a new line.

@@ -82,7 +82,7 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
     )
 
 
-def state(word: str, number: int | None = None) -> Text:
+def state_text(word: str, number: int | None = None) -> Text:
     """Return a state of msgctl as a sign, a count and the word: ``✗ 4 refused``."""
     return _signed(kind_of(word), word, number)
 
@@ -273,7 +273,7 @@ class _Size:
         self._value = value
         if _is_filled(value):
             self.is_filled = True
-            self.widest = max(self.widest, as_text(value, column.kind, viewer).cell_len)
+            self.widest = max(self.widest, styled(value, column.kind, viewer).cell_len)
 
 
 def _fitting(sizes: Mapping[Column, int], width: int) -> dict[Column, int]:
@@ -312,7 +312,7 @@ def _table(widths: Mapping[Column, int], rows: Iterable[Document], viewer: Viewe
             side = "right"
         made.add_column(column.heading, justify=side, width=width, overflow="fold")
     for row in rows:
-        made.add_row(*(as_text(column.of(row), column.kind, viewer) for column in widths))
+        made.add_row(*(styled(column.of(row), column.kind, viewer) for column in widths))
     return made
 
 
@@ -346,7 +346,7 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     return made
 
 
-def as_text(value: Any, kind: str, viewer: Viewer) -> Text:
+def styled(value: Any, kind: str, viewer: Viewer) -> Text:
     """Return a value as a cell of a kind."""
     if isinstance(value, Text):
         return value
@@ -356,7 +356,7 @@ def as_text(value: Any, kind: str, viewer: Viewer) -> Text:
         return Text(", ".join(map(cell, value)))
     text = cell(value) if _is_filled(value) else ""
     if kind == "state":
-        return state(text)
+        return state_text(text)
     if kind == "delivery":
         return delivery(text, viewer.words)
     if kind == "number":

@@ -24,14 +24,14 @@ from msgctl.output.tables import (
     FieldList,
     Flow,
     Viewer,
-    as_text,
     bars,
     kind_of,
     kind_of_field,
     listing,
     number,
     signed,
-    state,
+    state_text,
+    styled,
     title,
     verdict,
     whole,
@@ -58,9 +58,9 @@ def _newest(row: Document) -> Any:
     """Return the newest state of a history entry."""
     outcome = row.get("outcome")
     if outcome == ACCEPTED and row.get("command") == ops.BLOCK_PHONE.name:
-        return state("blocked")  # its word, such as "Bloqueado", would mean that a message failed
+        return state_text("blocked")  # its word, such as "Bloqueado", would mean that a message failed
     of_service = row.get("state") or (row.get("status") if outcome == ACCEPTED else None)
-    return of_service or state(outcome or "")
+    return of_service or state_text(outcome or "")
 
 
 MAX_BARS = 120
@@ -168,7 +168,7 @@ def _job(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
         is_explained = bool(result.failures) and result.layout is Layout.JOB_RUN  # the error says why it paused
         return View(job_views.parts(job, viewer, is_explained=is_explained))
     if result.layout is Layout.JOB_RUN:
-        return View(job_views.result_parts(job, viewer.width), job_views.verdict(job, viewer.now), result.hints)
+        return View(job_views.result_parts(job, viewer.width), job_views.job_verdict(job, viewer.now), result.hints)
     return View(job_views.parts(job, viewer), (), result.hints)
 
 
@@ -297,7 +297,7 @@ def _record(document: Document, names: Iterable[str], viewer: Viewer) -> Rendera
     shortened = next(_shortened([values]))
     return FieldList(
         [
-            (title(name), as_text(value, kind_of_field(name, value), viewer))
+            (title(name), styled(value, kind_of_field(name, value), viewer))
             for name, value in shortened.items()
             if value not in ("", [])
         ]

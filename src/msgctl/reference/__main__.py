@@ -14,7 +14,7 @@ from msgctl.reference.description import describe
 def files() -> dict[str, str]:
     """Return the text of each file by its path, such as ``man/msgctl.1``."""
     nodes = describe(build())
-    pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
+    pages = {f"man/{name}": text for name, text in manual.manual_pages(nodes).items()}
     scripts = {f"completions/{name}": completion.script(shell) for shell, name in completion.FILES.items()}
     return {**pages, **scripts}
 

@@ -49,7 +49,7 @@ _LITERAL = str.maketrans(
 )
 
 
-def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
+def manual_pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     """Return the roff text of every page by file name."""
     texts = {"msgctl": ("SMS, calls, verification codes, short URLs and chat-app messages", _main_page(nodes))}
     for name in _with_page(nodes):
@@ -84,7 +84,7 @@ def part(name: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def plain(text: str, width: int) -> str:
+def for_terminal(text: str, width: int) -> str:
     """Return a text for a terminal of this width, without the marks of code and placeholders."""
     lines: list[str] = []
 

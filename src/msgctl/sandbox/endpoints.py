@@ -300,7 +300,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObj
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
         "urls": urls,
-        "requests": [page.described(*entry) for entry in reversed(emulator.requests.copy())],
+        "requests": [page.described_request(*entry) for entry in reversed(emulator.requests.copy())],
     }
 
 
@@ -377,7 +377,7 @@ def _moment(text: str) -> float:
 # --- responding
 
 
-def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+def respond_to_own_path(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     """Respond to a request for the page, a short URL or an endpoint; an error is 400, 404 or 405."""
     try:
         if request.path == PAGE:

@@ -109,7 +109,7 @@ def active_faults(emulator: Emulator) -> list[str]:
     return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]
 
 
-def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+def respond_with_faults(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     """Carry out a request with the faults that apply to it, in the order they were set.
 
     Faults apply only to requests to the operations; other requests do not count.

@@ -50,7 +50,7 @@ def response() -> SandboxResponse:
     return SandboxResponse(200, text.encode(), headers)
 
 
-def described(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
+def described_request(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
     """Return a request as a JSON object, without the values of its parameters ``key``."""
     parts = [_parameters(request.query), _parameters(request.body.decode("utf-8", "replace"))]
     entry: dict[str, Any] = {

@@ -21,7 +21,7 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
     if is_own or request.path.startswith(VISITS):
         from msgctl.sandbox import endpoints  # most runs in this process make only requests to operations
 
-        response = endpoints.respond(emulator, request)
+        response = endpoints.respond_to_own_path(emulator, request)
     else:
         with emulator.reading() as db:
             is_faulty = emulator.read_account(db).is_faulty
@@ -31,7 +31,7 @@ def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> S
         elif is_faulty:
             from msgctl.sandbox import faults
 
-            response = faults.respond(emulator, request)
+            response = faults.respond_with_faults(emulator, request)
         else:
             response = emulator.carry_out(request)
     if not is_own:

@@ -127,7 +127,7 @@ def _conditions(filters: Filters) -> tuple[str, list[object]]:
     return "".join(f" AND {_CONDITIONS[name]}" for name in given), [*given.values()]
 
 
-def last(store: Store, account: str) -> list[Entry]:
+def last_send(store: Store, account: str) -> list[Entry]:
     """Return the entries of the newest single message that an account sent from this machine, if any."""
     number = store.db.value(
         """SELECT number FROM job WHERE account = ? AND machine = ? AND id IS NULL AND removed IS NULL AND command <> ?

@@ -234,7 +234,7 @@ class PostgreSQL(Database):
         with self.transaction("create"):
             if not self._has_schema():
                 self.change("CREATE SCHEMA msgctl")
-                upgrades.create(self)
+                upgrades.create_tables(self)
 
     def _has_schema(self) -> bool:
         """Return whether the schema exists. Raises ConfigurationError if it has another owner, or lacks tables."""

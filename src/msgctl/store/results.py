@@ -333,7 +333,7 @@ def accepted(store: Store, job: int) -> Iterator[Sent]:
         yield from map(Sent._make, page)
 
 
-def states(store: Store, job: int) -> dict[str | None, int]:
+def state_counts(store: Store, job: int) -> dict[str | None, int]:
     """Count the accepted messages of a job by delivery state; None is not known."""
     query = f"SELECT state, count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND {NEWEST} GROUP BY state"
     return dict(store.db.rows(query, (job,)))

@@ -113,7 +113,7 @@ class SQLite(Database):
                 self.change(f"PRAGMA application_id = {APPLICATION}")
                 self.change(f"PRAGMA user_version = {secrets.randbelow(2**30)}")  # see `_check_log`
                 with self.transaction():
-                    upgrades.create(self)
+                    upgrades.create_tables(self)
                 # Last: the log would delay the failure of a full disk to a checkpoint, which fails without an error.
                 self.change("PRAGMA journal_mode = WAL")
             files.sync(new)

@@ -25,14 +25,14 @@ def statements(step: str) -> list[str]:
     return [text for statement in "\n".join(lines).split(";") if (text := statement.strip())]
 
 
-def create(db: Database) -> None:
+def create_tables(db: Database) -> None:
     """Create the tables of a new store, with a random ID. Called in a transaction."""
     db.create("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
     db.insert("INSERT INTO meta (name, value)", [("id", secrets.token_hex(16)), ("version", "0")])
-    build(db)
+    apply_steps(db)
 
 
-def build(db: Database, steps: tuple[str, ...] = STEPS, *, after: int = 0) -> None:
+def apply_steps(db: Database, steps: tuple[str, ...] = STEPS, *, after: int = 0) -> None:
     """Apply the steps after a version. Called in a transaction."""
     for step in steps[after:]:
         for statement in statements(step):
@@ -44,7 +44,7 @@ def upgrade(db: Database, steps: tuple[str, ...] = STEPS) -> None:
     """Apply the steps that a store does not have yet. Raises ConfigurationError for a newer store."""
     if _version(db, steps) < len(steps):
         with db.transaction("upgrade"):
-            build(db, steps, after=_version(db, steps))  # another process may have been faster
+            apply_steps(db, steps, after=_version(db, steps))  # another process may have been faster
 
 
 def _version(db: Database, steps: tuple[str, ...]) -> int:

@@ -134,4 +134,4 @@ def _print(context: Context, job: Job) -> None:
 def _lock(context: Context) -> Path:
     """Return the lock file of run-due on this machine. It is beside the store, in any directory."""
     place = context.store_place
-    return place.with_name("run-due.lock") if isinstance(place, Path) else files.state("run-due.lock")
+    return place.with_name("run-due.lock") if isinstance(place, Path) else files.state_path("run-due.lock")

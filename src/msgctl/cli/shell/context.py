@@ -217,14 +217,14 @@ class Context:
             pass
         else:
             if profile.is_sandbox:
-                return files.state("sandbox-store.sqlite3")
+                return files.state_path("sandbox-store.sqlite3")
             location = location or profile.store or ""
         return location_of(location) if location else None
 
     @property
     def store_place(self) -> str | Path:
         """The URL or path of the store, including the usual file, in one spelling."""
-        return resolved(self.store_location or files.state("store.sqlite3", "MSGCTL_STORE"))
+        return resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
         """Return the commands that make all profiles of this run's store use another one."""
@@ -243,7 +243,7 @@ class Context:
         from msgctl.sandbox.emulator import Emulator, SandboxSettings
 
         settings = SandboxSettings(profiles.SANDBOX_CLIENT, profiles.SANDBOX_KEY)
-        path = files.state("sandbox.sqlite3")
+        path = files.state_path("sandbox.sqlite3")
         emulator = Emulator(path, settings, clock=self.clock, base_url=profiles.SANDBOX_URL)
         return self.stack.enter_context(closing(emulator))
 

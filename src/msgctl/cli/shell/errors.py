@@ -87,7 +87,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
         document["job"] = job
     if context.is_replayed:
         document["replayed"] = True
-    return jsontext.escape(jsontext.dump({**document, **error.document()}), ascii_only=True)
+    return jsontext.escape_json(jsontext.dump({**document, **error.document()}), ascii_only=True)
 
 
 def _lines(error: MsgctlError, context: Context) -> str:
